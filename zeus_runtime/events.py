@@ -126,6 +126,7 @@ class ToolCallResult(EventData):
         tool_name: the tool's name.
         content: the text that the model reads.
         is_error: whether the call failed or was not run.
+        number: the place of the result's message in the conversation, from 1; 0 if unknown.
     """
 
     type: ClassVar[str] = "tool_call_result"
@@ -133,6 +134,7 @@ class ToolCallResult(EventData):
     tool_name: str
     content: str
     is_error: bool = False
+    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,11 @@ async def test_sessions_files_context_and_backtests(tmp_path: Path) -> None:
                 session = client.sessions()[0].session
                 (artifact,) = client.artifacts(session)
                 assert client.artifact(session, artifact.path) == b"# Late\n"
+                written = next(each["number"] for each in client.messages(session) if each["role"] == "tool")
+                (change,) = client.message_changes(session, written)["changes"]
+                assert (change["path"], change["lines"]) == (artifact.path, ["+# Late\n"])
+                (about,) = client.messages(session)[0]["additional_kwargs"]["references"]
+                assert client.message_file(session, 1, about["copy"]).endswith(b"17 and 23.")
                 (found,) = client.search_sessions("WHICH are late")
                 assert (found.session, found.number) == (session, 1)
                 fork = client.fork_session(session, 2)
@@ -109,7 +114,8 @@ async def test_sessions_files_context_and_backtests(tmp_path: Path) -> None:
                 assert b"Which are late?" in client.export_session(session, form="markdown")
                 page = client.messages(fork.session, limit=2)
                 assert ([each["number"] for each in page], page.next is None) == ([1, 2], False)
-                assert client.context_plot(fork.session)["steps"] == [1, 2]
+                steps = client.context_steps(fork.session)["steps"]
+                assert [each["number"] for each in steps] == [1, 2]
                 assert client.context(fork.session)["step"]["number"] == 2
                 assert client.context_why(fork.session, text="17 and 23")["found"]
                 assert client.plan("test")["agent"] == "test"

@@ -32,9 +32,10 @@ async def test_a_session_is_recomputed_in_the_background(tmp_path: Path) -> None
     async with serving(service_of(tmp_path, script(*calls, "Done."))) as client:
         session, run = await begun(client, "go")
         await until(client, run, "complete")
-        plot = (await client.get(f"/v1/sessions/{session}/context/plot")).json()
-        assert plot["steps"] == [1, 2, 3, 4, 5]
-        assert plot["stacks"]["tool:echo"] == sorted(plot["stacks"]["tool:echo"])
+        steps = (await client.get(f"/v1/sessions/{session}/context/steps")).json()["steps"]
+        assert [each["number"] for each in steps] == [1, 2, 3, 4, 5]
+        tokens = [each["by_source"].get("tool:echo", 0) for each in steps]
+        assert tokens == sorted(tokens)
         body = {"sessions": [session], "policies": POLICIES, "needles": ["go"]}
         key = {"Idempotency-Key": "k"}
         first = await client.post("/v1/backtests", json=body, headers=key)

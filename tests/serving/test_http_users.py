@@ -26,6 +26,8 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("DELETE", "/v1/sessions/{session}"): {},
     ("POST", "/v1/sessions/{session}/rollback"): {"json": {"to": 1, "before": True}},
     ("GET", "/v1/sessions/{session}/messages"): {},
+    ("GET", "/v1/sessions/{session}/messages/{number}/changes"): {},
+    ("GET", "/v1/sessions/{session}/messages/{number}/files"): {"params": {"path": "/notes.md"}},
     ("POST", "/v1/sessions/{session}/fork"): {"json": {"step": 1}},
     ("POST", "/v1/sessions/{session}/archive"): {},
     ("POST", "/v1/sessions/{session}/restore"): {},
@@ -40,7 +42,6 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/v1/approvals/{approval}"): {"json": {"decision": "approve"}},
     ("GET", "/v1/sessions/{session}/context/steps"): {},
     ("GET", "/v1/sessions/{session}/context"): {},
-    ("GET", "/v1/sessions/{session}/context/plot"): {},
     ("GET", "/v1/sessions/{session}/context/diff"): {"params": {"a": 1, "b": 1}},
     ("GET", "/v1/sessions/{session}/context/why"): {"params": {"text": MARK}},
     ("GET", "/v1/sessions/{session}/forecast"): {},
@@ -156,6 +157,7 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
             "sha256": hashlib.sha256(b"of ann").hexdigest(),
             "backtest": "",
             "name": "page.js",
+            "number": 1,
         }
         begun_job = await client.post("/v1/backtests", json={"sessions": [session]})
         ids["backtest"] = begun_job.json()["id"]

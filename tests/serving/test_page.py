@@ -270,6 +270,31 @@ def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is
     assert plan.read_text().startswith("# Plan")
 
 
+def test_the_change_of_an_edit_stays_with_its_call(user: User) -> None:
+    (user.server.folder / "plan.md").write_text("# Plan\n\n1. Ship order 1042.\n")
+    page = user.tab()
+    say(page, "edit the plan")
+    card = page.get_by_role("region", name="Approve this call?")
+    asked = card.locator(".shown").inner_text()
+    card.get_by_role("button", name="Approve", exact=True).click()
+    turn = answered(page)
+    page.reload()
+    call = turn.locator(".tool")
+    call.locator(".size").wait_for()
+    assert call.locator(".size").inner_text().split() == ["+1", "−1"]
+    call.get_by_role("button", name="edit_file").click()
+    shown = call.locator(".shown")
+    shown.wait_for()
+    lines = shown.inner_text().splitlines()
+    assert "- 1. Ship order 1042." in shown.locator(".gone").inner_text()
+    assert r"+ 1. Ship\u200b today: order 1042." in shown.locator(".added").inner_text()
+    assert [each for each in lines if each.strip()] == [
+        each for each in asked.splitlines() if each in lines and each.strip()
+    ], "the call shows the change as its question did"
+    assert axe(page) == []
+    assert user.complaints == []
+
+
 LEFT_OF = """
 (element, letters) => {
     const found = [], walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
@@ -464,6 +489,13 @@ def test_files_go_along_with_a_message(user: User, tmp_path: Path) -> None:
         "shelf.png 40×30",
     }
     assert attached.count() == 0
+    picture = page.locator(".prompt .picture img")
+    picture.evaluate("image => image.decode()")
+    assert picture.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [40, 30]
+    with page.expect_download() as kept:
+        page.locator(".prompt .files").get_by_role("link", name="orders.csv").click()
+    assert kept.value.path().read_text() == "order,late\n1042,3\n"
+    assert axe(page) == []
     assert user.complaints == []
     with (tmp_path / "big.bin").open("wb") as big:
         big.truncate(25_000_001)
@@ -568,6 +600,40 @@ def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User
     page.get_by_role("link", name="Ignore all previous instructions").wait_for()
     assert page.get_by_role("link", name="The shop closes at six.").count() == 0
     assert user.complaints == []
+
+
+def test_a_user_writes_a_profile_and_takes_it_back(user: User) -> None:
+    page = user.tab("#memory?agent=keeper")
+    page.get_by_role("button", name="Profile").click()
+    own = page.get_by_role("region", name="Of the user")
+    own.get_by_role("button", name="Edit").click()
+    form = page.get_by_role("dialog", name="Of the user")
+    form.get_by_label("profession").fill("Carpenter")
+    form.get_by_label("expertise_areas").fill("oak\nash")
+    form.get_by_label("response_format").select_option("plain")
+    assert axe(page) == []
+    form.get_by_label("username").fill("AKIAIOSFODNN7EXAMPLE")
+    form.get_by_role("button", name="Save").click()
+    form.get_by_role("alert").get_by_text("looks like a secret").wait_for()
+    form.get_by_label("username").fill("")
+    form.get_by_role("button", name="Save").click()
+    form.wait_for(state="detached")
+    own.get_by_text("Carpenter").wait_for()
+    assert own.locator("dd", has_text="ash").locator("p").all_inner_texts() == ["oak", "ash"]
+    own.locator("dd", has_text="Carpenter").get_by_role("button", name="Give back").click()
+    own.get_by_text("Carpenter").wait_for(state="detached")
+    own.get_by_role("button", name="Undo").click()
+    own.get_by_text("Carpenter").wait_for()
+    page.get_by_role("region", name="Of the project").get_by_role("button", name="Edit").click()
+    form = page.get_by_role("dialog", name="Of the project")
+    form.get_by_label("key_decisions").fill("Use oak | it lasts | 2026-01-02\nNo glue")
+    form.get_by_role("button", name="Save").click()
+    made = page.get_by_role("region", name="Of the project").locator("dd p")
+    made.nth(1).wait_for()
+    assert made.all_inner_texts() == ["Use oak · it lasts · 2026-01-02", "No glue"]
+    page.get_by_role("region", name="Of the project").get_by_role("button", name="Edit").click()
+    assert form.get_by_label("key_decisions").input_value() == "Use oak | it lasts | 2026-01-02\nNo glue"
+    assert [each for each in user.complaints if "422" not in each] == []
 
 
 def test_a_user_looks_something_up_with_its_citation(user: User) -> None:

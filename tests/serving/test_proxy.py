@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -16,6 +18,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.registry import discover
 from zeus_runtime.serving.http.app import app_of
 from zeus_runtime.serving.http.protocols import protocols_of
+from zeus_runtime.serving.http.settings import ServiceLimits, Settings
 
 needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 
@@ -68,6 +71,36 @@ async def test_everything_works_under_a_path(tmp_path: Path, kind: str) -> None:
             json.dumps(each) for each in service.metrics.text().decode().splitlines() if "/zeus" in each
         }
         assert not routes, "the figures name routes without the prefix"
+
+
+async def test_a_body_has_the_limit_of_its_route_behind_a_proxy_too(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("x"))
+    service.settings = Settings(limits=ServiceLimits(body_bytes=1000, file_bytes=5000))
+    data, large = b"x" * 4000, b"x" * 5001
+
+    async def pieces(whole: bytes) -> AsyncIterator[bytes]:
+        for start in range(0, len(whole), 700):
+            yield whole[start : start + 700]
+
+    async with serving(service, prefix="/zeus") as inner:
+        assert inner.base_url.port is not None
+        with stripping("/zeus", inner.base_url.port) as address:
+            # The proxy takes the prefix off; asked directly, the service sees it.
+            for base in (f"{address}/zeus", f"{inner.base_url}/zeus"):
+                headers = {"Authorization": f"Bearer {TOKEN}"}
+                async with httpx.AsyncClient(base_url=base, headers=headers, timeout=30) as client:
+                    digest, other = (hashlib.sha256(each).hexdigest() for each in (data, large))
+                    kept = await client.put(f"/v1/files/{digest}", content=data)
+                    assert kept.status_code in (200, 201), kept.text
+                    for content in (large, pieces(large)):
+                        refused = await client.put(f"/v1/files/{other}", content=content)
+                        assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
+                    for content in (b'{"title": "%s"}' % data[:1000], pieces(data)):
+                        refused = await client.post(
+                            "/v1/sessions", content=content, headers={"Content-Type": "application/json"}
+                        )
+                        assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
 
 
 @pytest.mark.parametrize("prefix", ["/v1", "/page/x", "/health"])

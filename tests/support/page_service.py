@@ -108,7 +108,7 @@ def answer(request: ModelRequest) -> AIMessage:
         )
     if "edit" in prompt and not made:
         return calling(
-            call("edit_file", f"e{tag}", path="/plan.md", old_string="Ship", new_string="Ship today:")
+            call("edit_file", f"e{tag}", path="/plan.md", old="Ship", new="Ship\u200b today:")
         )
     if "record" in prompt and not made:
         text = "pay\u202e\u200bbob" if "hidden" in prompt else FOREIGN if "foreign" in prompt else "draft"

@@ -97,6 +97,9 @@ export async function upload(file: File): Promise<Attachment> {
   await answered("PUT", `v1/files/${sha256}`, new Blob([data], { type: "application/octet-stream" }));
   return { sha256, name: file.name };
 }
+/** The address of a file or picture that a message brought along. */
+export const fileOf = (id: string, message: number, path: string) => `${of(id)}/messages/${message}/files?${new URLSearchParams({ path })}`;
+export const madeChanges = (id: string, message: number) => get<{ lines: ShownLine[] }>(`${of(id)}/messages/${message}/changes`);
 export interface FoundMessage { session: string; title: string; number: number; role: string; excerpt: string; created_ms: number }
 export const searchMessages = (query: string) => get<FoundMessage[]>(`v1/sessions/search?${new URLSearchParams({ query })}`);
 export const archivedSessions = () => part<SessionInfo[]>("v1/sessions?archived=1&limit=200");

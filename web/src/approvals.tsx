@@ -33,7 +33,7 @@ export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promis
 const STYLES = { plain: "", red: "gone", green: "added", yellow: "cut", dim: "skip", bold: "head" } as const;
 
 /** Lines as the service made them: what a browser would hide, reorder or join is in them as an escape. */
-function Shown({ lines }: { lines: api.ShownLine[] }) {
+export function Shown({ lines }: { lines: api.ShownLine[] }) {
   return (
     <pre class="exact shown" tabIndex={0}>
       {lines.map((line) => <span class={STYLES[line.style]}><Exact text={line.text} />{"\n"}</span>)}

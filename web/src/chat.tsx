@@ -14,8 +14,8 @@ import type { Loaded } from "./session";
 import { Files, ToolCard } from "./tools";
 import { type KeptFile, type LiveTurn, type Part, type Task, tasksOf, type Turn } from "./transcript";
 
-export function PartView({ part, session }: { part: Part; session: string | null }) {
-  if (part.kind === "tool") return <ToolCard part={part} session={session} />;
+export function PartView({ part, session, of }: { part: Part; session: string | null; of?: string | null }) {
+  if (part.kind === "tool") return <ToolCard part={part} session={session} of={of} />;
   if (part.kind === "reasoning")
     return (
       <details class="reasoning">
@@ -46,7 +46,7 @@ function Prompt({ text, seq, session, back, files = [] }: {
   return (
     <div class="prompt" data-seq={seq}>
       <div class="bubble">{text}</div>
-      <Files files={files} />
+      <Files files={files} session={session} seq={seq} />
       {seq && session && (
         <span class="deeds">
           {back && <button class="link" onClick={() => back(seq, text)}>{t("Go back to here")}</button>}
@@ -182,7 +182,7 @@ export function Chat(props: {
           {loaded.active && (
             <article class="turn live" aria-busy={loaded.active.state === "running"}>
               {loaded.active.prompt !== null && <Prompt text={loaded.active.prompt} seq={null} session={null} />}
-              {live?.parts.map((part) => <PartView key={part.key} part={part} session={null} />)}
+              {live?.parts.map((part) => <PartView key={part.key} part={part} session={null} of={session} />)}
               {!live?.isWaiting && <p class="working"><span class="dot" />{live?.notice}</p>}
             </article>
           )}

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { fork as forked } from "./api";
 import { FIXED, OTHERS } from "./chart";
-import { type Key, number, t } from "./i18n";
+import { type Key, number, t, word } from "./i18n";
 import { Icon } from "./icons";
 import * as api from "./ledger";
 import { ChartCard, columnsOf, Figures, nameOf, StepCard, useStepKeys } from "./overview";
@@ -97,7 +97,7 @@ function Forgotten(props: { session: string; step: api.StepInfo; message: number
         <ul class="found">
           {found.map((each) => (
             <li>
-              <Status status={each.status} /> <span class="meta">{each.what} {each.name !== each.what && each.name}</span>
+              <Status status={each.status} /> <span class="meta">{word(each.what)} {each.name !== each.what && each.name}</span>
               <p>{each.excerpt}</p>
               {each.fate && <Reason session={session} status={each.status} fate={each.fate} choose={props.choose} />}
               {each.note && <p class="meta">{each.note}</p>}
@@ -176,7 +176,7 @@ function Sent(props: { session: string; step: api.StepInfo; source: string | nul
           <details key={`${each.part} ${each.name}`}>
             <summary>
               <span class="part">{each.part === "message" ? `#${each.name}` : visible(each.name)}</span>
-              <span class="from meta">{visible(each.source ?? each.part)}</span>
+              <span class="from meta">{visible(word(each.source ?? each.part))}</span>
               <span class="gist">{visible(each.text.slice(0, 200).replace(/\s+/g, " "))}</span>
               <span class="amount"><span class="bar-of" style={{ width: `${Math.max(1, (100 * each.tokens) / largest)}%` }} /></span>
               <span class="tokens" title={`${((100 * each.tokens) / total).toFixed(1)} %`}>{number(each.tokens)}</span>

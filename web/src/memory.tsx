@@ -23,6 +23,8 @@ interface Batch {
   created_at: string; outcomes: Record<string, number>;
 }
 interface Field { value: string | (string | Record<string, unknown>)[]; by: string; sources: string[] }
+/** `choices`: the values that a field may have, where it has not any text. */
+interface ProfileOf { fields: Record<string, Field>; choices: Record<string, string[]> }
 
 const TYPES = ["fact", "preference", "skill", "habit", "event", "context", "constraint", "decision"];
 const SCOPES = ["user", "project"];
@@ -303,25 +305,108 @@ function Profiles({ agent, changes }: { agent: string; changes: number }) {
   return <div class="columns"><Profile agent={agent} kind="user" changes={changes} /><Profile agent={agent} kind="project" changes={changes} /></div>;
 }
 
+const SEPARATOR = " | ";
+const PARTS = ["decision", "reason", "time"];
+
+/** A field as lines to look at or to edit; an entry of several parts has bars between them. */
+function linesOf({ value }: Field): string[] {
+  if (typeof value === "string") return value ? [value] : [];
+  return value.map((each) => (typeof each === "string" ? each : PARTS.map((name) => String(each[name] ?? "")).join(SEPARATOR).replace(/( \| )+$/, "")));
+}
+
+/** What the service takes for a field: lists as JSON. */
+function given(name: string, field: Field, text: string): string {
+  if (typeof field.value === "string") return text;
+  const lines = text.split("\n").map((each) => each.trim()).filter(Boolean);
+  if (!lines.length) return "";
+  return JSON.stringify(name === "key_decisions" ? lines.map((line) => Object.fromEntries(line.split("|").slice(0, 3).map((part, at) => [PARTS[at], part.trim()]))) : lines);
+}
+
+const writtenBy = (field: Field): string => (field.by === "hand" ? linesOf(field).join("\n") : "");
+
 function Profile({ agent, kind, changes }: { agent: string; kind: "user" | "project"; changes: number }) {
-  const profile = useRead(() => get<{ fields: Record<string, Field> }>(addressAt(agent, `profiles/${kind}`)), [agent, kind, changes]);
-  const fields = Object.entries(profile.value?.fields ?? {}).filter(([, each]) => each.value.length > 0);
+  const path = `profiles/${kind}`;
+  const profile = useRead(() => tagged<ProfileOf>(addressAt(agent, path)), [agent, kind, changes]);
+  const [isEditing, setEditing] = useState(false);
+  /** What a hand had written in the fields that were changed last. */
+  const [former, setFormer] = useState<Record<string, string> | null>(null);
+  const [problem, setProblem] = useState("");
+  const all = profile.value?.value.fields ?? {};
+  const fields = Object.entries(all).filter(([, each]) => each.value.length > 0);
   const title = t(kind === "user" ? "Of the user" : "Of the project");
+  const write = async (texts: Record<string, string>) => {
+    try {
+      const values = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, given(name, all[name], text)]));
+      await call("PATCH", addressAt(agent, path), { fields: values }, { "If-Match": profile.value!.tag });
+      setFormer(Object.fromEntries(Object.keys(texts).map((name) => [name, writtenBy(all[name])])));
+      setProblem("");
+      setEditing(false);
+    } catch (error) {
+      setProblem(messageOf(error));
+      // Somebody else changed it: what was written stays, and the next try is of what is there now.
+      if (!(error instanceof Refused && error.status === 412)) return;
+    }
+    profile.again();
+  };
+  const draw = () => post(addressAt(agent, `${path}/draw`)).then(() => { setProblem(""); profile.again(); }, (error) => setProblem(messageOf(error)));
   return (
     <section class="card" aria-label={title}>
-      <h2>{title}</h2>
+      <div class="line">
+        <h2>{title}</h2>
+        {profile.value && (
+          <span class="actions">
+            {former && <button onClick={() => void write(former)}>{t("Undo")}</button>}
+            <button title={t("Read the memories again; what a person wrote stays")} onClick={() => void draw()}>{t("Draw from memories")}</button>
+            <button onClick={() => { setProblem(""); setEditing(true); }}>{t("Edit")}</button>
+          </span>
+        )}
+      </div>
       {profile.problem && <p class="meta">{profile.problem}</p>}
+      {problem && !isEditing && <p class="problem" role="alert">{problem}</p>}
       {profile.value && !fields.length && <p class="empty">{t("Nothing is known yet.")}</p>}
       <dl class="facts">
-        {fields.map(([name, { value, by, sources }]) => [
+        {fields.map(([name, field]) => [
           <dt key={`${name}:`}>{word(name)}</dt>,
           <dd key={name}>
-            {(typeof value === "string" ? [value] : value).map((each, at) => <p key={at}>{visible(typeof each === "string" ? each : Object.values(each).filter((one) => typeof one === "string").join(" · "))}</p>)}
-            <span class="meta">{word(by)} {sources.map((each) => <a key={each} href={addressOf({ session: null, room: "memory", agent, item: each })}>{each} </a>)}</span>
+            {linesOf(field).map((each, at) => <p key={at}>{visible(each.replaceAll(SEPARATOR, " · "))}</p>)}
+            <span class="meta">{word(field.by)} {field.sources.map((each) => <a key={each} href={addressOf({ session: null, room: "memory", agent, item: each })}>{each} </a>)}</span>
+            {field.by === "hand" && <button class="link" onClick={() => void write({ [name]: "" })}>{t("Give back to the memories")}</button>}
           </dd>,
         ])}
       </dl>
+      {isEditing && <EditProfile title={title} profile={profile.value!.value} problem={problem} write={write} close={() => setEditing(false)} />}
     </section>
+  );
+}
+
+function EditProfile(props: { title: string; profile: ProfileOf; problem: string; write: (texts: Record<string, string>) => Promise<void>; close: () => void }) {
+  const { fields, choices } = props.profile;
+  const names = Object.keys(fields);
+  const [texts, setTexts] = useState(() => Object.fromEntries(names.map((name) => [name, writtenBy(fields[name])])));
+  const set = (name: string, text: string) => setTexts({ ...texts, [name]: text });
+  const changed = Object.fromEntries(names.filter((name) => texts[name] !== writtenBy(fields[name])).map((name) => [name, texts[name]]));
+  return (
+    <Dialog title={props.title} close={props.close}>
+      <form class="form" onSubmit={(event) => { event.preventDefault(); void props.write(changed); }}>
+        <p class="meta">{t("What you write here is never overwritten. An empty field is drawn from memories again. Entries of a list are lines; of a decision: what | why | when.")}</p>
+        {names.map((name) => {
+          const drawn = fields[name].by === "hand" ? "" : linesOf(fields[name]).join("\n");
+          return (
+            <label key={name}>
+              {word(name)}
+              {choices[name] ? (
+                <select value={texts[name]} onChange={(event) => set(name, event.currentTarget.value)}>
+                  <option value="">{drawn ? word(drawn) : "–"}</option>
+                  {choices[name].map((each) => <option key={each} value={each}>{word(each)}</option>)}
+                </select>
+              ) : <textarea rows={typeof fields[name].value === "string" && name !== "content" ? 1 : 3} maxLength={2000} value={texts[name]} placeholder={drawn} onInput={(event) => set(name, event.currentTarget.value)} />}
+            </label>
+          );
+        })}
+        {props.problem && <p class="problem" role="alert">{props.problem}</p>}
+        <div class="actions"><button class="primary" disabled={!Object.keys(changed).length}>{t("Save")}</button><button type="button" onClick={props.close}>{t("Cancel")}</button></div>
+      </form>
+    </Dialog>
   );
 }
 

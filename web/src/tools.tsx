@@ -2,14 +2,16 @@
 
 import { memo } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
-import { type Json, messages } from "./api";
+import { fileOf, type Json, madeChanges, messages } from "./api";
+import { Shown } from "./approvals";
 import { PartView, Why } from "./chat";
 import { t } from "./i18n";
 import { Exact } from "./exact";
 import { Icon } from "./icons";
 import { addressOf } from "./place";
+import { useRead } from "./reading";
 import { subAgentsOf } from "./trace";
-import { type KeptFile, type Part, type SubTurn, type ToolPart, turnsOf } from "./transcript";
+import { type KeptChange, type KeptFile, type Part, type SubTurn, type ToolPart, turnsOf } from "./transcript";
 import { visible } from "./visible";
 
 const MOST_OF_LINE = 160;
@@ -57,16 +59,52 @@ function Result({ text }: { text: string }) {
   );
 }
 
-/** What a message brought along. */
-export function Files({ files }: { files: KeptFile[] }) {
+/** What a message brought along: pictures to look at, other files to save. */
+export function Files({ files, session, seq }: { files: KeptFile[]; session: string | null; seq?: number | null }) {
   if (!files.length) return null;
   return (
     <ul class="files">
-      {files.map((each) => (
-        <li class={each.problem ? "problem" : ""}><Icon name="clip" /><span>{visible(each.name)}</span><span class="meta">{visible(each.problem || each.about)}</span></li>
-      ))}
+      {files.map((each) => <File key={each.path || each.name} file={each} address={session && seq && each.path ? fileOf(session, seq, each.path) : ""} />)}
     </ul>
   );
+}
+
+function File({ file, address }: { file: KeptFile; address: string }) {
+  // Bytes that were deleted, or that the access rules close: the name is left.
+  const [isGone, setGone] = useState(false);
+  const name = visible(file.name);
+  const about = <span class="meta">{visible(file.problem || file.about)}</span>;
+  if (address && file.isPicture && !isGone)
+    return (
+      <li class="picture">
+        <a href={address} download={file.name}><img src={address} alt="" loading="lazy" onError={() => setGone(true)} /><span>{name}</span></a>{about}
+      </li>
+    );
+  return (
+    <li class={file.problem ? "problem" : ""}>
+      <Icon name="clip" />{address && !isGone ? <a href={address} download={file.name}>{name}</a> : <span>{name}</span>}{about}
+    </li>
+  );
+}
+
+/** The change that a call made, as the question about it showed it. */
+function Made({ session, seq }: { session: string; seq: number }) {
+  const { value, problem } = useRead(() => madeChanges(session, seq), [session, seq]);
+  if (problem) return <p class="problem">{problem}</p>;
+  if (!value?.lines.length) return null;
+  return (
+    <>
+      <p class="label">{t("Change")}</p>
+      <div class="exactly"><Shown lines={value.lines} /></div>
+    </>
+  );
+}
+
+/** How many lines a call's changes added and removed. */
+function Size({ changes }: { changes: KeptChange[] }) {
+  const [added, removed] = changes.reduce(([more, less], each) => [more + each.added, less + each.removed], [0, 0]);
+  if (!added && !removed) return null;
+  return <span class="size" title={t("{a} lines added, {b} removed", { a: added, b: removed })}><ins>+{added}</ins> <del>−{removed}</del></span>;
 }
 
 /** A sub-agent's work: as it happens, or read when a user asks for it. */
@@ -84,7 +122,7 @@ function SubAgent({ sub }: { sub: SubTurn }) {
         <a href={addressOf({ session: sub.session })}>{t("Open its session")}</a>
       </p>
       {sub.live ? (
-        sub.live.parts.map((each) => <PartView key={each.key} part={each} session={null} />)
+        sub.live.parts.map((each) => <PartView key={each.key} part={each} session={null} of={sub.session} />)
       ) : (
         <details onToggle={(event) => load(event.currentTarget.open)}>
           <summary class="meta">{t("Its work")}</summary>
@@ -99,7 +137,8 @@ function SubAgent({ sub }: { sub: SubTurn }) {
 const WORDS = { writing: "writing the call", running: "running", waiting: "needs your decision", done: "done", error: "error" } as const;
 
 export const ToolCard = memo(
-  function ToolCard({ part, session }: { part: ToolPart; session: string | null }) {
+  /** `of`: the session of a call whose turn still runs. */
+  function ToolCard({ part, session, of = null }: { part: ToolPart; session: string | null; of?: string | null }) {
     const [isOpen, setOpen] = useState(false);
     const [subs, setSubs] = useState<SubTurn[]>([]);
     useEffect(() => {
@@ -112,17 +151,19 @@ export const ToolCard = memo(
           <Icon name={isOpen ? "down" : "right"} />
           <span class="name">{visible(part.name)}</span>
           <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written))} /></span>
+          {part.changes && <Size changes={part.changes} />}
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>
         </button>
         {(part.sub ? [part.sub] : isOpen ? subs : []).map((each) => <SubAgent key={each.session} sub={each} />)}
         {isOpen && (
           <div class="body">
+            {part.state === "done" && part.seq && (session ?? of) && part.changes?.length !== 0 && <Made session={(session ?? of)!} seq={part.seq} />}
             <p class="label">{t("Arguments")}</p>
             {part.args ? <Arguments args={part.args} /> : <pre class="exact"><Exact text={part.written} /></pre>}
             {part.result !== null && (
               <>
                 <p class="label">{t("Result")}{part.seq && session && <Why session={session} seq={part.seq} />}</p>
-                <Files files={part.files} />
+                <Files files={part.files} session={session} seq={part.seq} />
                 <Result text={part.result} />
               </>
             )}

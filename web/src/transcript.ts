@@ -8,13 +8,16 @@ export type ToolState = "writing" | "running" | "waiting" | "done" | "error";
 export interface ToolPart {
   kind: "tool"; key: string; callId: string; name: string; args: Json | null; written: string;
   state: ToolState; result: string | null; seq?: number; progress: string; sub: SubTurn | null; files: KeptFile[];
+  /** The texts that the call changed; null while that is not known. */
+  changes: KeptChange[] | null;
 }
+export interface KeptChange { path: string; removed: number; added: number }
 /** The session that worked on a call's task; `live` while it works. */
 export interface SubTurn { agent: string; session: string; live: LiveTurn | null }
 export type Part = TextPart | ToolPart;
 
-/** A file or a picture that a message brought along; its bytes are in the workspace. */
-export interface KeptFile { name: string; about: string; problem: string }
+/** A file or a picture that a message brought along; `path` names its kept bytes, and is empty without any. */
+export interface KeptFile { name: string; about: string; problem: string; path: string; isPicture: boolean }
 
 export interface Turn { key: string; prompt: string | null; seq: number | null; parts: Part[]; failure: string; files: KeptFile[] }
 
@@ -31,9 +34,9 @@ function filesOf(message: Json): KeptFile[] {
   const { references = [], pictures = [] } = (message.additional_kwargs ?? {}) as { references?: Json[]; pictures?: Json[] };
   const seen = new Set(pictures.map((each) => each.name || each.path));
   return [
-    ...pictures.map((each) => ({ name: String(each.name || each.path), about: `${each.width}×${each.height}`, problem: "" })),
+    ...pictures.map((each) => ({ name: String(each.name || each.path), about: `${each.width}×${each.height}`, problem: "", path: String(each.path), isPicture: true })),
     ...references.filter((each) => !seen.has(each.path)).map((each) => ({
-      name: String(each.path), about: each.folder || !each.size_bytes ? "" : `${Math.max(1, Math.round(each.size_bytes / 1000))} kB`, problem: String(each.problem ?? ""),
+      name: String(each.path), about: each.folder || !each.size_bytes ? "" : `${Math.max(1, Math.round(each.size_bytes / 1000))} kB`, problem: String(each.problem ?? ""), path: String(each.copy ?? ""), isPicture: false,
     })),
   ];
 }
@@ -59,7 +62,7 @@ export function turnsOf(messages: Json[]): Turn[] {
         const isValid = typeof call.args === "object" && call.args !== null;
         const part: ToolPart = {
           kind: "tool", key: `c${seq}-${call.id}`, callId: call.id, name: call.name ?? "", args: isValid ? call.args : null,
-          written: isValid ? "" : String(call.args ?? ""), state: "running", result: null, seq, progress: "", sub: null, files: [],
+          written: isValid ? "" : String(call.args ?? ""), state: "running", result: null, seq, progress: "", sub: null, files: [], changes: [],
         };
         calls.set(call.id, part);
         parts.push(part);
@@ -71,6 +74,7 @@ export function turnsOf(messages: Json[]): Turn[] {
         part.state = message.is_error ? "error" : "done";
         part.seq = seq;
         part.files = filesOf(message);
+        part.changes = message.artifact?.changes ?? [];
       }
     } else {
       parts.push({ kind: "note", key: `n${seq}`, text: textOf(message.content), seq });
@@ -156,6 +160,7 @@ export class LiveTurn {
         const part = this.tool(event.call_id, event.tool_name, event.seq);
         part.result = event.content;
         part.state = event.is_error ? "error" : "done";
+        part.seq = event.number || undefined;
         break;
       }
       case "approval_requested": {
@@ -212,7 +217,7 @@ export class LiveTurn {
     // Providers may use a call's id again in a later answer; a call with a result is over.
     if (known && known.result === null) return known;
     const part: ToolPart = {
-      kind: "tool", key: `c${id}-${callId}`, callId, name, args: null, written: "", state, result: null, progress: "", sub: null, files: [],
+      kind: "tool", key: `c${id}-${callId}`, callId, name, args: null, written: "", state, result: null, progress: "", sub: null, files: [], changes: null,
     };
     this.parts.push(part);
     return part;

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.agent.artifacts import Artifact
+    from zeus_runtime.agent.message_files import MessageFile
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.replay.recordings import Recording
@@ -388,6 +389,23 @@ class Agent:
 
         plan = await self._runner.plan_of(session)
         return await content(await self.log(), plan, self._runner.secrets, session, path)
+
+    @_masking
+    async def message_file(self, session: str, number: int, path: str) -> MessageFile:
+        """A file or picture that a message brought along.
+
+        Args:
+            number: the message's place in the conversation, from 1.
+            path: of the kept bytes, as the message names it.
+
+        Raises:
+            NotFoundError: there is no such message, it names no such file, or the file is gone.
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.agent.message_files import message_file
+
+        plan = await self._runner.plan_of(session)
+        return await message_file(await self.log(), plan, self._runner.secrets, session, number, path)
 
     @_masking
     async def stored_session(self, session: str) -> StoredSession:

@@ -132,7 +132,8 @@ def command(
         is_local = host in LOOPBACK
         if not is_local:
             _refuse_open(process, settings_file, settings, host)
-        hub, token = Hub(), LocalToken(_given_token(process)) if is_local else None
+        given = _given_token(process) if is_local else None
+        hub, token = Hub(), LocalToken(given) if is_local else None
         hosted = [
             HostedAgent(_reader(process, ConfigArgs(each, env, sets), read), hub.stored)
             for each in _files(process, configs, read)
@@ -146,7 +147,9 @@ def command(
         stack.enter_context(prepared(process))
         database = Database(settings.storage.url, directory=process.directory)
         service = made(Hosting(hosted), token, hub, settings, database)
-        _serve(service, _protocols(process, protocols, service), host, port, prefix)
+        told = token.text if token is not None and given is None else ""
+        hint = "" if given is None else "its token is the one in ZEUS_TOKEN: the page asks for it"
+        _serve(service, _protocols(process, protocols, service), host, port, prefix, told=told, hint=hint)
 
 
 def _prefix(written: str) -> str:
@@ -305,13 +308,28 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
         yield path, value
 
 
-def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int, prefix: str) -> None:
+def _serve(
+    service: Service,
+    protocols: Sequence[ServedProtocol],
+    host: str,
+    port: int,
+    prefix: str,
+    *,
+    told: str,
+    hint: str,
+) -> None:
+    """Serve until the process is ended.
+
+    Args:
+        told: the token to print with the address; empty for none.
+        hint: a line after the address.
+    """
     from zeus_runtime.serving.http.server import ServiceServer, server_config
 
     settings = service.settings
     _log_access()
     scheme = "http" if settings.tls is None else "https"
-    query = "" if service.token is None else f"?token={service.token.text}"
+    query = f"?token={told}" if told else ""
     at = f"[{host}]" if ":" in host else host
 
     class _Announcing(ServiceServer):
@@ -319,6 +337,8 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
             for each in self.servers:
                 for socket in each.sockets:
                     complain(f"{scheme}://{at}:{socket.getsockname()[1]}{prefix}/{query}")
+            if hint:
+                complain(hint)
 
     config = server_config(service, protocols, host=host, port=port, prefix=prefix)
     _Announcing(config, service).run()

@@ -268,6 +268,31 @@ def artifact(session: str, path: str) -> ServiceCall[bytes]:
     )
 
 
+def message_changes(session: str, number: int) -> ServiceCall[Mapping[str, Any]]:
+    """The changes that a call made: ``changes``, and ``lines`` to show them.
+
+    Args:
+        number: the place of its result's message in the conversation, from 1.
+    """
+    return ServiceCall("GET", of_session(session, "messages", str(number), "changes"), as_it_is)
+
+
+def message_file(session: str, number: int, path: str) -> ServiceCall[bytes]:
+    """A file or picture that a message brought along.
+
+    Args:
+        number: the message's place in the conversation, from 1.
+        path: ``copy`` of one of its references, or ``path`` of one of its pictures.
+    """
+    return ServiceCall(
+        "GET",
+        of_session(session, "messages", str(number), "files"),
+        as_it_is,
+        query={"path": path},
+        is_file=True,
+    )
+
+
 def context_steps(session: str) -> ServiceCall[Mapping[str, Any]]:
     """Every step of a session in short: tokens by source, policies' decisions, cache, cost; and a forecast."""
     return ServiceCall("GET", of_session(session, "context", "steps"), as_it_is)
@@ -289,11 +314,6 @@ def context_why(
     """Why a text or an item (a message's number, a section, a tool) is, or is not, part of what a step sent."""
     query = {"text": text, "item": item, "step": step}
     return ServiceCall("GET", of_session(session, "context", "why"), as_it_is, query=query)
-
-
-def context_plot(session: str) -> ServiceCall[Mapping[str, Any]]:
-    """The tokens of every step by source, for a plot."""
-    return ServiceCall("GET", of_session(session, "context", "plot"), as_it_is)
 
 
 def begin_backtest(

@@ -18,9 +18,9 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, refused, too_large
 from zeus_runtime.tools.attachments import GivenFile, Kind, Reference, keep
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.gate import calling, kept_path
 from zeus_runtime.tools.masked_text import masked_bytes
-from zeus_runtime.tools.paths import WorkspaceError
+from zeus_runtime.tools.paths import WorkspaceError, split
 
 if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile
@@ -150,6 +150,7 @@ def _mentioned(path: str, workspace: WorkspaceFiles, secrets: Redactor) -> Itera
         if set(path) & set("*?"):
             yield from _matching(path, workspace, secrets)
             return
+        _refuse_kept(path, workspace)
         if workspace.entry(path).kind == "directory":
             names = [
                 f"{each.name}/" if each.kind == "directory" else each.name for each in workspace.entries(path)
@@ -163,6 +164,19 @@ def _mentioned(path: str, workspace: WorkspaceFiles, secrets: Redactor) -> Itera
         # Without a slash or a dot it may be an ordinary word, such as a name in a sentence: not a problem.
         if set(path) & set("/."):
             yield Reference("resource", path, problem=str(error))
+
+
+def _refuse_kept(path: str, workspace: WorkspaceFiles) -> None:
+    """Refuse a file or folder that Zeus keeps for sessions: sessions of all users share these folders.
+
+    Raises:
+        WorkspaceError: it is one.
+    """
+    if any(kept_path((*split(each), "")) is not None for each in (path, workspace.real(path))):
+        raise WorkspaceError(
+            f"{printable(path)} belongs to a session; only that session's tools may read it.",
+            remedy="Attach the file itself.",
+        )
 
 
 def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Iterator[Reference]:
@@ -180,6 +194,7 @@ def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Ite
         yield Reference("resource", pattern, problem="no file fits this pattern")
     for path in found[:MAX_MATCHES]:
         try:
+            _refuse_kept(path, workspace)
             data = workspace.read(path, max_bytes=MAX_BYTES)
             yield _kept("resource", path, path, data, workspace, secrets)
         except WorkspaceError as error:

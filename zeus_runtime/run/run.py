@@ -46,10 +46,11 @@ from zeus_runtime.tools import ToolCall, ToolResult, fitted_arguments, invoke, p
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked, calling
+from zeus_runtime.tools.kept_changes import CHANGES, kept
 from zeus_runtime.tools.masked_text import masked_result
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
-from zeus_runtime.tools.preview import preview_of
+from zeus_runtime.tools.preview import Preview, masked, preview_of
 from zeus_runtime.tools.question import MOST_LINES, shown_texts
 from zeus_runtime.tools.quota import COUNTED, PROGRAMS
 
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from zeus_runtime.run.approvals import ApprovalBroker
     from zeus_runtime.tools import Tool
     from zeus_runtime.tools.approval import PendingApproval
-    from zeus_runtime.tools.preview import Preview
 
 
 _LONGEST_NAME: Final = 80
@@ -291,7 +291,7 @@ class Run:
             return
         if kept is not None:
             if not self.transcript.is_told:
-                self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
+                self._emit_result(call, seq, text_of(kept), is_error=getattr(kept, "status", "") == "error")
             return
         result = await traced_call(
             call,
@@ -304,6 +304,7 @@ class Run:
         artifact = {
             **({"state": dict(result.state)} if result.state else {}),
             **({"artifact": result.artifact} if result.artifact is not None else {}),
+            **(await self._kept_changes(result)),
         }
         limit = self.limits.repeated_calls
         count = 1 if limit is None else self._circles(limit, answer).expected(message, index, content)
@@ -322,8 +323,17 @@ class Run:
                 # A picture that is not shown is saved too.
                 files=tuple(dict.fromkeys((*result.files, *(each.path for each in result.pictures)))),
             ),
-            tell=lambda: self._emit_result(call, content, is_error=result.is_error),
+            tell=lambda: self._emit_result(call, seq, content, is_error=result.is_error),
         )
+
+    async def _kept_changes(self, result: ToolResult) -> Mapping[str, Any]:
+        """The part of the result's artifact with the changes that the call made."""
+        if not result.changes:
+            return {}
+        # Masked before they are compared: the lines of a diff may divide a secret.
+        shows = masked(Preview(result.changes), self._resources.known)
+        found = await asyncio.to_thread(kept, shows.changes)
+        return {CHANGES: [each.as_json() for each in found]} if found else {}
 
     def _shown(self, result: ToolResult) -> list[Picture]:
         """The pictures of a result that the model is shown; a notice names those that it is not shown."""
@@ -518,8 +528,8 @@ class Run:
             )
         )
 
-    def _emit_result(self, call: Mapping[str, Any], content: str, *, is_error: bool) -> None:
-        self.emit(ToolCallResult(str(call["id"]), call["name"] or "", content, is_error))
+    def _emit_result(self, call: Mapping[str, Any], seq: int, content: str, *, is_error: bool) -> None:
+        self.emit(ToolCallResult(str(call["id"]), call["name"] or "", content, is_error, seq))
 
     def _keep_limits(self) -> None:
         limits = self._resources.limits

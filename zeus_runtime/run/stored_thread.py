@@ -116,6 +116,22 @@ async def messages_after(
     return found[:limit]
 
 
+async def message_at(log: ThreadLog, thread: Thread, number: int) -> LogEntry:
+    """The message at a place of a session's conversation, from 1.
+
+    Raises:
+        NotFoundError: the conversation has no such message.
+    """
+    from zeus_runtime.errors import NotFoundError
+    from zeus_runtime.store.rollbacks import rollbacks
+
+    line = line_of(await rollbacks(log, thread))
+    found = await log.read(thread, after=line.seq(number) - 1, limit=1)
+    if not found or line.place(found[0].seq) != number:
+        raise NotFoundError(f"the session {thread.session} has no message {number}")
+    return found[0]
+
+
 def mode_note(mode: Mode, configured: Mode) -> Mapping[str, Mode]:
     """The note for ``mode_of`` in a user's message; empty where both the run's mode and the config's are ``agent``."""
     return {} if mode == configured == "agent" else {_MODE: mode}

@@ -44,6 +44,15 @@ class Diff:
     is_compared: bool = True
 
 
+@dataclass(frozen=True)
+class DiffGap:
+    """Lines that a cut diff leaves out; ``is_removed``: all of them were removed."""
+
+    lines: int
+    characters: int
+    is_removed: bool = False
+
+
 class _Run(NamedTuple):
     """Lines that all stay, or that all change."""
 
@@ -179,3 +188,51 @@ def _in_order(old: Sequence[str], new: Sequence[str], lines: Collection[str]) ->
         rising.append(pairs[index])
         index = before[index]
     return rising[::-1]
+
+
+def cut_diff(found: Sequence[DiffLine], lines: int, characters: int) -> list[DiffLine | DiffGap]:
+    """A diff of at most so many lines and characters, with a gap where some are left out.
+
+    A change that does not fit shares the room: its removed lines alone would look like a deletion.
+    """
+    begin = _fitting(found, lines, characters)
+    start, middle, end = _change_around(found, begin)
+    removed, added = found[start:middle], found[middle:end]
+    if not removed or not added:
+        return [*found[:begin], *_gap(found[begin:])]
+    lines, characters = lines - start, characters - _size(found[:start])
+    kept = _fitting(
+        removed, lines - min(len(added), lines // 2), characters - min(_size(added), characters // 2)
+    )
+    kept_added = _fitting(added, lines - kept, characters - _size(removed[:kept]))
+    if not kept or not kept_added:
+        return [*found[:start], *_gap(found[start:])]
+    left = _gap(removed[kept:], is_removed=True)
+    return [*found[: start + kept], *left, *added[:kept_added], *_gap(found[middle + kept_added :])]
+
+
+def _gap(lines: Sequence[DiffLine], *, is_removed: bool = False) -> list[DiffGap]:
+    return [DiffGap(len(lines), _size(lines), is_removed)] if lines else []
+
+
+def _change_around(found: Sequence[DiffLine], place: int) -> tuple[int, int, int]:
+    """Where the removed lines of the change at ``place`` start, where its added ones do, and where it ends."""
+    start = end = place
+    while start > 0 and place < len(found) and found[place].kind in "-+" and found[start - 1].kind in "-+":
+        start -= 1
+    while end < len(found) and found[end].kind in "-+":
+        end += 1
+    return start, start + sum(each.kind == "-" for each in found[start:end]), end
+
+
+def _fitting(lines: Sequence[DiffLine], most: int, characters: int) -> int:
+    """How many of the first lines fit."""
+    for place, each in enumerate(lines[:most]):
+        characters -= len(each.text)
+        if characters < 0:
+            return place
+    return min(most, len(lines))
+
+
+def _size(lines: Sequence[DiffLine]) -> int:
+    return sum(len(each.text) for each in lines)

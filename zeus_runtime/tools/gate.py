@@ -282,7 +282,7 @@ class Gate:
         if f"/{STATE}/" in folded(reached.host):
             # A route can lead to Zeus's folder, so the mount's own folder counts too.
             spelled += self.mounts.tails_of(reached.host)
-        for path in filter(None, map(_kept_path, spelled)):
+        for path in filter(None, map(kept_path, spelled)):
             if may_read is None or not may_read(path):
                 return _NOT_OWN
         return None
@@ -500,7 +500,7 @@ _NOT_OWN: Final = Ruling(
 )
 
 
-def _kept_path(parts: Parts) -> str | None:
+def kept_path(parts: Parts) -> str | None:
     """Return the path of a file that Zeus keeps as the archive's routes name it; None if it is another file."""
     for at, part in enumerate(parts[:-1]):
         name = folded(part)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, START
 from zeus_runtime.tools.paths import WorkspaceError
+from zeus_runtime.tools.preview import Preview, masked
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -22,7 +23,7 @@ _LIKE_PLACEHOLDER: Final = re.compile(rf"{START}[^\s<>]*>?")
 
 
 def masked_result(result: ToolResult, secrets: Redactor) -> ToolResult:
-    """A tool's result with known secrets masked in its text, its state and its artifact."""
+    """A tool's result with known secrets masked in its text, its state, its artifact and its changes."""
     if not secrets.forms:
         return result
     return replace(
@@ -30,6 +31,7 @@ def masked_result(result: ToolResult, secrets: Redactor) -> ToolResult:
         content=secrets.text(result.content),
         state=secrets.masked(result.state),
         artifact=secrets.masked(result.artifact),
+        changes=masked(Preview(result.changes), secrets).changes,
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.columns import Style, cut_line
 from zeus_runtime.escaping import (
@@ -22,12 +22,13 @@ from zeus_runtime.escaping import (
     word,
 )
 from zeus_runtime.strict_json import persons_json
-from zeus_runtime.tools.diff import Diff, DiffLine, difference
+from zeus_runtime.tools.diff import Diff, DiffGap, DiffLine, cut_diff, difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zeus_runtime.tools.approval import PendingApproval
+    from zeus_runtime.tools.kept_changes import KeptChange
     from zeus_runtime.tools.preview import Change
 
 MOST_CHARACTERS: Final = 4_000
@@ -233,72 +234,47 @@ def _cut(text: str) -> str:
 
 def _change(change: Change, found: Diff, rest: str | None) -> Iterator[StyledLine]:
     removed, added = (sum(each.kind == kind for each in found.lines) for kind in "-+")
-    if change.before is None:
+    yield _heading(change.path, removed, added, is_new=change.before is None, is_compared=found.is_compared)
+    for each in [*found.lines] if rest is None else cut_diff(found.lines, MOST_LINES, MOST_CHARACTERS):
+        yield from _diff_line(each) if isinstance(each, DiffLine) else _diff_gap(each, rest or "")
+
+
+def change_lines(changes: Iterable[KeptChange]) -> list[StyledLine]:
+    """The changes that a call made, in the lines in which a question shows those that a call would make."""
+    return [line for each in changes for line in _made(each)]
+
+
+def _made(change: KeptChange) -> Iterator[StyledLine]:
+    yield _heading(
+        change.path,
+        change.removed,
+        change.added,
+        is_new=change.is_new,
+        is_compared=change.is_compared,
+    )
+    for each in change.lines:
+        yield from _diff_line(each) if isinstance(each, DiffLine) else _diff_gap(each, "not kept")
+
+
+def _heading(path: str, removed: int, added: int, *, is_new: bool, is_compared: bool) -> StyledLine:
+    if is_new:
         did = f"new file, {added:,} {'line' if added == 1 else 'lines'}"
     else:
-        did = f"{removed:,} removed, {added:,} added" if found.lines else "no line changes"
-    if not found.is_compared:
+        did = f"{removed:,} removed, {added:,} added" if removed or added else "no line changes"
+    if not is_compared:
         did += ", too different to compare"
-    yield StyledLine(f"  {exact_line(change.path)}: {did}", "bold")
-    shown, left_out, after, others = (found.lines, (), (), ()) if rest is None else _cut_diff(found.lines)
-    for lines, hidden, noun in ((shown, left_out, "removed lines"), (after, others, "lines")):
-        for each in lines:
-            yield from _diff_line(each)
-        if hidden:
-            more = f"{len(hidden):,} more {noun} ({_size(hidden):,} characters)"
-            yield StyledLine(f"    … {more}; {rest}", "yellow")
+    return StyledLine(f"  {exact_line(path)}: {did}", "bold")
 
 
-_Lines: TypeAlias = "Sequence[DiffLine]"
+def _diff_gap(gap: DiffGap, rest: str) -> Iterator[StyledLine]:
+    noun = "removed lines" if gap.is_removed else "lines"
+    yield StyledLine(f"    … {gap.lines:,} more {noun} ({gap.characters:,} characters); {rest}", "yellow")
 
 
-def _cut_diff(found: _Lines) -> tuple[_Lines, _Lines, _Lines, _Lines]:
-    """The lines to show, removed ones to leave out, added ones to show after these, and all others.
-
-    A change that does not fit shares the room: its removed lines alone would look like a deletion.
-    """
-    begin = _fitting(found, MOST_LINES, MOST_CHARACTERS)
-    start, middle, end = _change_around(found, begin)
-    removed, added = found[start:middle], found[middle:end]
-    if not removed or not added:
-        return found[:begin], (), (), found[begin:]
-    lines, characters = MOST_LINES - start, MOST_CHARACTERS - _size(found[:start])
-    kept = _fitting(
-        removed, lines - min(len(added), lines // 2), characters - min(_size(added), characters // 2)
-    )
-    kept_added = _fitting(added, lines - kept, characters - _size(removed[:kept]))
-    if not kept or not kept_added:
-        return found[:start], (), (), found[start:]
-    return found[: start + kept], removed[kept:], added[:kept_added], found[middle + kept_added :]
-
-
-def _says_something(found: _Lines) -> bool:
+def _says_something(found: Sequence[DiffLine]) -> bool:
     """Whether a cut diff shows any of its changed lines: a line that does not fit is left out whole."""
-    shown, _, after, _ = _cut_diff(found)
-    return not found or any(each.kind in "-+" for each in (*shown, *after))
-
-
-def _change_around(found: _Lines, place: int) -> tuple[int, int, int]:
-    """Where the removed lines of the change at ``place`` start, where its added ones do, and where it ends."""
-    start = end = place
-    while start > 0 and place < len(found) and found[place].kind in "-+" and found[start - 1].kind in "-+":
-        start -= 1
-    while end < len(found) and found[end].kind in "-+":
-        end += 1
-    return start, start + sum(each.kind == "-" for each in found[start:end]), end
-
-
-def _fitting(lines: _Lines, most: int, characters: int) -> int:
-    """How many of the first lines fit."""
-    for place, each in enumerate(lines[:most]):
-        characters -= len(each.text)
-        if characters < 0:
-            return place
-    return min(most, len(lines))
-
-
-def _size(lines: _Lines) -> int:
-    return sum(len(each.text) for each in lines)
+    shown = cut_diff(found, MOST_LINES, MOST_CHARACTERS)
+    return not found or any(isinstance(each, DiffLine) and each.kind in "-+" for each in shown)
 
 
 def _diff_line(line: DiffLine) -> Iterator[StyledLine]:

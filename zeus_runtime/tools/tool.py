@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
+    from zeus_runtime.tools.preview import Change
     from contextlib import AbstractContextManager
 
     from jsonschema import ValidationError
@@ -178,6 +179,7 @@ class ToolResult:
         pictures: workspace files for models that support pictures; ``content`` describes them for other models.
         files: paths of other files that the tool saved in the archive for this result. The session may read them, and
             they are deleted with it; a path that only ``content`` names gives no access.
+        changes: the texts that the call changed. The log keeps their diff, for people; it is never sent to the model.
     """
 
     content: str
@@ -186,6 +188,7 @@ class ToolResult:
     artifact: JSON = None
     pictures: tuple[Picture, ...] = ()
     files: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from zeus_runtime.context.inspection.composition import (
     policy_totals,
     session_totals,
 )
-from zeus_runtime.context.inspection.curve import Curve, session_curve
 from zeus_runtime.context.inspection.difference import Difference, StepDifference, difference
 from zeus_runtime.context.inspection.excerpts import around, excerpt
 from zeus_runtime.context.inspection.explanation import Explanation, explanation
@@ -25,7 +24,6 @@ __all__ = [
     "Branch",
     "StepDifference",
     "Composition",
-    "Curve",
     "Difference",
     "Explanation",
     "Fate",
@@ -46,7 +44,6 @@ __all__ = [
     "overview",
     "overview_of",
     "policy_totals",
-    "session_curve",
     "session_totals",
     "why_missing",
 ]

@@ -23,6 +23,7 @@ from zeus_runtime.serving.http.routes import (
     files,
     knowledge,
     memory,
+    messages,
     page,
     plan,
     sessions,
@@ -112,6 +113,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         )
     for each in (
         sessions,
+        messages,
         approvals,
         context,
         trace,

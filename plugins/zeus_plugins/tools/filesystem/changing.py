@@ -11,6 +11,7 @@ from zeus_plugins.tools.filesystem.seen import SeenFiles
 from zeus_plugins.tools.filesystem.texts import binary_kind, plural, whole_text
 from zeus_runtime.plugin import Redactor, printable
 from zeus_runtime.plugin.files import (
+    AccessAsked,
     NoSuchFileError,
     WorkspaceError,
     WorkspaceFiles,
@@ -71,6 +72,7 @@ def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Too
                 remedy="Write several smaller files.",
             )
         data = written_masked(data, lambda: _held(files, path, options), run.secrets)
+        before = _replaced_by(files, path, options)
         if run.state(seen.name(path)) is not None:
             with suppress(NoSuchFileError):
                 held = files.read(path, max_bytes=options.max_write_bytes)
@@ -81,7 +83,8 @@ def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Too
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
         where, left = printable(files.normalize(path)), placeholders_left(data, run.secrets)
         told = f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')}).{left}"
-        return ToolResult(told, state=seen.state(path, data))
+        made = tuple(each for held in before for each in _made(files, path, held, data))
+        return ToolResult(told, state=seen.state(path, data), changes=made)
 
     return write_file
 
@@ -124,7 +127,7 @@ def _edit_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool
             more: Further replacements in the same file, made one after the other; all are made, or none.
         """
         replacements = _all(old, new, more or (), replace_all=replace_all)
-        told, left, after = "", "", b""
+        told, left, before, after = "", "", b"", b""
 
         def replaced(data: bytes, placeholders: Sequence[str]) -> bytes:
             nonlocal told
@@ -133,8 +136,9 @@ def _edit_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool
             return changed
 
         def change(data: bytes) -> bytes:
-            nonlocal left, after
+            nonlocal left, before, after
             seen.refuse_changed(path, data, run)
+            before = data
             after = edited_masked(data, replaced, run.secrets)
             left = placeholders_left(after, run.secrets)
             seen.note_written(path, after, run)
@@ -142,7 +146,11 @@ def _edit_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool
 
         files.edit(path, change, max_bytes=options.max_write_bytes)
         where = printable(files.normalize(path))
-        return ToolResult(f"Edited {where}: {told}{left}", state=seen.state(path, after))
+        return ToolResult(
+            f"Edited {where}: {told}{left}",
+            state=seen.state(path, after),
+            changes=_made(files, path, before, after),
+        )
 
     return edit_file
 
@@ -209,6 +217,24 @@ def _diff(before: str, after: str) -> str:
 
 def _change(files: WorkspaceFiles, path: str, before: str | None, after: str) -> Change:
     return Change(files.real(path), before, after, files.identity(path))
+
+
+def _made(files: WorkspaceFiles, path: str, before: bytes | None, after: bytes) -> tuple[Change, ...]:
+    """The change that a call made, for people; nothing if a part of it is no text, or too large to compare."""
+    texts = [each for each in (before, after) if each is not None]
+    if any(len(each) > _MOST_COMPARED or binary_kind(each) is not None for each in texts):
+        return ()
+    return (_change(files, path, None if before is None else whole_text(before), whole_text(after)),)
+
+
+def _replaced_by(files: WorkspaceFiles, path: str, options: Options) -> list[bytes | None]:
+    """The one content that a call replaces: bytes, or None if there is no file; none if the tool may not read it."""
+    try:
+        return [files.read(path, max_bytes=options.max_write_bytes)]
+    except NoSuchFileError:
+        return [None]
+    except (WorkspaceError, AccessAsked):  # a diff for people is worth no question, and the write may be allowed
+        return []
 
 
 def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:

@@ -28,9 +28,13 @@ async def content(
 ) -> Response:
     """The content of one of them, to save; known secrets are masked in text."""
     _, agent = await service_of(request).of_session(caller, session)
-    data = await agent.artifact(session, path)
-    name = quote(path.rpartition("/")[2], safe="")
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+    return to_save(await agent.artifact(session, path), path)
+
+
+def to_save(data: bytes, path: str) -> Response:
+    """The bytes of a file as one to save; a picture may be shown too, and nothing else of it runs in a browser."""
+    name = quote(path.rpartition("/")[2], safe="", errors="replace")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "Cache-Control": "private, no-cache"}
     return Response(data, media_type=_media_type(data), headers=headers)
 
 

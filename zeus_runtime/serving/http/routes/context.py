@@ -15,7 +15,6 @@ from zeus_runtime.context.inspection import (
     forecast,
     in_short,
     overview,
-    session_curve,
     why_missing,
 )
 from zeus_runtime.errors import UsageError
@@ -52,12 +51,6 @@ async def one(request: Request, caller: Reader, session: str, step: Step = None)
         "step": in_short(found.step, aside=found.step.number in trace.aside),
         "sent": [*_fixed(trace, found.step), *_messages(trace, found.step)],
     }
-
-
-@router.get("/sessions/{session}/context/plot")
-async def plot(request: Request, caller: Reader, session: str) -> dict[str, Any]:
-    """The tokens of every step by source, as `zeus context show --plot` draws them, with what policies did."""
-    return asdict(session_curve(await _trace(request, caller, session)))
 
 
 @router.get("/sessions/{session}/context/diff")

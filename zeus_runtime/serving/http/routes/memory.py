@@ -12,6 +12,7 @@ from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.memory.drafts import ends_before_it_begins
 from zeus_runtime.memory.items import MemoryType, Scope, Status, Visibility
 from zeus_runtime.memory.outcomes import refuse_shown
+from zeus_runtime.memory.profile.fields import CHOICES
 from zeus_runtime.memory.shown import batch_json, found_json, item_json, profile_json
 from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.parts import Cursor, Limit, Place, place_of, tell_next
@@ -321,7 +322,8 @@ async def _one(agent: Agent, memory: MemoryService, name: str) -> dict[str, Any]
 
 async def _profile(agent: Agent, memory: MemoryService, kind: Profile) -> dict[str, Any]:
     fields = await memory.profiles.fields(kind)
-    return _told(agent, {"profile": kind, "fields": profile_json(fields)})
+    choices = {each.name: list(CHOICES[each.name]) for each in fields if each.name in CHOICES}
+    return _told(agent, {"profile": kind, "fields": profile_json(fields), "choices": choices})
 
 
 async def _part(

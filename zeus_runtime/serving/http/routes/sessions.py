@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -13,12 +12,10 @@ from starlette.responses import StreamingResponse
 
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.escaping import utf8_text
-from zeus_runtime.models.messages import from_payload, to_payload
-from zeus_runtime.run.stored_thread import messages_after
 from zeus_runtime.serving.http import streams
 from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import Read
-from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of, tell_next
+from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Key, Reader, Runner, service_of
 from zeus_runtime.serving.http.service import as_json
@@ -247,35 +244,6 @@ async def export(
 
 
 _SUFFIXES = {"json": "json", "markdown": "md"}
-
-
-@router.get("/sessions/{session}/messages", tags=["sessions"])
-async def messages(
-    request: Request,
-    response: Response,
-    caller: Reader,
-    session: str,
-    limit: Limit = None,
-    cursor: Cursor = None,
-) -> list[dict[str, Any]]:
-    """Every message of the conversation, unchanged by any context policy; `number` is its place, from 1."""
-    _, agent = await service_of(request).of_session(caller, session)
-    log = await agent.masked_log()
-    after = place_of(cursor, int)
-    found = await messages_after(
-        log, await log.find(session), 0 if after is None else after[0], None if limit is None else limit + 1
-    )
-    if limit is not None and len(found) > limit:
-        found = found[:limit]
-        tell_next(request, response, (found[-1][1].seq,))
-    return [
-        {
-            **to_payload(from_payload(json.loads(each.payload))),
-            "number": number,
-            "created_ms": each.created_ms,
-        }
-        for number, each in found
-    ]
 
 
 @router.post("/sessions/{session}/runs", status_code=202, tags=["runs"])

@@ -1,0 +1,59 @@
+"""The changes that a call made, as the log keeps them."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.tools.approval import PendingApproval
+from zeus_runtime.tools.diff import DiffGap, DiffLine, difference
+from zeus_runtime.tools.kept_changes import MOST_CHANGES, MOST_CHARACTERS, MOST_LINES, changes_of, kept
+from zeus_runtime.tools.preview import Change, Preview
+from zeus_runtime.tools.question import change_lines, question_lines
+
+texts = st.lists(st.sampled_from(["a\n", "b\n", "c \n", "\u202ed\n", "e"]), max_size=8).map("".join)
+
+
+@given(before=st.none() | texts, after=texts)
+def test_a_change_is_shown_after_its_call_as_it_was_shown_before_it(before: str | None, after: str) -> None:
+    change = Change("/plan\u200b.md", before, after)
+    stored = json.loads(json.dumps([each.as_json() for each in kept([change])]))
+    found = changes_of({"role": "tool", "artifact": {"changes": stored}})
+    if not difference(before or "", after).lines and before is not None:
+        assert found == []
+        return
+    asked = PendingApproval("id", "s", "r", "1", "d", "tool", {}, preview=Preview((change,)))
+    lines = [each for each in question_lines(asked) if "waits for approval" not in each.text]
+    assert change_lines(found) == lines
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=3), st.integers(1, 60), st.booleans())
+def test_a_long_change_is_cut_and_every_line_is_counted(counts: list[int], width: int, replaces: bool) -> None:
+    changes = [
+        Change(
+            f"/{at}",
+            "".join(f"old {line}\n" for line in range(count)) if replaces else None,
+            "".join(f"{'x' * width}{line}\n" for line in range(count)),
+        )
+        for at, count in enumerate(counts)
+    ]
+    found = kept(changes)
+    lines = [line for each in found for line in each.lines]
+    shown = [line for line in lines if isinstance(line, DiffLine)]
+    assert len(shown) <= MOST_LINES
+    assert sum(len(line.text) for line in shown) <= MOST_CHARACTERS
+    for each in found:
+        left = sum(line.lines for line in each.lines if isinstance(line, DiffGap))
+        assert len([line for line in each.lines if isinstance(line, DiffLine)]) + left == each.removed + each.added
+
+
+def test_a_call_that_changes_many_texts_keeps_the_first() -> None:
+    found = kept([Change(f"/{at}", None, f"{at}\n") for at in range(MOST_CHANGES + 5)])
+    assert [each.path for each in found] == [f"/{at}" for at in range(MOST_CHANGES)]
+
+
+def test_a_result_without_changes_has_none() -> None:
+    for payload in ({"role": "user", "content": "x"}, {"role": "tool", "artifact": None}, {"artifact": {"state": {}}}):
+        assert changes_of(payload) == []

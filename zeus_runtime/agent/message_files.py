@@ -1,0 +1,75 @@
+"""The files and pictures of a message: their bytes, as they were when the message was written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zeus_runtime.agent.artifacts import MAX_BYTES
+from zeus_runtime.errors import NotFoundError
+from zeus_runtime.models.pictures import KEY as PICTURES
+from zeus_runtime.models.pictures import picture_of
+from zeus_runtime.run.attachments import KEY as REFERENCES
+from zeus_runtime.run.stored_thread import message_at
+from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.masked_text import masked_bytes
+from zeus_runtime.tools.paths import WorkspaceError
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.secrets.masking import Redactor
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.store.thread_log import ThreadLog
+
+
+class MessageFile(NamedTuple):
+    """A file of a message.
+
+    Args:
+        name: what its user or tool calls it.
+        data: its bytes, with known secrets masked in text.
+    """
+
+    name: str
+    data: bytes
+
+
+async def message_file(
+    log: ThreadLog, plan: Plan, secrets: Redactor, session: str, number: int, path: str
+) -> MessageFile:
+    """A file that a message brought along.
+
+    Args:
+        number: the message's place in the conversation, from 1.
+        path: of the kept bytes, as the message names it.
+
+    Raises:
+        NotFoundError: there is no such message, it names no such file, or the file is gone.
+        UsageError: the session does not exist, or it is archived.
+    """
+    payload = json.loads((await message_at(log, await log.find(session), number)).payload)
+    name = dict(_named(payload)).get(path)
+    if name is None:
+        raise NotFoundError(f"message {number} of {session} brought no file {path!r} along")
+
+    def read() -> bytes:
+        with calling(None):
+            data = plan.context.workspace.read(path, max_bytes=MAX_BYTES)
+        # A picture with a secret in its bytes was not kept; to mask one would damage it.
+        return data if picture_of(data, "") is not None else masked_bytes(data, secrets)
+
+    try:
+        return MessageFile(secrets.text(name), await asyncio.to_thread(read))
+    except WorkspaceError as error:
+        raise NotFoundError(str(error)) from None
+
+
+def _named(payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The path of each file, and its name. Only the runtime writes these keys: a model cannot name a file here."""
+    about = payload.get("additional_kwargs", {})
+    for each in about.get(REFERENCES, ()):
+        if each.get("copy"):
+            yield each["copy"], each["path"]
+    for each in about.get(PICTURES, ()):
+        yield each["path"], each.get("name") or each["path"]

@@ -1,0 +1,92 @@
+"""The changes that a call made, as the log keeps them beside its result: for people, never sent to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.diff import DiffGap, DiffLine, cut_diff, difference
+from zeus_runtime.tools.preview import Change
+
+CHANGES: Final = "changes"
+"""Key of a result's artifact in the log."""
+
+MOST_CHANGES: Final = 20
+"""Of one result."""
+MOST_LINES: Final = 400
+MOST_CHARACTERS: Final = 20_000
+"""Of all changes of one result together; a line that does not fit is left out whole."""
+
+
+@dataclass(frozen=True)
+class KeptChange:
+    """A text that a call changed.
+
+    Args:
+        path: as the preview of the call names it.
+        is_new: the call made the text.
+        removed: how many lines.
+        added: how many lines.
+        is_compared: as of ``Diff``.
+        lines: the diff, cut where it is long; empty where a list leaves them out.
+    """
+
+    path: str
+    is_new: bool
+    removed: int
+    added: int
+    is_compared: bool = True
+    lines: Sequence[DiffLine | DiffGap] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """A small JSON object: a line is its kind and its text, a gap an object."""
+        return {
+            "path": self.path,
+            "new": self.is_new,
+            "removed": self.removed,
+            "added": self.added,
+            **({} if self.is_compared else {"compared": False}),
+            "lines": [
+                each.kind + each.text
+                if isinstance(each, DiffLine)
+                else {"left": each.lines, "characters": each.characters, "removed": each.is_removed}
+                for each in self.lines
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> KeptChange:
+        """The change that ``as_json`` made."""
+        lines = [
+            DiffLine(each[0], each[1:])  # type: ignore[arg-type]
+            if isinstance(each, str)
+            else DiffGap(each["left"], each["characters"], each["removed"])
+            for each in value.get("lines", ())
+        ]
+        return cls(
+            value["path"], value["new"], value["removed"], value["added"], value.get("compared", True), lines
+        )
+
+
+def kept(changes: Iterable[Change]) -> list[KeptChange]:
+    """What the log keeps of changes; one that changed no text is left out. May take seconds of CPU."""
+    found = []
+    lines, characters = MOST_LINES, MOST_CHARACTERS
+    for each in changes:
+        diff = difference(each.before or "", each.after)
+        if len(found) == MOST_CHANGES or (not diff.lines and each.before is not None):
+            continue
+        removed, added = (sum(line.kind == kind for line in diff.lines) for kind in "-+")
+        shown = cut_diff(diff.lines, lines, characters)
+        lines = max(0, lines - len(shown))
+        characters -= sum(len(line.text) for line in shown if isinstance(line, DiffLine))
+        found.append(KeptChange(each.path, each.before is None, removed, added, diff.is_compared, shown))
+    return found
+
+
+def changes_of(payload: Mapping[str, Any]) -> list[KeptChange]:
+    """The changes that the log keeps beside a message, given as its payload; none for other messages."""
+    artifact = payload.get("artifact")
+    found = artifact.get(CHANGES, ()) if isinstance(artifact, Mapping) else ()
+    return [KeptChange.from_json(each) for each in found]
