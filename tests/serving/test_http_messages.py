@@ -28,7 +28,11 @@ async def test_the_change_of_a_call_stays_with_its_result(tmp_path: Path) -> Non
         session, run = await begun(client, "go")
         await until(client, run, "complete")
         address = f"/v1/sessions/{session}/messages"
-        listed = {each["tool_call_id"]: each for each in (await client.get(address)).json() if each["role"] == "tool"}
+        listed = {
+            each["tool_call_id"]: each
+            for each in (await client.get(address)).json()
+            if each["role"] == "tool"
+        }
         assert listed["b"]["artifact"]["changes"] == [
             {"path": "/plan.md", "new": False, "removed": 1, "added": 1}
         ], "a list of messages has no lines"
@@ -71,20 +75,29 @@ async def test_the_change_of_a_file_that_only_an_approval_opens_is_kept_too(tmp_
 async def test_a_file_of_a_message_is_given_to_its_user_alone_and_never_runs(tmp_path: Path) -> None:
     page, picture = b"<script>alert(1)</script>", png(4, 3)
     drawing = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
-    async with keyed(tmp_path, more="middlewares: [resources]\n", model=script("Seen.", "Seen too.")) as (client, database):
+    async with keyed(tmp_path, more="middlewares: [resources]\n", model=script("Seen.", "Seen too.")) as (
+        client,
+        database,
+    ):
         client.headers.update(bearer(await made(database)))
         sent = {"page ä.html": page, "shelf.png": picture, "drawing.svg": drawing}
         for data in sent.values():
             await client.put(f"/v1/files/{hashlib.sha256(data).hexdigest()}", content=data)
         attached = [{"sha256": hashlib.sha256(data).hexdigest(), "name": name} for name, data in sent.items()]
         session = (await client.post("/v1/sessions", json={})).json()["session"]
-        run = await client.post(f"/v1/sessions/{session}/runs", json={"prompt": "Look.", "attachments": attached})
+        run = await client.post(
+            f"/v1/sessions/{session}/runs", json={"prompt": "Look.", "attachments": attached}
+        )
         await until(client, run.json()["run"], "complete")
         (asked, *_) = (await client.get(f"/v1/sessions/{session}/messages")).json()
         kept = {each["path"]: each["copy"] for each in asked["additional_kwargs"]["references"]}
         assert kept.keys() == sent.keys()
         address = f"/v1/sessions/{session}/messages/1/files"
-        types = {"page ä.html": "text/plain; charset=utf-8", "shelf.png": "image/png", "drawing.svg": "text/plain; charset=utf-8"}
+        types = {
+            "page ä.html": "text/plain; charset=utf-8",
+            "shelf.png": "image/png",
+            "drawing.svg": "text/plain; charset=utf-8",
+        }
         for name, path in kept.items():
             given = await client.get(address, params={"path": path})
             assert (given.status_code, given.content) == (200, sent[name]), given.text
@@ -109,4 +122,6 @@ async def test_a_file_of_a_message_is_given_to_its_user_alone_and_never_runs(tmp
         for path in ("/zeus.yaml", "/../../etc/passwd", "", kept["shelf.png"] + "x"):
             unknown = await client.get(address, params={"path": path})
             assert unknown.status_code == 404, path
-        assert (await client.get(address.replace("/1/", "/2/"), params={"path": kept["shelf.png"]})).status_code == 404
+        assert (
+            await client.get(address.replace("/1/", "/2/"), params={"path": kept["shelf.png"]})
+        ).status_code == 404

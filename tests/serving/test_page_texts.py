@@ -25,7 +25,9 @@ def test_every_text_is_translated_with_the_same_places_for_values() -> None:
 def test_no_text_is_there_twice_and_each_is_used() -> None:
     keys = [english for english, _ in (*ROW.findall(TEXTS), *ROW.findall(WORDS))]
     assert len(keys) == len(set(keys))
-    code = "\n".join(each.read_text(encoding="utf-8") for each in SOURCES.glob("*.ts*") if each.name != "i18n.ts")
+    code = "\n".join(
+        each.read_text(encoding="utf-8") for each in SOURCES.glob("*.ts*") if each.name != "i18n.ts"
+    )
     assert [each for each, _ in ROW.findall(TEXTS) if f'"{each}"' not in code] == []
 
 

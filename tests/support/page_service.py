@@ -107,9 +107,7 @@ def answer(request: ModelRequest) -> AIMessage:
             call("write_file", f"w{tag}", path="/plan.md", content=content), text="I will write the plan."
         )
     if "edit" in prompt and not made:
-        return calling(
-            call("edit_file", f"e{tag}", path="/plan.md", old="Ship", new="Ship\u200b today:")
-        )
+        return calling(call("edit_file", f"e{tag}", path="/plan.md", old="Ship", new="Ship\u200b today:"))
     if "record" in prompt and not made:
         text = "pay\u202e\u200bbob" if "hidden" in prompt else FOREIGN if "foreign" in prompt else "draft"
         return calling(call("record", f"r{tag}", text=text))

@@ -30,7 +30,9 @@ def test_a_change_is_shown_after_its_call_as_it_was_shown_before_it(before: str 
 
 
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=3), st.integers(1, 60), st.booleans())
-def test_a_long_change_is_cut_and_every_line_is_counted(counts: list[int], width: int, replaces: bool) -> None:
+def test_a_long_change_is_cut_and_every_line_is_counted(
+    counts: list[int], width: int, replaces: bool
+) -> None:
     changes = [
         Change(
             f"/{at}",
@@ -46,7 +48,10 @@ def test_a_long_change_is_cut_and_every_line_is_counted(counts: list[int], width
     assert sum(len(line.text) for line in shown) <= MOST_CHARACTERS
     for each in found:
         left = sum(line.lines for line in each.lines if isinstance(line, DiffGap))
-        assert len([line for line in each.lines if isinstance(line, DiffLine)]) + left == each.removed + each.added
+        assert (
+            len([line for line in each.lines if isinstance(line, DiffLine)]) + left
+            == each.removed + each.added
+        )
 
 
 def test_a_call_that_changes_many_texts_keeps_the_first() -> None:
@@ -55,5 +60,9 @@ def test_a_call_that_changes_many_texts_keeps_the_first() -> None:
 
 
 def test_a_result_without_changes_has_none() -> None:
-    for payload in ({"role": "user", "content": "x"}, {"role": "tool", "artifact": None}, {"artifact": {"state": {}}}):
+    for payload in (
+        {"role": "user", "content": "x"},
+        {"role": "tool", "artifact": None},
+        {"artifact": {"state": {}}},
+    ):
         assert changes_of(payload) == []

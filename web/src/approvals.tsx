@@ -30,7 +30,7 @@ export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promis
   );
 }
 
-const STYLES = { plain: "", red: "gone", green: "added", yellow: "cut", dim: "skip", bold: "head" } as const;
+const STYLES = { plain: "", red: "gone", green: "added", yellow: "cut", dim: "skip", bold: "file" } as const;
 
 /** Lines as the service made them: what a browser would hide, reorder or join is in them as an escape. */
 export function Shown({ lines }: { lines: api.ShownLine[] }) {

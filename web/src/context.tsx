@@ -109,7 +109,7 @@ function Forgotten(props: { session: string; step: api.StepInfo; message: number
       {item && !found && (
         <div class="item">
           <div class="line">
-            <span><strong>{t("Message")} {item.item}</strong> <span class="meta">{item.source}</span> <Status status={item.status} /></span>
+            <span><strong>{t("Message")} {item.item}</strong> <span class="meta">{visible(word(item.source))}</span> <Status status={item.status} /></span>
             <a href={addressOf({ session, message: Number(item.item) })}>{t("Show in chat")}</a>
           </div>
           <p class="meta">

@@ -1,4 +1,4 @@
-// A text in the order of its characters, which a browser would change around letters that are written from the right.
+// A text of ours with code in it, and one in the order of its characters, which a browser would change around letters that are written from the right.
 
 import { visible } from "./visible";
 
@@ -8,4 +8,9 @@ const FROM_RIGHT = /([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}
 /** `text` with escapes for what cannot be seen; only within a word of such a script does the text run from the right. */
 export function Exact({ text }: { text: string }) {
   return <>{visible(text).split(FROM_RIGHT).map((each, at) => (at % 2 ? <bdi dir="rtl">{each}</bdi> : each))}</>;
+}
+
+/** A text of the page in which backticks mark code. */
+export function Coded({ text }: { text: string }) {
+  return <>{text.split("`").map((each, at) => (at % 2 ? <code>{each}</code> : each))}</>;
 }

@@ -55,7 +55,7 @@ const texts = {
   "The connection is lost. Trying again…": "连接已断开，正在重试…",
   "Log in": "登录",
   "Token": "令牌",
-  "Open the address that `zeus serve` printed, or paste its token here.": "打开 `zeus serve` 打印的地址，或把其中的令牌粘贴到这里。",
+  "Open the address that `zeus serve` printed, or paste its token or your key here.": "打开 `zeus serve` 打印的地址，或把令牌或您的密钥粘贴到这里。",
   "This token is not valid.": "此令牌无效。",
   "Menu": "菜单",
   "Close": "关闭",
@@ -244,7 +244,7 @@ const texts = {
   "There is no knowledge base yet. `zeus kb add NAME PATH` makes one.": "还没有知识库。可用 `zeus kb add NAME PATH` 创建。",
   "Search": "搜索",
   "the agent searches it": "智能体会搜索它",
-  "{a} documents, {b} passages": "{a} 个文档，{b} 个片段",
+  "Documents: {a} · passages: {b}": "文档 {a} 个 · 片段 {b} 个",
   "by meaning {n}": "按语义排第 {n}",
   "by words {n}": "按词语排第 {n}",
   "Documents": "文档",
@@ -349,6 +349,10 @@ const words: Record<string, string> = {
   "duplicate": "重复",
   "conflict": "冲突",
   "unchanged": "未改动",
+  "stop": "正常结束",
+  "ok": "正常",
+  "tool_calls": "调用工具",
+  "length": "达到长度上限",
 };
 
 export type Key = keyof typeof texts;

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { type AgentInfo, get } from "./api";
+import { Coded } from "./exact";
 import { number, t, when, word } from "./i18n";
 import { addressOf } from "./place";
 import { useRead, useSettled } from "./reading";
@@ -23,7 +24,7 @@ export function KnowledgeView({ agent, base }: { agent: AgentInfo; base: string 
   return (
     <>
       <Problem>{bases.problem}</Problem>
-      {bases.value && !chosen && <p class="empty">{t("There is no knowledge base yet. `zeus kb add NAME PATH` makes one.")}</p>}
+      {bases.value && !chosen && <p class="empty"><Coded text={t("There is no knowledge base yet. `zeus kb add NAME PATH` makes one.")} /></p>}
       {bases.value && bases.value.length > 1 && (
         <ul class="choices-of">
           {bases.value.map((each) => (
@@ -49,7 +50,7 @@ function OneView({ agent, base }: { agent: string; base: Base }) {
       <section class="card" aria-label={t("Search")}>
         <div class="line">
           <h2>{visible(base.name)} <span class="meta">{word(base.scope)}{base.linked && ` · ${t("the agent searches it")}`}</span></h2>
-          <span class="meta">{t("{a} documents, {b} passages", { a: number(base.documents), b: number(base.chunks) })} · {when(base.updated_ms)}</span>
+          <span class="meta">{t("Documents: {a} · passages: {b}", { a: number(base.documents), b: number(base.chunks) })} · {when(base.updated_ms)}</span>
         </div>
         <input type="search" class="full" value={text} placeholder={t("Search as the agent does")} aria-label={t("Search as the agent does")} onInput={(event) => setText(event.currentTarget.value)} />
         <Problem>{found.problem}</Problem>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AgentInfo, call, get, part, post, Problem as Refused, tagged } from "./api";
 import { Dialog } from "./dialog";
-import { Exact } from "./exact";
+import { Coded, Exact } from "./exact";
 import { type Key, money, moment, number, t, when, word } from "./i18n";
 import { Icon } from "./icons";
 import { addressOf, go } from "./place";
@@ -44,7 +44,7 @@ export function MemoryView({ agent, item }: { agent: AgentInfo; item: string | n
   const changed = () => setChanges(changes + 1);
   const quarantine = useRead(() => get<Memory[]>(addressAt(agent.name, "memories/quarantine")), [changes]);
   const count = quarantine.value?.length ?? 0;
-  if (agent.memory === false) return <p class="empty">{t("The agent has no memory: its config has no key `memory`.")}</p>;
+  if (agent.memory === false) return <p class="empty"><Coded text={t("The agent has no memory: its config has no key `memory`.")} /></p>;
   return (
     <>
       <div class="line">
@@ -322,6 +322,8 @@ function given(name: string, field: Field, text: string): string {
   return JSON.stringify(name === "key_decisions" ? lines.map((line) => Object.fromEntries(line.split("|").slice(0, 3).map((part, at) => [PARTS[at], part.trim()]))) : lines);
 }
 
+/** A field's name for people. */
+const nameOf = (name: string): string => word(name).replaceAll("_", " ");
 const writtenBy = (field: Field): string => (field.by === "hand" ? linesOf(field).join("\n") : "");
 
 function Profile({ agent, kind, changes }: { agent: string; kind: "user" | "project"; changes: number }) {
@@ -366,7 +368,7 @@ function Profile({ agent, kind, changes }: { agent: string; kind: "user" | "proj
       {profile.value && !fields.length && <p class="empty">{t("Nothing is known yet.")}</p>}
       <dl class="facts">
         {fields.map(([name, field]) => [
-          <dt key={`${name}:`}>{word(name)}</dt>,
+          <dt key={`${name}:`}>{nameOf(name)}</dt>,
           <dd key={name}>
             {linesOf(field).map((each, at) => <p key={at}>{visible(each.replaceAll(SEPARATOR, " · "))}</p>)}
             <span class="meta">{word(field.by)} {field.sources.map((each) => <a key={each} href={addressOf({ session: null, room: "memory", agent, item: each })}>{each} </a>)}</span>
@@ -393,7 +395,7 @@ function EditProfile(props: { title: string; profile: ProfileOf; problem: string
           const drawn = fields[name].by === "hand" ? "" : linesOf(fields[name]).join("\n");
           return (
             <label key={name}>
-              {word(name)}
+              {nameOf(name)}
               {choices[name] ? (
                 <select value={texts[name]} onChange={(event) => set(name, event.currentTarget.value)}>
                   <option value="">{drawn ? word(drawn) : "–"}</option>

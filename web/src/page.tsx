@@ -3,6 +3,7 @@
 import { render } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { Coded } from "./exact";
 import { initialLanguage, type Language, setLanguage, t } from "./i18n";
 import { Icon } from "./icons";
 import { RoomLinks, RoomView } from "./room";
@@ -30,7 +31,7 @@ function Login({ onDone }: { onDone: () => void }) {
     <main class="login">
       <form onSubmit={submit}>
         <h1>Zeus</h1>
-        <p>{t("Open the address that `zeus serve` printed, or paste its token here.")}</p>
+        <p><Coded text={t("Open the address that `zeus serve` printed, or paste its token or your key here.")} /></p>
         <label>
           {t("Token")}
           <input type="password" autocomplete="off" value={token} onInput={(event) => setToken(event.currentTarget.value)} autofocus />

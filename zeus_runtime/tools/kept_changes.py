@@ -71,7 +71,7 @@ class KeptChange:
 
 def kept(changes: Iterable[Change]) -> list[KeptChange]:
     """What the log keeps of changes; one that changed no text is left out. May take seconds of CPU."""
-    found = []
+    found: list[KeptChange] = []
     lines, characters = MOST_LINES, MOST_CHARACTERS
     for each in changes:
         diff = difference(each.before or "", each.after)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime.tools.preview import Change
     from contextlib import AbstractContextManager
 
     from jsonschema import ValidationError
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.models.pictures import Picture
     from zeus_runtime.tools.approval import Approvals
-    from zeus_runtime.tools.preview import Preview
+    from zeus_runtime.tools.preview import Change, Preview
 
 Category: TypeAlias = Literal[
     "builtin",

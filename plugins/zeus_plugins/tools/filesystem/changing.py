@@ -233,7 +233,10 @@ def _replaced_by(files: WorkspaceFiles, path: str, options: Options) -> list[byt
         return [files.read(path, max_bytes=options.max_write_bytes)]
     except NoSuchFileError:
         return [None]
-    except (WorkspaceError, AccessAsked):  # a diff for people is worth no question, and the write may be allowed
+    except (
+        WorkspaceError,
+        AccessAsked,
+    ):  # a diff for people is worth no question, and the write may be allowed
         return []
 
 

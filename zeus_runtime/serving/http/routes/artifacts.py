@@ -34,7 +34,10 @@ async def content(
 def to_save(data: bytes, path: str) -> Response:
     """The bytes of a file as one to save; a picture may be shown too, and nothing else of it runs in a browser."""
     name = quote(path.rpartition("/")[2], safe="", errors="replace")
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "Cache-Control": "private, no-cache"}
+    headers = {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
+        "Cache-Control": "private, no-cache",
+    }
     return Response(data, media_type=_media_type(data), headers=headers)
 
 

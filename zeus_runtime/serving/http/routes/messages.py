@@ -75,7 +75,8 @@ async def file(
     session: str,
     number: Number,
     path: Annotated[
-        str, Query(max_length=1000, description="`copy` of a reference of the message, or `path` of a picture.")
+        str,
+        Query(max_length=1000, description="`copy` of a reference of the message, or `path` of a picture."),
     ],
 ) -> Response:
     """The bytes of a file or picture that the message brought along; known secrets are masked in text."""
