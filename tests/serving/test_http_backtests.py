@@ -101,3 +101,32 @@ async def test_a_replay_that_runs_ends_when_it_is_cancelled(
         await asyncio.to_thread(begun_there.wait, 20)
         assert (await client.post(f"/v1/backtests/{job}/cancel")).json()["state"] == "cancelled"
         assert ended_there.is_set()
+
+
+async def test_a_fork_with_policies_of_its_own_needs_an_administrator(tmp_path: Path) -> None:
+    from tests.serving.test_http_keys import bearer, keyed, made
+
+    model = script(calling(call("echo", "a", text="word " * 900)), "Done.", "Again.")
+    body = {"step": 2, "middlewares": "- eviction: {max_tokens: 100}\n"}
+    async with keyed(tmp_path, more="middlewares: []\n", model=model) as (client, database):
+        client.headers.update(bearer(await made(database)))
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        refused = await client.post(f"/v1/sessions/{session}/fork", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+        scopes = ("run", "read", "admin")
+        client.headers.update(bearer(await made(database, "boss", user="ann", scopes=scopes)))
+        wrong = await client.post(f"/v1/sessions/{session}/fork", json={**body, "middlewares": "- evicton"})
+        assert wrong.status_code == 422, wrong.text
+        assert "eviction" in wrong.text
+        fork = (await client.post(f"/v1/sessions/{session}/fork", json=body)).json()["session"]
+        begun_run = await client.post(f"/v1/sessions/{fork}/runs", json={"resume": True})
+        await until(client, begun_run.json()["run"], "complete")
+        (result,) = (str(each.content) for each in model.requests[-1].messages if each.type == "tool")
+        assert len(result) < 1500
+        shown = (await client.get(f"/v1/sessions/{fork}/what-if")).json()
+        assert shown == {"middlewares": body["middlewares"], "own": True}
+        other = {"middlewares": "[]"}
+        found = (await client.post(f"/v1/sessions/{fork}/what-if", json=other)).json()
+        present, changed = (found[each]["outcome"]["sent_tokens"] for each in ("present", "other"))
+        assert present < changed, "the present policies are those of the session"

@@ -28,7 +28,7 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/sessions/{session}/messages"): {},
     ("GET", "/v1/sessions/{session}/messages/{number}/changes"): {},
     ("GET", "/v1/sessions/{session}/messages/{number}/files"): {"params": {"path": "/notes.md"}},
-    ("POST", "/v1/sessions/{session}/fork"): {"json": {"step": 1}},
+    ("POST", "/v1/sessions/{session}/fork"): {"json": {"step": 1, "middlewares": "[]"}},
     ("POST", "/v1/sessions/{session}/archive"): {},
     ("POST", "/v1/sessions/{session}/restore"): {},
     ("GET", "/v1/sessions/{session}/export"): {},

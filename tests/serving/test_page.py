@@ -391,6 +391,15 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     kept.first.wait_for()
     (present, needed), (other, _) = [each.split(" / ") for each in kept.all_inner_texts()]
     assert (int(present) < int(needed), other) == (True, needed)
+    page.goto(page.url.split("?")[0] + "?step=3")
+    page.get_by_role("button", name="Fork at step 3 with these policies").click()
+    page.get_by_role("button", name="Ask the model again").click()
+    answered(page).get_by_text("It is done.").wait_for()
+    forked = page.url
+    page.goto(forked + "/context")
+    page.locator(".whatif summary").click()
+    page.get_by_text("This session has policies of its own").wait_for()
+    assert page.get_by_role("textbox", name="middlewares").input_value() == "- recall\n"
     page.get_by_role("textbox", name="middlewares").fill("- recal\n")
     page.get_by_role("button", name="Recompute").click()
     assert "recall" in page.locator(".whatif .problem").inner_text()

@@ -103,7 +103,8 @@ export const madeChanges = (id: string, message: number) => get<{ lines: ShownLi
 export interface FoundMessage { session: string; title: string; number: number; role: string; excerpt: string; created_ms: number }
 export const searchMessages = (query: string) => get<FoundMessage[]>(`v1/sessions/search?${new URLSearchParams({ query })}`);
 export const archivedSessions = () => part<SessionInfo[]>("v1/sessions?archived=1&limit=200");
-export const fork = (id: string, step: number, key: string) => post<SessionInfo>(`${of(id)}/fork`, { step }, { "Idempotency-Key": key });
+/** With `middlewares`, the new session has these in place of those of this one. */
+export const fork = (id: string, step: number, key: string, middlewares?: string) => post<SessionInfo>(`${of(id)}/fork`, { step, middlewares }, { "Idempotency-Key": key });
 export const archive = (id: string) => post<SessionInfo>(`${of(id)}/archive`);
 export const restore = (id: string) => post<SessionInfo>(`${of(id)}/restore`);
 export const exported = (id: string, format: "json" | "markdown") => `${of(id)}/export?format=${format}`;

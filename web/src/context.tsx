@@ -54,7 +54,7 @@ export function ContextView({ session, place, version, isRunning }: { session: s
           </section>
           <Sent session={session} step={chosen} source={source} pick={pick} choose={(seq) => choose(chosen.number, seq)} />
         </div>
-        <WhatIf session={session} />
+        <WhatIf session={session} step={chosen.number} />
       </div>
     </div>
   );

@@ -165,6 +165,8 @@ const texts = {
   "Recompute this session under other policies. No model is called.": "用其他策略重新计算此会话，不调用任何模型。",
   "Texts that the last request should keep, one a line": "最后一次请求应保留的文本，每行一个",
   "Recompute": "重新计算",
+  "Fork at step {n} with these policies": "用这些策略从第 {n} 步分叉",
+  "This session has policies of its own, in place of those of the config.": "此会话使用自己的策略，而不是配置中的策略。",
   "Recomputing…": "正在重新计算…",
   "Largest request": "最大请求",
   "Compactions": "压缩次数",

@@ -46,7 +46,7 @@ export const detail = (session: string, step: number) => get<StepDetail>(`${of(s
 export const explained = (session: string, item: string, step: number) =>
   get<{ item: Item }>(`${of(session)}/why?step=${step}&item=${encodeURIComponent(item)}`).then((answer) => answer.item);
 const whatIfOf = (session: string): string => `v1/sessions/${encodeURIComponent(session)}/what-if`;
-export const presentPolicies = (session: string) => get<{ middlewares: string }>(whatIfOf(session)).then((answer) => answer.middlewares);
+export const presentPolicies = (session: string) => get<{ middlewares: string; own: boolean }>(whatIfOf(session));
 export const whatIf = (session: string, middlewares: string, needles: string[]) =>
   post<{ present: Recomputed; other: Recomputed }>(whatIfOf(session), { middlewares, needles });
 export const searched = (session: string, text: string, step: number) =>

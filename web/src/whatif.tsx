@@ -3,18 +3,21 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Chart, stacksOf } from "./chart";
 import { type Key, money, number, short, t } from "./i18n";
+import { fork } from "./api";
 import * as api from "./ledger";
+import { go } from "./place";
 
-export function WhatIf({ session }: { session: string }) {
+export function WhatIf({ session, step }: { session: string; step: number }) {
   const [isOpen, setOpen] = useState(false);
   const [text, setText] = useState<string | null>(null);
+  const [isOwn, setOwn] = useState(false);
   const [needles, setNeedles] = useState("");
   const [found, setFound] = useState<{ present: api.Recomputed; other: api.Recomputed } | null>(null);
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const fail = (error: unknown) => setProblem(error instanceof Error ? error.message : String(error));
   useEffect(() => {
-    if (isOpen && text === null) api.presentPolicies(session).then(setText, fail);
+    if (isOpen && text === null) api.presentPolicies(session).then((found) => { setText(found.middlewares); setOwn(found.own); }, fail);
   }, [isOpen]);
   const recompute = async (event: Event) => {
     event.preventDefault();
@@ -28,14 +31,26 @@ export function WhatIf({ session }: { session: string }) {
       setBusy(false);
     }
   };
+  const begin = async () => {
+    setBusy(true);
+    setProblem("");
+    try {
+      go({ session: (await fork(session, step, crypto.randomUUID(), text!)).session });
+    } catch (error) {
+      fail(error);
+    } finally {
+      setBusy(false);
+    }
+  };
   return (
     <details class="card whatif" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary><h2>{t("What if?")}</h2> <span class="meta">{t("Recompute this session under other policies. No model is called.")}</span></summary>
+      {isOwn && <p class="meta">{t("This session has policies of its own, in place of those of the config.")}</p>}
       {text !== null && (
         <form onSubmit={recompute}>
           <label>middlewares<textarea class="edit" rows={Math.min(18, text.split("\n").length + 1)} value={text} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} /></label>
           <label>{t("Texts that the last request should keep, one a line")}<textarea rows={2} value={needles} onInput={(event) => setNeedles(event.currentTarget.value)} /></label>
-          <div class="actions"><button class="primary" disabled={isBusy}>{isBusy ? t("Recomputing…") : t("Recompute")}</button></div>
+          <div class="actions"><button class="primary" disabled={isBusy}>{isBusy ? t("Recomputing…") : t("Recompute")}</button><button type="button" disabled={isBusy} title={t("Begin a session as this one was when this step was asked")} onClick={() => void begin()}>{t("Fork at step {n} with these policies", { n: step })}</button></div>
         </form>
       )}
       {problem && <pre class="exact problem" role="alert" tabIndex={0}>{problem}</pre>}

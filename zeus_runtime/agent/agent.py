@@ -616,20 +616,37 @@ class Agent:
         return await (await self._runner.lifecycle()).roll_back(session, to, before=before)
 
     @_masking
-    async def fork(self, session: str, *, step: int, name: str | None = None) -> str:
+    async def fork(
+        self, session: str, *, step: int, name: str | None = None, middlewares: str | None = None
+    ) -> str:
         """Begin a new session as this one was when a step of it was asked; ``resume`` asks that step again.
 
         Args:
             step: its number, as ``zeus context steps`` prints it; also one that a rollback set aside.
             name: the new session's id; if there is one, it was forked before, and nothing is done.
+            middlewares: the new session's own middlewares, as YAML; they replace those of the config in that session,
+                in later runs too, and in its forks. None for those of this session.
 
         Returns:
             the new session.
 
         Raises:
-            UsageError: the session or step does not exist, or the session is archived.
+            UsageError: the session or step does not exist, the session is archived, or ``middlewares`` hold a secret.
+            ConfigError: ``middlewares`` are not valid.
+            UntrustedError: they would execute something that the user has not allowed.
         """
-        return await (await self._runner.lifecycle()).fork(session, step, name=name)
+        if middlewares is not None:
+            await self._runner.check_policies(middlewares)
+        return await (await self._runner.lifecycle()).fork(session, step, name=name, policies=middlewares)
+
+    @_masking
+    async def own_middlewares(self, session: str) -> str | None:
+        """The middlewares that a session has in place of the config's, as YAML; None for those of the config.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        return await self._runner.policies_of(session)
 
     @_masking
     async def archive(self, session: str) -> bool:

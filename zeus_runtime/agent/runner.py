@@ -119,7 +119,7 @@ class Runner:
         if session is not None:
             thread = await connections.log.find(session)
             await _refuse_sub_agents(connections.log, thread)
-        plan = await self._plans.of(name, connections)
+        plan = await self._plans.of(name, connections, thread)
         references = await brought_along(plan, prompt, attachments, self.secrets)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         outlet = _Outlet(events.put_nowait)
@@ -190,7 +190,7 @@ class Runner:
         thread = await connections.log.find(session)
         self.running.refuse(session)
         emit = self._emitter(lambda _event: None, session)
-        plan = await self._plans.of(session, connections)
+        plan = await self._plans.of(session, connections, thread)
         await make_roots(plan)
         resources = await self._resources(connections, plan, session, emit, None)
         give_back = await connections.database.claim(session)
@@ -257,8 +257,22 @@ class Runner:
             UsageError: the session does not exist, or it is archived.
         """
         connections = await self.connections()
-        await connections.log.find(session)
-        return await self._plans.of(session, connections)
+        return await self._plans.of(session, connections, await connections.log.find(session))
+
+    async def policies_of(self, session: str) -> str | None:
+        """A session's own middlewares as YAML; None for those of the config.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.store.forks import policies_of
+
+        log = (await self.connections()).log
+        return await policies_of(log, await log.find(session))
+
+    async def check_policies(self, policies: str) -> None:
+        """Check policies for a session; ``SessionPlans.check`` has the errors."""
+        await self._plans.check(policies)
 
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""

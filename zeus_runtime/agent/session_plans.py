@@ -1,4 +1,4 @@
-"""The plans of an agent whose sessions have a workspace each: made when a session runs, a few of them kept."""
+"""The plans of sessions with a workspace or policies of their own: made when one runs, a few of them kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.model import WorkspaceQuota
-from zeus_runtime.errors import MissingError
+from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.run.connections import plans, sandboxes_of
 from zeus_runtime.tools.routes import WorkspaceConfigError
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.connections import Connections
+    from zeus_runtime.store.threads import Thread
 
 KEPT: Final = 16
 """Plans of sessions that do not run now. What such a plan opened, such as MCP servers, stays open until it goes."""
 
 
 class SessionPlans:
-    """Gives each session its plan; without workspaces of sessions, that of the agent.
+    """Gives each session its plan: that of the agent, unless the session has a workspace or policies of its own.
 
     Args:
         checked: the agent's config.
@@ -39,25 +41,68 @@ class SessionPlans:
         self._made: dict[str, Plan] = {}
         self._lock = asyncio.Lock()
 
-    async def of(self, session: str, connections: Connections) -> Plan:
+    async def of(self, session: str, connections: Connections, thread: Thread | None) -> Plan:
         """The plan of a session; its workspace need not exist yet.
 
+        Args:
+            thread: the stored session; None for a new one.
+
         Raises:
-            ConfigError: a file that the config needs is not valid any more.
+            ConfigError: a file that the config needs is not valid any more, or the session's policies are not.
+            UntrustedError: the session's policies would execute something that the user has not allowed.
         """
-        if self._plan.config.workspace.per != "session":
+        from zeus_runtime.store.forks import policies_of  # a plan must not import SQLAlchemy
+
+        policies = None if thread is None else await policies_of(connections.log, thread)
+        has_workspace = self._plan.config.workspace.per == "session"
+        if not has_workspace and policies is None:
             return self._plan
         async with self._lock:
             plan = self._made.pop(session, None)
             if plan is None:
-                own = replace(self._checked, session=session)
-                plan = await asyncio.to_thread(make_plan, own, mode=self._plan.mode)
+                plan = await asyncio.to_thread(self._planned, session if has_workspace else "", policies)
                 connections.share(self._plan, plan)
             self._made[session] = plan
             idle = [each for each in self._made if each != session and not self._is_running(each)]
             for each in idle[: max(0, len(idle) - KEPT)]:
                 await self._close(self._made.pop(each), connections)
             return plan
+
+    async def check(self, policies: str) -> None:
+        """Check policies for a session.
+
+        Raises:
+            ConfigError: they are not valid.
+            UsageError: they hold a secret or a variable, or bring sub-agents of their own.
+            UntrustedError: they would execute something that the user has not allowed.
+        """
+        if "${" in policies or self._checked.secrets.text(policies) != policies:
+            raise UsageError(
+                "the policies of a session hold a variable or a known secret, and they would be stored",
+                remedy="Write plain values.",
+            )
+        plan = await asyncio.to_thread(self._planned, "", policies)
+        for part in plans(plan):
+            await part.context.closing.aclose()
+
+    def _planned(self, session: str, policies: str | None) -> Plan:
+        """The plan of a session.
+
+        Args:
+            session: empty for a session without a workspace of its own.
+            policies: its own middlewares as YAML; None for those of the config.
+        """
+        own = self._checked if policies is None else self._checked.with_middlewares(policies)
+        if policies is not None:
+            own.trust.require(all_parts(own))
+        plan = make_plan(replace(own, session=session or own.session), mode=self._plan.mode)
+        if [each.config.name for each in plans(plan)] != [each.config.name for each in plans(self._plan)]:
+            # They would share no models with the agent's plan (`Connections.share`).
+            raise UsageError(
+                "the policies of a session bring other sub-agents than its config has",
+                remedy="Write the sub-agents under `agents` in the config.",
+            )
+        return plan
 
     async def aclose(self, connections: Connections) -> None:
         """Close what the plans opened."""

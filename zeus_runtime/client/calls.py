@@ -148,13 +148,16 @@ def roll_back(session: str, to: int, *, before: bool = False) -> ServiceCall[int
     )
 
 
-def fork_session(session: str, step: int, *, key: str | None = None) -> ServiceCall[ServiceSession]:
+def fork_session(
+    session: str, step: int, *, middlewares: str | None = None, key: str | None = None
+) -> ServiceCall[ServiceSession]:
     """Begin a session as this one was when a step was asked; ``resume_turn`` there asks it again.
 
     Args:
+        middlewares: the new session's own, in YAML; None for those of this session.
         key: the same key gives the same fork; a new one by default.
     """
-    body = {"step": step}
+    body = {"step": step, **({} if middlewares is None else {"middlewares": middlewares})}
     return ServiceCall("POST", of_session(session, "fork"), one(ServiceSession), body, headers=keyed(key))
 
 

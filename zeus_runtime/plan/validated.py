@@ -111,6 +111,31 @@ class Checked:
             )
         return lines
 
+    def with_middlewares(self, text: str) -> Checked:
+        """The same config with other middlewares, for one session.
+
+        Args:
+            text: the value of ``middlewares`` in YAML, without variables.
+
+        Raises:
+            ConfigError: they are not valid.
+            UntrustedError: their check would execute something that the user has not allowed.
+        """
+        from zeus_runtime.config.layers.loading import with_setting
+
+        document = with_setting(self.document, f"middlewares={text}")
+        found = check_loaded(document, directory=self.directory, environ=self.given_environ, trust=self.trust)
+        # The rest says for whom this config acts; only its files and their check are new.
+        return replace(
+            self,
+            document=found.document,
+            registry=found.registry,
+            config=replace(found.config, memory=self.config.memory),
+            parts=found.parts,
+            lifting=found.lifting,
+            notices=found.notices,
+        )
+
     @property
     def private_homes(self) -> Sequence[Path]:
         """The Homes of the project and the user, without those of installed distributions."""

@@ -111,7 +111,9 @@ class SessionLifecycle:
             await roll_back(self.log, thread, kept[-1].seq if kept else 0)
             return len(on_line) - len(kept)
 
-    async def fork(self, session: str, step: int, *, name: str | None = None) -> str:
+    async def fork(
+        self, session: str, step: int, *, name: str | None = None, policies: str | None = None
+    ) -> str:
         """Begin a new session as this one was when a step of it was asked; a resume asks that step again.
 
         The step may be one that a rollback set aside, and the session may be running: it does not change.
@@ -119,6 +121,7 @@ class SessionLifecycle:
         Args:
             step: its number in the ledger.
             name: the new session's; if there is one of that name, it was forked before, and nothing is done.
+            policies: the new session's own middlewares, as valid YAML; None for those of this session.
 
         Returns:
             the new session.
@@ -149,7 +152,12 @@ class SessionLifecycle:
             line_of(past).seq(asked.cursor), before[-1].edits if before else 0, step - 1, len(past)
         )
         made = await copy(
-            self.log, thread, name or new_session_id(), moment, title_end=f" (from step {step})"
+            self.log,
+            thread,
+            name or new_session_id(),
+            moment,
+            title_end=f" (from step {step})",
+            policies=policies,
         )
         return made.session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, insert, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, insert, literal, select
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.store.fencing import reading
@@ -34,13 +34,31 @@ class Moment:
     rollbacks: int
 
 
-async def copy(log: ThreadLog, thread: Thread, session: str, moment: Moment, *, title_end: str) -> Thread:
+POLICIES: Final = "middlewares"
+"""In place of a digest: the text with a session's own middlewares, which a fork of it has too."""
+
+
+async def policies_of(log: ThreadLog, thread: Thread) -> str | None:
+    """The middlewares that a session has in place of its config's, as YAML; None for those of the config."""
+    return (await log.texts(thread, [POLICIES])).get(POLICIES)
+
+
+async def copy(
+    log: ThreadLog,
+    thread: Thread,
+    session: str,
+    moment: Moment,
+    *,
+    title_end: str,
+    policies: str | None = None,
+) -> Thread:
     """Begin the session ``session`` as the session of ``thread`` was at a moment; both have one owner.
 
     A rollback that sets nothing aside is the copy's last row: what is resumed in it is a new run.
 
     Args:
         title_end: follows the title.
+        policies: the copy's own middlewares, as ``policies_of`` gives them; None for those of the other session.
     """
     now = log.now_ms()
 
@@ -66,6 +84,9 @@ async def copy(log: ThreadLog, thread: Thread, session: str, moment: Moment, *, 
         ):
             _copy(connection, table, thread.key, key, column <= last)
         _copy(connection, TEXT, thread.key, key)
+        if policies is not None:
+            connection.execute(delete(TEXT).where(TEXT.c.thread == key, TEXT.c.digest == POLICIES))
+            connection.execute(insert(TEXT), {"thread": key, "digest": POLICIES, "text": policies})
         for table in (MESSAGE, EDIT):
             payloads = select(table.c.payload).where(table.c.thread == key)
             note_files(connection, key, connection.execute(payloads).scalars().all())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.diff import DiffGap, DiffLine, cut_diff, difference
 from zeus_runtime.tools.preview import Change
 

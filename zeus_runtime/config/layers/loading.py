@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -142,6 +143,29 @@ def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:
         name: HiddenStr(value) if looks_secret(name) or any(secrets_in(name, value)) else value
         for name, value in environ.items()
     }
+
+
+def with_setting(document: Document, text: str) -> Document:
+    """A document as it would be with one more ``--set``; variables in ``text`` are not filled in.
+
+    Args:
+        text: ``a.b=value``.
+
+    Raises:
+        ConfigError: it is not a setting.
+    """
+    from zeus_runtime.config.model import Config
+
+    setting = parse_setting(text)
+    refs = ref_places(Config)
+    layer = assign(document.root, setting.path, setting.value, refs, setting.origin)
+    return replace(
+        document,
+        root=merge(document.root, layer, refs),
+        sources=document.sources.adding(setting.source, setting.text),
+        folders={**document.folders, setting.source: document.directory},
+        replaced=(*document.replaced, document.root),
+    )
 
 
 def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/backtests", tags=["context"], route_class=Revalidate
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 PRESENT = "present"
-"""The name of the policies that the session's agent has now."""
+"""The name of the policies that the session has now."""
 
 
 class NewBacktest(BaseModel):
@@ -51,7 +51,8 @@ async def begin(
     for session in dict.fromkeys(body.sessions):
         hosted, agent = await service.of_session(caller, session)
         await agent.stored_session(session)
-        configs = {PRESENT: hosted.read(())}
+        own = await agent.own_middlewares(session)
+        configs = {PRESENT: hosted.read(() if own is None else [f"middlewares={own}"])}
         configs |= {name: hosted.read([f"middlewares={text}"]) for name, text in body.policies.items()}
         replays += [
             _replay(service, caller, session, name, checked, body.needles)

@@ -83,6 +83,11 @@ class NewFork(BaseModel):
     step: int = Field(
         ge=1, le=2**31 - 1, description="The step that is asked again; also one that was set aside."
     )
+    middlewares: str | None = Field(
+        None,
+        max_length=20_000,
+        description="The value of `middlewares` for the new session, in YAML; needs the scope `admin`.",
+    )
 
 
 class NewRollback(BaseModel):
@@ -201,8 +206,10 @@ async def fork(
 ) -> dict[str, Any]:
     """Begin a session as this one was when a step was asked; a turn with `resume` asks that step again."""
     _, agent = await service_of(request).of_session(caller, session)
+    if body.middlewares is not None:
+        caller.require("admin")
     name = None if key is None else session_of_key(caller.owner, f"fork\0{session}\0{key}")
-    made = await agent.fork(session, step=body.step, name=name)
+    made = await agent.fork(session, step=body.step, name=name, middlewares=body.middlewares)
     return await _info(request, caller, made)
 
 

@@ -28,10 +28,12 @@ class WhatIf(BaseModel):
 
 @router.get("/sessions/{session}/what-if")
 async def present(request: Request, caller: Administrator, session: str) -> dict[str, Any]:
-    """The present `middlewares` of the session's agent, in YAML."""
+    """The present `middlewares` of the session, in YAML; `own` if they are not those of its agent's config."""
     hosted, agent = await service_of(request).of_session(caller, session)
-    lines = agent.masked(list(hosted.read(()).middlewares_for_overlay()))
-    return {"middlewares": yaml.safe_dump(lines, sort_keys=False, allow_unicode=True)}
+    own = await agent.own_middlewares(session)
+    lines = agent.masked(list(hosted.read(()).middlewares_for_overlay())) if own is None else []
+    text = yaml.safe_dump(lines, sort_keys=False, allow_unicode=True) if own is None else own
+    return {"middlewares": text, "own": own is not None}
 
 
 @router.post("/sessions/{session}/what-if")
@@ -39,8 +41,10 @@ async def what_if(request: Request, caller: Administrator, session: str, body: W
     """Recompute the session under the present policies and under others. No model and no tool is called."""
     hosted, agent = await service_of(request).of_session(caller, session)
     recording = await agent.recording(session)
+    own = await agent.own_middlewares(session)
+    present = hosted.read(() if own is None else [f"middlewares={own}"])
     other = hosted.read([f"middlewares={body.middlewares}"])
     async with service_of(request).replaying:
-        before = await recomputed(hosted.read(()), recording, policy="present", needles=body.needles)
+        before = await recomputed(present, recording, policy="present", needles=body.needles)
         after = await recomputed(other, recording, policy="other", needles=body.needles)
     return {"session": session, "present": asdict(before), "other": asdict(after)}

@@ -1,0 +1,104 @@
+"""Sessions with middlewares of their own: a fork under other policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import call, calling, script, write_agent
+from zeus_runtime import Agent
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.errors import UsageError
+from zeus_runtime.trust.decision import UntrustedError
+
+LONG = "word " * 900
+EVICTING = "- eviction: {max_tokens: 100}\n"
+SECRET = "sk-live-0123456789abcdef"
+
+
+def agent_of(folder: Path, *answers: Any, yaml: str = "middlewares: []\n", **given: Any) -> tuple[Agent, Any]:
+    model = script(*answers)
+    config = write_agent(folder, yaml)
+    return Agent.from_config(
+        config, directory=folder, model=model, environ={"API_KEY": SECRET}, **given
+    ), model
+
+
+def result_sent(model: Any) -> str:
+    """The tool's result in the newest request."""
+    return next(str(each.content) for each in model.requests[-1].messages if each.type == "tool")
+
+
+async def resumed(agent: Agent, session: str) -> None:
+    async for _ in agent.resume(session):
+        pass
+
+
+@pytest.mark.parametrize("per", ["null", "session"])
+async def test_a_fork_keeps_its_policies_in_later_runs_and_gives_them_to_its_forks(
+    tmp_path: Path, per: str
+) -> None:
+    yaml = f"middlewares: []\nworkspace: {{per: {per}, root: work}}\n"
+    (tmp_path / "work").mkdir()
+    first = calling(call("echo", "a", text=LONG))
+    agent, model = agent_of(tmp_path, first, "Done.", "Again.", "More.", "Mine.", yaml=yaml)
+    async with agent:
+        session = (await agent.run("go")).session
+        assert LONG.strip() in result_sent(model)
+        fork = await agent.fork(session, step=2, middlewares=EVICTING)
+        await resumed(agent, fork)
+        assert len(result_sent(model)) < 1500
+        await agent.run("and now?", session=session)
+        assert LONG.strip() in result_sent(model), "the session itself has the policies of the config"
+        assert (await agent.own_middlewares(session), await agent.own_middlewares(fork)) == (None, EVICTING)
+    agent, model = agent_of(tmp_path, "After.", "Twice.", "Back.", yaml=yaml)
+    async with agent:
+        await agent.run("after a restart", session=fork)
+        assert len(result_sent(model)) < 1500
+        twice = await agent.fork(fork, step=2)
+        await agent.archive(twice)
+        await agent.restore(twice)
+        await resumed(agent, twice)
+        assert len(result_sent(model)) < 1500
+        back = await agent.fork(twice, step=2, middlewares="[]")
+        await resumed(agent, back)
+        assert LONG.strip() in result_sent(model)
+
+
+@pytest.mark.parametrize(
+    ("policies", "error", "said"),
+    [
+        ("- evicton: {max_tokens: 100}\n", ConfigError, "did you mean"),
+        ("- eviction: {max_tokns: 100}\n", ConfigError, "max_tokens"),
+        ("- eviction: [", ConfigError, "middlewares"),
+        ("- eviction: {max_tokens: ${MOST}}\n", UsageError, "variable"),
+        (f"- recall: {{note: {SECRET}}}\n", UsageError, "secret"),
+    ],
+)
+async def test_policies_that_cannot_be_had_begin_no_session(
+    tmp_path: Path, policies: str, error: Any, said: str
+) -> None:
+    agent, _ = agent_of(tmp_path, "Done.", "Again.")
+    async with agent:
+        session = (await agent.run("go")).session
+        with pytest.raises(error) as raised:
+            await agent.fork(session, step=1, middlewares=policies)
+        assert said.lower() in str(raised.value).lower()
+        assert [each.session for each in await agent.sessions()] == [session]
+
+
+async def test_policies_of_a_session_execute_nothing_untrusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    model = script("Done.")
+    (tmp_path / "zeus.yaml").write_text("version: 1\nname: plain\nmodel: x\nmiddlewares: []\n")
+    hook = "- hooks: {before_run: [{command: [touch, ran]}]}\n"
+    async with Agent.from_config("zeus.yaml", directory=tmp_path, model=model, environ={}) as agent:
+        session = (await agent.run("go")).session
+        with pytest.raises(UntrustedError):
+            await agent.fork(session, step=1, middlewares=hook)
+        assert [each.session for each in await agent.sessions()] == [session]
