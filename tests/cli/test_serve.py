@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import httpx
 import pytest
 
 from tests.cli.conftest import Project, Zeus
@@ -39,3 +44,27 @@ def test_a_short_token_is_refused(project: Project, zeus: Zeus, monkeypatch: pyt
     told = zeus("serve")
     assert told.exit_code == 2
     assert "needs 20" in told.err
+
+
+def test_a_given_token_is_not_printed_and_the_address_says_where_it_is(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent()
+    token = "a-token-that-stays-the-same"
+    environ = {**os.environ, "ZEUS_TRUST": "all", "ZEUS_TOKEN": token}
+    command = [sys.executable, "-m", "zeus_runtime", "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=project.folder, env=environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        told = [process.stderr.readline().strip() for _ in range(2)]
+        try:
+            address = next(line for line in told if line.startswith("http://"))
+            answer = httpx.get(f"{address}v1/agents", headers={"Authorization": f"Bearer {token}"})
+        finally:
+            process.terminate()
+        rest = process.stderr.read()
+    assert address.rpartition(":")[2].strip("/").isdigit(), told
+    assert told[1] == "its token is the one in ZEUS_TOKEN: the page asks for it"
+    assert answer.status_code == 200
+    assert token not in "".join([*told, rest])
