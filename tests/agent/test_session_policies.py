@@ -102,3 +102,25 @@ async def test_policies_of_a_session_execute_nothing_untrusted(
         with pytest.raises(UntrustedError):
             await agent.fork(session, step=1, middlewares=hook)
         assert [each.session for each in await agent.sessions()] == [session]
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        "[]",
+        "- approve: {mode: run_everything}\n",
+        "- approve: {mode: ask, deny: [fail]}\n- eviction: {max_tokens: 100}\n",
+        "- hooks: {before_run: [{command: ['true']}]}\n- approve: {mode: ask}\n",
+    ],
+)
+async def test_a_fork_keeps_the_approvals_and_hooks_of_its_config(tmp_path: Path, policies: str) -> None:
+    yaml = "middlewares:\n- approve: {mode: ask}\n"
+    agent, _ = agent_of(tmp_path, "Done.", "Again.", yaml=yaml)
+    async with agent:
+        session = (await agent.run("go")).session
+        with pytest.raises(UsageError, match="judge calls"):
+            await agent.fork(session, step=1, middlewares=policies)
+        fork = await agent.fork(
+            session, step=1, middlewares="- approve: {mode: ask}\n- eviction: {max_tokens: 100}\n"
+        )
+        await resumed(agent, fork)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.model import WorkspaceQuota
 from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.middleware.chain import overrides
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.run.connections import plans, sandboxes_of
@@ -73,7 +74,8 @@ class SessionPlans:
 
         Raises:
             ConfigError: they are not valid.
-            UsageError: they hold a secret or a variable, or bring sub-agents of their own.
+            UsageError: they hold a secret or a variable, bring sub-agents of their own, or change a middleware of the
+                config that judges calls.
             UntrustedError: they would execute something that the user has not allowed.
         """
         if "${" in policies or self._checked.secrets.text(policies) != policies:
@@ -101,6 +103,13 @@ class SessionPlans:
             raise UsageError(
                 "the policies of a session bring other sub-agents than its config has",
                 remedy="Write the sub-agents under `agents` in the config.",
+            )
+        if policies is not None and _judging(plan) != _judging(self._plan):
+            # Else a fork would be a way around the approvals and hooks that its config asks for.
+            raise UsageError(
+                "the middlewares of a session must keep those of its config that judge calls, such as approve and hooks,"
+                " with the same options",
+                remedy="Copy their lines from the config, in the same order; change context policies only.",
             )
         return plan
 
@@ -141,3 +150,11 @@ async def make_roots(plan: Plan) -> None:
         await asyncio.to_thread(make)
     except WorkspaceConfigError as error:
         raise MissingError(error.message, remedy=error.remedy) from None
+
+
+def _judging(plan: Plan) -> list[list[tuple[str, Any]]]:
+    """The middlewares around tool calls, with their options, of a plan and of each sub-agent's."""
+    return [
+        [(each.name, each.value) for each in one.middlewares if overrides(each.loaded, "wrap_tool_call")]
+        for one in plans(plan)
+    ]
