@@ -54,8 +54,18 @@ async def test_the_change_of_a_call_stays_with_its_result(tmp_path: Path) -> Non
         assert await lines("c") == []
         events = (await client.get(f"/v1/runs/{run}/events")).text
         assert f'"number":{listed["b"]["number"]}' in events.replace(" ", "")
-        missing = await client.get(f"{address}/99/changes")
-        assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+        await client.post(f"/v1/sessions/{session}/rollback", json={"to": 1})
+        for number in (2, 3, 99):
+            missing = await client.get(f"{address}/{number}/changes")
+            assert (missing.status_code, missing.json()["code"]) == (404, "not_found"), (
+                "set aside, or never there"
+            )
+        again = await client.post(f"/v1/sessions/{session}/runs", json={"resume": True})
+        await until(client, again.json()["run"], "complete")
+        now = (await client.get(f"{address}/3/changes")).json()
+        assert now["changes"] == [], (
+            "the message of that number is another one now, whose call changed nothing"
+        )
 
 
 async def test_the_change_of_a_file_that_only_an_approval_opens_is_kept_too(tmp_path: Path) -> None:
@@ -110,9 +120,14 @@ async def test_a_file_of_a_message_is_given_to_its_user_alone_and_never_runs(tmp
         refused = await client.get(address, params={"path": path}, headers=other)
         assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
         own = (await client.post("/v1/sessions", json={}, headers=other)).json()["session"]
-        run = await client.post(f"/v1/sessions/{own}/runs", json={"prompt": f"@{path} Look."}, headers=other)
+        run = await client.post(
+            f"/v1/sessions/{own}/runs", json={"prompt": f"@{path} @*.png Look."}, headers=other
+        )
         async with httpx.AsyncClient(base_url=client.base_url, headers=other, timeout=30) as bobs:
             await until(bobs, run.json()["run"], "complete")
+        mention = (await client.get(f"/v1/sessions/{own}/messages", headers=other)).json()[0]
+        names = [each["path"] for each in mention["additional_kwargs"]["references"]]
+        assert names == [path, "*.png"], "a pattern names no file of another session"
         # Nor by a session of one's own, whose message names the path of another's file.
         for number in (1, 2):
             stolen = await client.get(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.files import WorkspaceError, edited_masked, written_masked
-from zeus_runtime.plugin.tool import ToolResult
+from zeus_runtime.plugin.tool import Change, ToolResult
 from zeus_runtime.tools.masked_text import masked_bytes, masked_result, placeholders_left
 
 KEY = "sk-live-0123456789"
@@ -166,3 +166,11 @@ def test_no_change_shows_a_part_of_a_secret_at_the_next_reading(pieces: list[byt
 def test_a_change_that_tears_a_secret_apart_is_refused(old: bytes, new: bytes) -> None:
     with pytest.raises(WorkspaceError, match="separates the parts of a secret"):
         edited_masked(HOLDS, changing(old, new), TORN)
+
+
+def test_the_changes_of_a_result_are_masked_before_a_middleware_sees_them() -> None:
+    secrets = Redactor().adding({"hunter2-hunter2": "KEY"})
+    change = Change("/a", "hunter2-hunter2\n", "other\n")
+    found = masked_result(ToolResult("done", changes=(change,)), secrets)
+    assert "hunter2" not in str(found.changes)
+    assert found.changes[0].after == "other\n"

@@ -150,7 +150,11 @@ def _mentioned(path: str, workspace: WorkspaceFiles, secrets: Redactor) -> Itera
         if set(path) & set("*?"):
             yield from _matching(path, workspace, secrets)
             return
-        _refuse_kept(path, workspace)
+        if _is_kept(path, workspace):
+            raise WorkspaceError(
+                f"{printable(path)} belongs to a session; only that session's tools may read it.",
+                remedy="Attach the file itself.",
+            )
         if workspace.entry(path).kind == "directory":
             names = [
                 f"{each.name}/" if each.kind == "directory" else each.name for each in workspace.entries(path)
@@ -166,17 +170,13 @@ def _mentioned(path: str, workspace: WorkspaceFiles, secrets: Redactor) -> Itera
             yield Reference("resource", path, problem=str(error))
 
 
-def _refuse_kept(path: str, workspace: WorkspaceFiles) -> None:
-    """Refuse a file or folder that Zeus keeps for sessions: sessions of all users share these folders.
-
-    Raises:
-        WorkspaceError: it is one.
-    """
-    if any(kept_path((*split(each), "")) is not None for each in (path, workspace.real(path))):
-        raise WorkspaceError(
-            f"{printable(path)} belongs to a session; only that session's tools may read it.",
-            remedy="Attach the file itself.",
-        )
+def _is_kept(path: str, workspace: WorkspaceFiles) -> bool:
+    """Whether Zeus keeps the file or folder for sessions: those of all users of a service share these folders."""
+    try:
+        names = (path, workspace.real(path))
+        return any(kept_path((*split(each), "")) is not None for each in names)
+    except WorkspaceError:
+        return False  # reading it tells why
 
 
 def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Iterator[Reference]:
@@ -188,13 +188,12 @@ def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Ite
         for each in workspace.walk(
             "/", skip=lambda each: each.name.startswith("."), on_error=lambda _error: None
         )
-        if each.kind == "file" and fnmatchcase(each.path, wanted)
+        if each.kind == "file" and fnmatchcase(each.path, wanted) and not _is_kept(each.path, workspace)
     ]
     if not found:
         yield Reference("resource", pattern, problem="no file fits this pattern")
     for path in found[:MAX_MATCHES]:
         try:
-            _refuse_kept(path, workspace)
             data = workspace.read(path, max_bytes=MAX_BYTES)
             yield _kept("resource", path, path, data, workspace, secrets)
         except WorkspaceError as error:
