@@ -107,8 +107,8 @@ class SessionPlans:
         if policies is not None and _judging(plan) != _judging(self._plan):
             # Else a fork would be a way around the approvals and hooks that its config asks for.
             raise UsageError(
-                "the middlewares of a session must keep those of its config that judge calls, such as approve and hooks,"
-                " with the same options",
+                "the middlewares of a session must keep those of its config that judge calls, such as approve"
+                " and hooks, with the same options",
                 remedy="Copy their lines from the config, in the same order; change context policies only.",
             )
         return plan
