@@ -19,10 +19,10 @@ from zeus_runtime.serving.http.metrics import Metrics
 from zeus_runtime.serving.http.oidc import TokenIssuers
 from zeus_runtime.serving.http.open_streams import CHECK_SECONDS, OpenStreams
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
+from zeus_runtime.serving.http.replicas import Replicas
 from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.serving.http.turn_queue import TurnQueue, same_user
 from zeus_runtime.serving.http.uploads import Uploads
-from zeus_runtime.store.event_log import last_numbers
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import expire
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
@@ -63,6 +63,7 @@ class Service:
     metrics: Metrics = field(init=False)
     turns: TurnQueue = field(init=False)
     streams: OpenStreams = field(init=False)
+    replicas: Replicas = field(init=False)
     present: Counter[Owner | None] = field(init=False, default_factory=Counter)
     """The users with open requests, and how many."""
     _expired: float = field(init=False, default=0.0)
@@ -76,6 +77,7 @@ class Service:
         directory = next(iter(self.hosting)).checked.directory
         self.uploads = Uploads(directory, self.settings.limits)
         self.turns = TurnQueue(self.hosting, self.uploads)
+        self.replicas = Replicas(self.hosting, self.hub, self.turns)
         self.backtests = Backtests()
         self.limits = CallerLimits(self.settings.limits)
         self.metrics = Metrics(lambda: self.turns.working)
@@ -89,16 +91,23 @@ class Service:
         if self.database is not None:
             await ready(self.database)
         await self.turns.recover()
+        await self.replicas.look()
         self._watching = asyncio.create_task(self._watch(), name="watch of a service")
+
+    def stop(self) -> None:
+        """End all streams, and all requests that wait for a turn; the next process resumes the turns."""
+        self.hub.stop()
+        self.streams.stop()
 
     async def aclose(self) -> None:
         """Interrupt the running turns, which the next process resumes, and close everything."""
-        self.streams.stop()
+        self.stop()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait((self._watching,))
         await self.backtests.aclose()
         await self.turns.aclose()
+        await self.replicas.aclose()
         await self.hosting.aclose()
         if self.keys is not None:
             await self.keys.aclose()
@@ -109,21 +118,12 @@ class Service:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             try:
-                await self._hear_others()
+                await self.replicas.look()
                 await self.streams.check()
                 await self._let_idle_go()
                 await self._expire()
             except Exception:  # noqa: BLE001 - one round that fails must not be the last one
                 _log.exception("a look at streams and agents failed")
-
-    async def _hear_others(self) -> None:
-        """Ask the database once for all readers and turns what other processes of the service did."""
-        await self.turns.cancel_as_asked()
-        sessions = [each for each in self.hub.sessions if each not in self.turns]
-        for hosted in self.hosting if sessions else ():
-            database = (await hosted.of(None).log()).database
-            for session, number in (await last_numbers(database, sessions)).items():
-                self.hub.hear(session, number)
 
     async def _expire(self) -> None:
         days, now = self.settings.audit.max_age_days, time.time()

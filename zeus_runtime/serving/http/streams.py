@@ -12,6 +12,8 @@ from starlette.responses import StreamingResponse
 
 from zeus_runtime.escaping import json_text
 from zeus_runtime.events import SubAgentEvent
+from zeus_runtime.serving.http.hub import StoppingError
+from zeus_runtime.serving.http.open_streams import STOPPING
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -40,9 +42,12 @@ def encoded(event: StoredEvent) -> bytes:
 
 async def of_session(hub: Hub, session: str, after: int, read: Read) -> AsyncIterator[bytes]:
     """The stream of a session's events; it has no end."""
-    async with aclosing(hub.follow(session, after, read)) as batches:
-        async for rows in batches:
-            yield b"".join(map(encoded, rows)) if rows else PING
+    try:
+        async with aclosing(hub.follow(session, after, read)) as batches:
+            async for rows in batches:
+                yield b"".join(map(encoded, rows)) if rows else PING
+    except StoppingError:
+        yield STOPPING
 
 
 async def of_run(
@@ -53,12 +58,15 @@ async def of_run(
     Args:
         is_over: asked in a pause, because a turn that is cancelled while it waits has no such event.
     """
-    async with aclosing(hub.follow(session, after, read)) as batches:
-        async for rows in batches:
-            own = [each for each in rows if each.run == run]
-            yield b"".join(map(encoded, own)) if own else PING
-            if any(_is_end(each) for each in own) or (not rows and await is_over()):
-                return
+    try:
+        async with aclosing(hub.follow(session, after, read)) as batches:
+            async for rows in batches:
+                own = [each for each in rows if each.run == run]
+                yield b"".join(map(encoded, own)) if own else PING
+                if any(_is_end(each) for each in own) or (not rows and await is_over()):
+                    return
+    except StoppingError:
+        yield STOPPING
 
 
 def _is_end(event: StoredEvent) -> bool:

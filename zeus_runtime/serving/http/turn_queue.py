@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,6 +66,8 @@ class TurnQueue:
 
     hosting: Hosting
     uploads: Uploads
+    tell_to_cancel: Callable[[], None] = lambda: None
+    """Tells other processes that one of their turns is to be cancelled."""
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
@@ -159,6 +161,7 @@ class TurnQueue:
         if turn.is_over:
             return False
         await ask_to_cancel(log, turn)
+        self.tell_to_cancel()
         return True
 
     async def cancel_as_asked(self) -> None:
