@@ -117,3 +117,32 @@ async def test_clients_that_wait_get_their_protocols_error_and_the_next_process_
         assert "the service stops" in answers[mode].content[0].text  # type: ignore[union-attr]
     assert {each["run"] for each in after} == {each["run"] for each in before}, "none began twice"
     assert all(each["ending"]["answer"].endswith("59") for each in after)
+
+
+@pytest.mark.slow  # a real process, started twice
+async def test_a_backtest_of_a_killed_process_is_told_as_lost_and_begins_again(
+    native: tuple[ScriptedService, httpx.AsyncClient],
+) -> None:
+    service, client = native
+    session = (await client.post("/v1/sessions", json={})).json()["session"]
+    await client.post(f"/v1/sessions/{session}/runs", json={"prompt": "hello"})
+    await until_all(client, 1, "complete")
+    body, key = {"sessions": [session]}, {"Idempotency-Key": "weekly"}
+    first = (await client.post("/v1/backtests", json=body, headers=key)).json()
+    assert first["state"] in ("running", "complete")
+    await asyncio.to_thread(service.kill)
+    await asyncio.to_thread(service.start)
+    for method, path in (("GET", ""), ("POST", "/cancel")):
+        lost = await client.request(method, f"/v1/backtests/{first['id']}{path}")
+        assert lost.status_code == 404, lost.text
+        assert "another one began it" in lost.json()["detail"]
+        assert "begin it again" in lost.json()["remedy"]
+    assert (await client.get("/v1/backtests")).json() == []
+    again = (await client.post("/v1/backtests", json=body, headers=key)).json()
+    assert again["id"] != first["id"]
+    async with asyncio.timeout(30):
+        while (told := (await client.get(f"/v1/backtests/{again['id']}")).json())["state"] == "running":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert (told["state"], told["done"]) == ("complete", 1)
+    absent = await client.get(f"/v1/backtests/{again['id']}0")
+    assert "GET /v1/backtests" in absent.json()["remedy"]

@@ -96,7 +96,7 @@ FOREIGN = (
 async def test_a_lost_connection_loses_no_event_and_is_opened_again(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replicas, "RECONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(replicas, "RECONNECT_SECONDS", 2)
     write_agent(tmp_path, storage(postgres_url))
     ours, theirs = service_of(tmp_path, Hanging()), service_of(tmp_path, script())
     listens = "FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -217,18 +218,24 @@ class Service:
             NotFoundError: there is no such run, or it is another user's.
         """
         for hosted in self.agents_of(caller):
-            agent = hosted.of(caller.owner)
-            turn = await find_turn(await agent.log(), run)
+            turn = await find_turn(await hosted.of(caller.owner).log(), run)
             if turn is not None:
-                return hosted, agent, turn
+                with suppress(NotFoundError):  # the session of an agent that the caller may not use
+                    # Agents may share a database: the one whose session it is works on the turn.
+                    return *await self.of_session(caller, turn.session), turn
         raise NotFoundError(f"there is no run {run!r}")
 
     async def approvals(self, caller: Principal) -> Sequence[tuple[HostedAgent, PendingApproval]]:
-        """The calls that wait for a decision, oldest first."""
+        """The calls that wait for a decision, oldest first, each with the agent whose session it is."""
         found: dict[str, tuple[HostedAgent, PendingApproval]] = {}
         for hosted in self.agents_of(caller):
-            for pending in await hosted.of(caller.owner).pending_approvals():
-                found.setdefault(pending.id, (hosted, pending))
+            agent = hosted.of(caller.owner)
+            for pending in await agent.pending_approvals():
+                if pending.id in found:
+                    continue
+                with suppress(NotFoundError):  # the session of an agent that the caller may not use
+                    own, _ = await self.of_session(caller, await agent.outermost(pending.session))
+                    found[pending.id] = own, pending
         return sorted(found.values(), key=lambda each: each[1].created_ms)
 
     async def decide(

@@ -14,6 +14,7 @@ from zeus_runtime.escaping import json_text
 from zeus_runtime.events import SubAgentEvent
 from zeus_runtime.serving.http.hub import StoppingError
 from zeus_runtime.serving.http.open_streams import STOPPING
+from zeus_runtime.store.event_log import MOST_NUMBER
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.hub import Hub, Read
     from zeus_runtime.store.event_log import StoredEvent
 
+_DIGITS: Final = 20
 PING: Final = b": ping\n\n"
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -28,7 +30,10 @@ HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 def started_after(request: Request, after: int) -> int:
     """The last event that the client has: the header of a reconnecting client wins over the address."""
     given = request.headers.get("last-event-id", "")
-    return int(given) if given.isascii() and given.isdigit() else after
+    if not (given.isascii() and given.isdigit()):
+        return after
+    # Python refuses to read a very long number.
+    return int(given) if len(given) < _DIGITS else MOST_NUMBER
 
 
 @lru_cache(maxsize=512)

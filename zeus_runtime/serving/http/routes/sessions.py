@@ -26,6 +26,7 @@ from zeus_runtime.serving.http.turn_queue import session_of_key
 from zeus_runtime.serving.http.visible_json import VisibleJSON
 from zeus_runtime.sessions.stored import as_document, as_markdown
 from zeus_runtime.store.branch import line_of
+from zeus_runtime.store.event_log import MOST_NUMBER
 from zeus_runtime.store.listing import BEFORE_ALL, SessionPlace
 from zeus_runtime.store.rollbacks import rollbacks
 from zeus_runtime.store.turns import turns_of
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=RevalidatedRoute)
 
-After = Annotated[int, Query(ge=0, description="The last event that the client has.")]
+After = Annotated[int, Query(ge=0, le=MOST_NUMBER, description="The last event that the client has.")]
 
 
 class NewSession(BaseModel):
@@ -84,7 +85,7 @@ class NewFork(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     step: int = Field(
-        ge=1, le=2**31 - 1, description="The step that is asked again; also one that was set aside."
+        ge=1, le=MOST_NUMBER, description="The step that is asked again; also one that was set aside."
     )
 
 
@@ -92,7 +93,7 @@ class NewRollback(BaseModel):
     """A message to go back to."""
 
     model_config = ConfigDict(extra="forbid")
-    to: int = Field(ge=1, description="The message's place in the conversation, from 1.")
+    to: int = Field(ge=1, le=MOST_NUMBER, description="The message's place in the conversation, from 1.")
     before: bool = Field(False, description="Set the message itself aside too, to rephrase it.")
 
 
