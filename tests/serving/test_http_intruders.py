@@ -124,6 +124,22 @@ async def test_a_key_of_one_agent_reaches_no_session_of_another_agent_of_the_sam
     assert (await at.client.get(f"/v1/runs/{at.run}")).json()["state"] == "waiting"
 
 
+async def test_a_waiting_call_belongs_to_the_agent_whose_session_it_is(at: Scene) -> None:
+    session = (await at.client.post("/v1/sessions", json={"agent": "other"})).json()["session"]
+    _, run = await begun(at.client, "go", session)
+    await until(at.client, run, "waiting")
+    waiting = {each["session"]: each for each in (await at.client.get("/v1/approvals")).json()}
+    assert {name: each["agent"] for name, each in waiting.items()} == {at.session: "test", session: "other"}
+    (own,) = (await at.client.get("/v1/approvals", headers=bearer(at.scoped))).json()
+    assert own["session"] == session
+    decided = await at.client.post(
+        f"/v1/approvals/{own['id']}", json={"decision": "approve"}, headers=bearer(at.scoped)
+    )
+    assert decided.status_code == 200, decided.text
+    assert (await until(at.client, run, "complete"))["state"] == "complete"
+    assert (await at.client.get(f"/v1/runs/{at.run}")).json()["state"] == "waiting"
+
+
 async def test_a_key_of_one_agent_sees_no_backtest_of_another_agent(at: Scene) -> None:
     job = (await at.client.post("/v1/backtests", json={"sessions": [at.session]})).json()["id"]
     for method, path in (("GET", ""), ("POST", "/cancel")):
