@@ -15,8 +15,9 @@ import httpx
 import pytest
 
 from tests.serving.test_http_keys import URL, bearer, made
-from tests.serving.test_http_users import OF_ONE
+from tests.serving.test_http_users import OF_ONE, routes_of
 from tests.support.agents import call, calling, script, write_agent
+from tests.support.databases import SQLITE_URL, execute, storage
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.registry import discover
@@ -49,8 +50,10 @@ class Scene(NamedTuple):
 
 
 @asynccontextmanager
-async def scene(folder: Path, *, prefix: str = "", settings: Settings | None = None) -> AsyncIterator[Scene]:
-    write_agent(folder, "middlewares: [approve]\nmemory: {}\n")
+async def scene(
+    folder: Path, *, prefix: str = "", settings: Settings | None = None, url: str | None = None
+) -> AsyncIterator[Scene]:
+    write_agent(folder, (storage(url) if url else "") + "middlewares: [approve]\nmemory: {}\n")
     text = (folder / "zeus.yaml").read_text()
     (folder / "other.yaml").write_text(text.replace("name: test", "name: other"))
     database = Database(URL, directory=folder)
@@ -77,6 +80,15 @@ async def scene(folder: Path, *, prefix: str = "", settings: Settings | None = N
 @pytest.fixture
 async def at(tmp_path: Path) -> AsyncIterator[Scene]:
     async with scene(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def stored(tmp_path: Path, database_url: str) -> AsyncIterator[Scene]:
+    """The scene on each database."""
+    if database_url != SQLITE_URL:
+        execute(database_url, "CREATE EXTENSION vector")
+    async with scene(tmp_path, url=database_url) as found:
         yield found
 
 
@@ -140,6 +152,49 @@ async def test_a_waiting_call_belongs_to_the_agent_whose_session_it_is(at: Scene
     assert (await at.client.get(f"/v1/runs/{at.run}")).json()["state"] == "waiting"
 
 
+OF_PROTOCOLS: dict[tuple[str, str], dict[str, Any]] = {
+    ("GET", "/v1/models"): {},
+    ("GET", "/v1/models/{model:path}"): {},
+    ("POST", "/v1/chat/completions"): {"model": "test", "messages": [{"role": "user", "content": "hi"}]},
+    ("POST", "/v1/responses"): {"model": "test", "input": "hi", "conversation": "{session}"},
+    ("GET", "/v1/responses/{name}"): {},
+    ("POST", "/v1/responses/{name}/cancel"): {},
+    ("POST", "/v1/conversations"): {"metadata": {"model": "test"}},
+    ("GET", "/v1/conversations/{name}"): {},
+    ("DELETE", "/v1/conversations/{name}"): {},
+    ("GET", "/mcp"): {},
+    ("POST", "/mcp"): {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "test", "arguments": {"prompt": "hi", "session": "{session}"}},
+    },
+    ("DELETE", "/mcp"): {},
+}
+"""Every route of the bundled protocols, and a request that names another user's things where it can."""
+
+
+async def test_no_route_of_a_protocol_tells_a_user_of_another(at: Scene) -> None:
+    service = service_of(at.folder, script("Done."), ("zeus.yaml",))
+    served = protocols_of(discover(environ={}), [Ref("openai"), Ref("mcp")], service)
+    routes = {found for each in served for found in routes_of(list(each.routes()))}
+    await service.aclose()
+    assert routes == OF_PROTOCOLS.keys(), "a new route: say here how an intruder asks it"
+    before = (await at.client.get(f"/v1/sessions/{at.session}/runs")).json()
+    accept = {"Accept": "application/json", "Mcp-Session-Id": "0" * 32}
+    for (method, path), body in OF_PROTOCOLS.items():
+        name = f"resp_{at.run}_0" if "responses" in path else at.session
+        where = path.replace("{model:path}", "test").replace("{name}", name)
+        asked = json.dumps(body).replace("{session}", at.session)
+        heads = {**bearer(at.bob), **accept, "Content-Type": "application/json"}
+        answer = await at.client.request(method, where, content=asked if body else None, headers=heads)
+        for mark in (at.session, at.run, at.approval):
+            assert mark not in answer.text or mark in where + asked, (method, path, answer.text)
+        if "{name}" in path or "{session}" in json.dumps(body):
+            assert answer.status_code in (400, 404), (method, path, answer.status_code, answer.text)
+    assert (await at.client.get(f"/v1/sessions/{at.session}/runs")).json() == before
+
+
 async def test_a_key_of_one_agent_sees_no_backtest_of_another_agent(at: Scene) -> None:
     job = (await at.client.post("/v1/backtests", json={"sessions": [at.session]})).json()["id"]
     for method, path in (("GET", ""), ("POST", "/cancel")):
@@ -184,23 +239,23 @@ async def test_an_etag_tells_nothing_of_what_is_anothers(at: Scene) -> None:
 LAST = ("99999999999999999999", HUGE, "-1", "\u0663", "1.5", "1e3", "x")
 
 
-async def test_a_number_of_another_stream_or_of_none_fails_no_request(at: Scene) -> None:
-    path = f"/v1/runs/{at.run}/events"
-    await at.client.post(f"/v1/runs/{at.run}/cancel")
-    mine = await told(at.client, path)
+async def test_a_number_of_another_stream_or_of_none_fails_no_request(stored: Scene) -> None:
+    path = f"/v1/runs/{stored.run}/events"
+    await stored.client.post(f"/v1/runs/{stored.run}/cancel")
+    mine = await told(stored.client, path)
     for last in LAST:
         header = {"Last-Event-ID": last.encode()}
-        async with at.client.stream("GET", path, headers=header) as answer:
+        async with stored.client.stream("GET", path, headers=header) as answer:
             assert answer.status_code in (200, 204, 422), await answer.aread()
             found = [json.loads(line[6:]) async for line in answer.aiter_lines() if line.startswith("data: ")]
         assert len(found) in (0, len(mine))
-        query = await at.client.get(path, params={"after": last})
+        query = await stored.client.get(path, params={"after": last})
         assert query.status_code in (200, 204, 422), query.text
         for other in (
-            f"/v1/responses/resp_{at.run}_{last}",
-            f"/v1/responses/resp_{at.run}_0?stream=true&starting_after={last}",
+            f"/v1/responses/resp_{stored.run}_{last}",
+            f"/v1/responses/resp_{stored.run}_0?stream=true&starting_after={last}",
         ):
-            answer = await at.client.get(other)
+            answer = await stored.client.get(other)
             assert answer.status_code in (200, 400, 404, 422), (
                 other[:60],
                 answer.status_code,
@@ -220,30 +275,32 @@ PLACES: tuple[Any, ...] = (
 )
 
 
-async def test_a_forged_cursor_gives_no_items_of_others_and_no_failure(at: Scene) -> None:
+async def test_a_forged_cursor_gives_no_items_of_others_and_no_failure(stored: Scene) -> None:
     for place in PLACES:
         cursor = base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
         for path in ("/v1/sessions", "/v1/approvals", "/v1/memories?agent=test"):
             mark = "&" if "?" in path else "?"
-            answer = await at.client.get(f"{path}{mark}limit=5&cursor={cursor}", headers=bearer(at.bob))
+            answer = await stored.client.get(
+                f"{path}{mark}limit=5&cursor={cursor}", headers=bearer(stored.bob)
+            )
             assert answer.status_code in (200, 422), (path, answer.text)
             assert answer.status_code == 422 or answer.json() == []
 
 
-async def test_numbers_beyond_every_database_are_refused(at: Scene) -> None:
+async def test_numbers_beyond_every_database_are_refused(stored: Scene) -> None:
     huge = 10**30
     asked: list[tuple[str, str, dict[str, Any]]] = [
-        ("POST", f"/v1/sessions/{at.session}/rollback", {"json": {"to": huge}}),
-        ("POST", f"/v1/sessions/{at.session}/fork", {"json": {"step": huge}}),
-        ("GET", f"/v1/sessions/{at.session}/context", {"params": {"step": huge}}),
-        ("GET", f"/v1/sessions/{at.session}/context/diff", {"params": {"a": huge, "b": huge}}),
-        ("GET", f"/v1/sessions/{at.session}/context/why", {"params": {"message": huge}}),
-        ("GET", f"/v1/sessions/{at.session}/messages", {"params": {"limit": huge}}),
-        ("GET", f"/v1/sessions/{at.session}/events", {"params": {"after": huge}}),
+        ("POST", f"/v1/sessions/{stored.session}/rollback", {"json": {"to": huge}}),
+        ("POST", f"/v1/sessions/{stored.session}/fork", {"json": {"step": huge}}),
+        ("GET", f"/v1/sessions/{stored.session}/context", {"params": {"step": huge}}),
+        ("GET", f"/v1/sessions/{stored.session}/context/diff", {"params": {"a": huge, "b": huge}}),
+        ("GET", f"/v1/sessions/{stored.session}/context/why", {"params": {"message": huge}}),
+        ("GET", f"/v1/sessions/{stored.session}/messages", {"params": {"limit": huge}}),
+        ("GET", f"/v1/sessions/{stored.session}/events", {"params": {"after": huge}}),
         ("GET", "/v1/sessions/search", {"params": {"query": "x", "k": huge}}),
     ]
     for method, path, request in asked:
-        answer = await at.client.request(method, path, **request)
+        answer = await stored.client.request(method, path, **request)
         assert 400 <= answer.status_code < 500, (path, answer.status_code, answer.text[:300])
 
 

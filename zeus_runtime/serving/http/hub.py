@@ -112,6 +112,12 @@ class Hub:
         if channel is not None:
             channel.hear(last)
 
+    def wake(self, session: str) -> None:
+        """Make the session's readers look whether their run is over: one that never began has no event that says so."""
+        channel = self._channels.get(session)
+        if channel is not None:
+            channel.wake()
+
     def stop(self) -> None:
         """End the waiting of all readers, and of those who come from now on: the service stops."""
         self._is_stopping = True

@@ -285,6 +285,8 @@ class ProtocolCaller:
             return await agent.stored_events(turn.session, last, at_most=most)
 
         hub = self._service.hub
+        # All events of a turn that is over are stored.
+        follow = follow and not turn.is_over
         following = hub.follow(turn.session, after, read) if follow else _stored(read, after)
         try:
             async with aclosing(following) as batches:

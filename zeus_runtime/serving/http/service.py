@@ -77,7 +77,7 @@ class Service:
     def __post_init__(self) -> None:
         directory = next(iter(self.hosting)).checked.directory
         self.uploads = Uploads(directory, self.settings.limits)
-        self.turns = TurnQueue(self.hosting, self.uploads)
+        self.turns = TurnQueue(self.hosting, self.uploads, over=self.hub.wake)
         self.replicas = Replicas(self.hosting, self.hub, self.turns)
         self.backtests = Backtests()
         self.limits = CallerLimits(self.settings.limits)

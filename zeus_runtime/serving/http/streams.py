@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 
 from zeus_runtime.escaping import json_text
 from zeus_runtime.events import SubAgentEvent
-from zeus_runtime.serving.http.hub import StoppingError
+from zeus_runtime.serving.http.hub import AT_ONCE, StoppingError
 from zeus_runtime.serving.http.open_streams import STOPPING
 from zeus_runtime.store.event_log import MOST_NUMBER
 
@@ -72,6 +72,14 @@ async def of_run(
                     return
     except StoppingError:
         yield STOPPING
+
+
+async def of_ended_run(run: str, after: int, read: Read) -> AsyncIterator[bytes]:
+    """The stream of a run that is over: all its events are stored, and perhaps none says that it is over."""
+    while rows := await read(after, AT_ONCE):
+        if own := [each for each in rows if each.run == run]:
+            yield b"".join(map(encoded, own))
+        after = rows[-1].seq
 
 
 def _is_end(event: StoredEvent) -> bool:

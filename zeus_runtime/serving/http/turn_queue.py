@@ -66,6 +66,8 @@ class TurnQueue:
 
     hosting: Hosting
     uploads: Uploads
+    over: Callable[[str], None] = lambda _session: None
+    """Told of a session with a turn that is over without an event."""
     tell_to_cancel: Callable[[], None] = lambda: None
     """Tells other processes that one of their turns is to be cancelled."""
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -155,6 +157,7 @@ class TurnQueue:
         running = self._agents.get(turn.session)
         if turn.state in ("queued", "waiting"):
             await set_state(log, turn, "cancelled", ending=_not_run(turn))
+            self.over(turn.session)
             return True
         if running is not None:
             return running.cancel(turn.session)

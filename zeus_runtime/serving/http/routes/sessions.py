@@ -348,8 +348,10 @@ async def run_events(request: Request, caller: Reader, run: str, after: After = 
     async def read(last: int, most: int) -> Any:
         return await agent.stored_events(turn.session, last, at_most=most)
 
-    if turn.is_over and not await _has_more(read, run, start):
-        return Response(status_code=204)
+    if turn.is_over:
+        if not await _has_more(read, run, start):
+            return Response(status_code=204)
+        return streams.response(streams.of_ended_run(run, start, read))
 
     async def is_over() -> bool:
         _, _, now = await service.of_run(caller, run)
