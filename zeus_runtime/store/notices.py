@@ -34,7 +34,7 @@ async def give_notice(database: Database, notices: Sequence[str]) -> None:
 
 
 async def notices(database: Database) -> AsyncGenerator[str, None]:
-    """The texts that processes send from now on, by a connection of its own, for ever.
+    """The texts that processes send from now on, for ever; it opens a further connection.
 
     Behind pgbouncer in transaction mode the connection listens in vain, and without an error.
 

@@ -68,7 +68,7 @@ class _Channel:
         """The events after ``seq``; from the database if it has some that are not here.
 
         Args:
-            is_first: whether the reader has not looked before, so that nobody knows what the database has.
+            is_first: whether the reader has not looked before, so what the database has is not known.
         """
         rows = self._recent_after(seq)
         if rows is None and (is_first or self.last > seq):
