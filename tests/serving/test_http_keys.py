@@ -37,12 +37,13 @@ URL = "sqlite:///.zeus/serve.db"
 
 @asynccontextmanager
 async def keyed(
-    folder: Path, settings: Settings | None = None, *, more: str = "", model: Any = None
+    folder: Path, settings: Settings | None = None, *, more: str = "", model: Any = None, url: str = URL
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Database]]:
     """A service with a database of keys: its client (with the local token) and the database."""
     write_agent(folder, more)
-    database = Database(URL, directory=folder)
-    await ready(database)
+    database = Database(url, directory=folder)
+    if database.server is None:  # a server's tables are made by their owner
+        await ready(database)
     service = service_of(folder, model or script("Done."))
     service = replace(service, settings=settings or Settings(), database=database)
     async with serving(service) as client:

@@ -218,3 +218,55 @@ async def test_a_head_that_does_not_end_is_not_read_for_ever() -> None:
     writer.close()
     server.should_exit = True
     await task
+
+
+async def test_a_request_that_trickles_in_keeps_no_connection() -> None:
+    import asyncio
+
+    import uvicorn
+
+    from zeus_runtime.serving.http.heads import bounded_http
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while (message := await receive()).get("more_body"):
+            pass
+        if message["type"] == "http.request":
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body"})
+
+    config = uvicorn.Config(app, port=0, http=bounded_http(2000, 0.5), lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(0.01)
+    address = server.servers[0].sockets[0].getsockname()[:2]
+
+    async def closed(begin: bytes, piece: bytes) -> bytes:
+        """What a client gets that sends a beginning, and then pieces until its connection ends."""
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(begin)
+        reads = asyncio.create_task(reader.read())
+        async with asyncio.timeout(10):
+            while not reads.done():
+                if piece:
+                    writer.write(piece)
+                await asyncio.wait((reads,), timeout=0.05)
+        writer.close()
+        return reads.result() if reads.exception() is None else b""
+
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
+    silent, slow_head, slow_body = await asyncio.gather(
+        closed(b"", b""), closed(b"GET / HTTP/1.1\r\nX: ", b"x"), closed(head, b"x")
+    )
+    assert (silent, slow_head, slow_body) == (b"", b"", b"")
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 24000\r\n\r\n")
+    for _ in range(24):
+        writer.write(b"x" * 1000)
+        await asyncio.sleep(0.05)
+    assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 200"), (
+        "slower than the look, but fast"
+    )
+    writer.close()
+    server.should_exit = True
+    await task

@@ -302,8 +302,12 @@ async def test_a_stream_ends_with_a_turn_that_is_cancelled_while_it_waits(
         following = asyncio.create_task(told(client, f"/v1/runs/{run}/events"))
         await asyncio.sleep(0.2)
         assert not following.done(), "a turn that waits is not over"
+        monkeypatch.setattr(hub, "PAUSE_SECONDS", 60)
+        await asyncio.sleep(0.1)  # the next pause is one of these
         assert (await client.post(f"/v1/runs/{run}/cancel")).json()["state"] == "cancelled"
         assert (await asyncio.wait_for(following, 5))[-1]["code"] == "approval_needed"
+        again = await asyncio.wait_for(told(client, f"/v1/runs/{run}/events"), 5)
+        assert again[-1]["code"] == "approval_needed", "it ends at once for whoever comes later"
     assert not (tmp_path / "effects.txt").exists()
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
 from starlette.routing import BaseRoute, Mount, Route
 
+from tests.serving.test_http_keys import URL as KEYS
 from tests.serving.test_http_keys import bearer, keyed, made
-from tests.support.agents import call, calling, script
+from tests.support.agents import call, calling, script, write_agent
+from tests.support.databases import SQLITE_URL, execute, storage
+from tests.support.least_rights import as_agent
 from tests.support.serving import begun, until
+from zeus_runtime import Agent
 from zeus_runtime.serving.http.app import app_of
 from zeus_runtime.serving.http.hosting import HostedAgent
 from zeus_runtime.store.threads import Owner
@@ -98,6 +104,9 @@ OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
 """Routes without an id of a user's: their answers hold nothing of any other user."""
 
 
+OF_NOTHING: Final = "/v1/sessions/{session}/artifacts/content"
+"""A route that finds nothing of its owner either in the test: no call has written a file."""
+
 NAMING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/v1/backtests"): {"json": {"sessions": ["{session}"]}},
 }
@@ -121,12 +130,43 @@ def routes_of(routes: list[BaseRoute], prefix: str = "") -> Iterator[tuple[str, 
             yield "*", f"{prefix}{each!r}"
 
 
-@pytest.mark.parametrize("intruder", ["another user", "another project", "no project"])
+@contextmanager
+def behind_the_wall(url: str, folder: Path) -> Iterator[str]:
+    """The URL of a database with all tables for a role that owns none of them."""
+
+    async def opened() -> None:
+        write_agent(folder, storage(url) + ASKING)
+        async with Agent.from_config(directory=folder, model=script("Done."), trust="all") as agent:
+            await agent.connections()
+            await agent.memory.list_memories()
+            (folder / "first.md").write_text("# First\n\nA text.\n")
+            await agent.knowledge.add("first", [folder / "first.md"])
+            await agent.knowledge.remove("first")
+
+    execute(url, "CREATE EXTENSION vector")
+    asyncio.run(opened())
+    with as_agent(url) as restricted:
+        yield restricted
+
+
+@pytest.fixture(params=["another user", "another project", "no project", "another user on postgres"])
+def intruding(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Who intrudes, and the database."""
+    who, on, _ = request.param.partition(" on ")
+    if not on:
+        yield who, SQLITE_URL
+        return
+    with behind_the_wall(request.getfixturevalue("postgres_url"), tmp_path / "owner") as url:
+        yield who, url
+
+
 async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
-    tmp_path: Path, intruder: str
+    tmp_path: Path, intruding: tuple[str, str]
 ) -> None:
+    intruder, url = intruding
     model = script(calling(call("record", "a", text=MARK)), "Done.")
-    async with keyed(tmp_path, more=ASKING, model=model) as (client, database):
+    keys = url if url != SQLITE_URL else KEYS
+    async with keyed(tmp_path, more=storage(url) + ASKING, model=model, url=keys) as (client, database):
         scopes = ("run", "approve", "read", "admin")
         ann = await made(database, "ann", project="blue", role="owner", scopes=scopes)
         owners = {
@@ -196,6 +236,22 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
         for mine in (each["session"] for each in (await client.get("/v1/sessions")).json()):
             assert mine == session
         assert not (tmp_path / "effects.txt").exists()
+        # The same requests of their owner find these things: nothing above was absent for another reason.
+        found = 0
+        for (method, path), request in {**OF_ONE, **named}.items():
+            if method != "GET" or path.endswith("/events"):
+                continue
+            answer = await client.request(method, path.format(**ids), **request)
+            absent = answer.status_code == 404
+            assert absent == (path == OF_NOTHING), (path, answer.status_code, answer.text)
+            found += not absent
+        assert found > 15
+        mine = (await client.get("/v1/sessions/search", params={"query": MARK})).json()
+        assert {each["session"] for each in mine} == {session}
+        fork = await client.post(f"/v1/sessions/{session}/fork", json={"step": 1})
+        assert fork.status_code == 201, fork.text
+        theirs = await client.get(f"/v1/sessions/{fork.json()['session']}", headers=bearer(other))
+        assert theirs.status_code == 404
 
 
 async def with_base(folder: Path, owner: Owner, *, project: bool = False) -> None:

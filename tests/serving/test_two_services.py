@@ -11,11 +11,13 @@ import pytest
 
 from tests.serving.test_open_streams import reading
 from tests.support.agents import script, write_agent
-from tests.support.databases import storage
+from tests.support.databases import execute, storage
 from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime import Agent
 from zeus_runtime.events import RunFailed
-from zeus_runtime.serving.http import hub
+from zeus_runtime.serving.http import hub, replicas
 from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.serving.http.service import Service
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +25,122 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.05)
     # What a reader hears of another service must not wait for the pause.
     monkeypatch.setattr(hub, "PAUSE_SECONDS", 60)
+
+
+async def heard(*services: Service) -> None:
+    async with asyncio.timeout(20):
+        while not all(each.replicas.are_heard for each in services):  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.02)
+
+
+async def told_of(lines: list[str], words: str) -> None:
+    async with asyncio.timeout(20):
+        while not any(words in line for line in lines):  # noqa: ASYNC110 - a reader appends
+            await asyncio.sleep(0.02)
+
+
+class Hanging:
+    """Hangs at a prompt with `slow`."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+
+    async def stream(self, request: Any) -> AsyncIterator[Any]:
+        if "slow" in str(request.messages[-1].content):
+            self.began.set()
+            await asyncio.sleep(60)
+        async for piece in script("Done.").stream(request):
+            yield piece
+
+
+async def test_on_postgres_a_notice_tells_of_events_and_cancels_without_a_question(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Hanging()
+    write_agent(tmp_path, storage(postgres_url))
+    ours, theirs = service_of(tmp_path, model), service_of(tmp_path, script())
+    async with serving(ours) as one, serving(theirs) as other:
+        session, run = await begun(one, "first")
+        await until(one, run, "complete")
+        task, lines = await reading(other, f"/v1/sessions/{session}/events")
+        await heard(ours, theirs)
+
+        async def asked(*_: Any) -> Any:
+            raise AssertionError("the database is asked although its notices arrive")
+
+        monkeypatch.setattr(replicas, "last_numbers", asked)
+        execute(postgres_url, *(f"SELECT pg_notify('zeus_service', $x${each}$x$)" for each in FOREIGN))
+        _, run = await begun(one, "slow", session)
+        await told_of(lines, f'"{run}"')
+        await model.began.wait()
+        await other.post(f"/v1/runs/{run}/cancel")
+        assert (await until(one, run, "cancelled"))["ending"]["code"] == "cancelled"
+        await told_of(lines, f'"{RunFailed.type}"')
+        task.cancel()
+
+
+FOREIGN = (
+    "",
+    "[" * 7000,
+    "3",
+    "[]",
+    '{"events": 3}',
+    '{"events": {"x": "y"}}',
+    '{"events": {"x": 1e999}}',
+    '{"by": 1}',
+)
+
+
+async def test_a_lost_connection_loses_no_event_and_is_opened_again(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "RECONNECT_SECONDS", 2)
+    write_agent(tmp_path, storage(postgres_url))
+    ours, theirs = service_of(tmp_path, Hanging()), service_of(tmp_path, script())
+    listens = "FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
+    async with serving(ours) as one, serving(theirs) as other:
+        session, run = await begun(one, "first")
+        await until(one, run, "complete")
+        task, lines = await reading(other, f"/v1/sessions/{session}/events")
+        await heard(ours, theirs)
+        execute(postgres_url, f"SELECT pg_terminate_backend(pid) {listens}")
+        _, second = await begun(one, "second", session)
+        await told_of(lines, f'"{second}"')
+        await heard(ours, theirs)
+        assert execute(postgres_url, f"SELECT count(*) {listens}") == [(2,)]
+        _, third = await begun(one, "third", session)
+        await told_of(lines, f'"{third}"')
+        task.cancel()
+    numbers = [int(line[4:]) for line in lines if line.startswith("id: ")]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert execute(postgres_url, f"SELECT count(*) {listens}") == [(0,)]
+
+
+async def test_an_idle_reader_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 0.02)
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    async with serving(service) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        task, lines = await reading(client, f"/v1/sessions/{session}/events")
+        await told_of(lines, "ping")
+        reads = 0
+
+        async def read(*_: Any, **__: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            return []
+
+        monkeypatch.setattr(Agent, "stored_events", read)
+        before = sum("ping" in line for line in lines)
+        async with asyncio.timeout(20):
+            while sum("ping" in line for line in lines) < before + 10:  # noqa: ASYNC110 - a reader appends
+                await asyncio.sleep(0.02)
+        task.cancel()
+    assert reads == 0
 
 
 async def test_a_reader_of_one_service_hears_of_the_others_turn_and_cancels_it(

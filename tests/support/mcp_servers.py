@@ -1,4 +1,4 @@
-"""Published MCP servers for tests, from npm and PyPI: installed once, in a folder of their own beside the checkout."""
+"""Published MCP servers and clients for tests, from npm and PyPI: installed once, in a folder beside the checkout."""
 
 from __future__ import annotations
 
@@ -15,17 +15,25 @@ _NPM = (
     "@modelcontextprotocol/server-filesystem",
     "@playwright/mcp",
 )
+CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 _PYPI = ("mcp-server-time", "mcp-server-git", "mcp-server-fetch")
 """They want an older SDK than ours, hence an environment of their own."""
 
 
+def package_folder(package: str) -> Path:
+    """Where npm puts a package, which may name its version."""
+    return NODE_SERVERS / (package if package.rfind("@") == 0 else package.rpartition("@")[0])
+
+
 def install() -> None:
     """Install what is missing; a few megabytes from the registries that npm and pip are configured for."""
-    if shutil.which("npm") and not NODE_SERVERS.exists():
+    wanted = (*_NPM, CONFORMANCE, INSPECTOR)
+    if shutil.which("npm") and not all(package_folder(each).exists() for each in wanted):
         folder = NODE_SERVERS.parent
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(
-            ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *_NPM],
+            ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *wanted],
             check=True,
         )
     if not (PYTHON_SERVERS / _PYPI[0]).exists():

@@ -128,6 +128,11 @@ class Database:
         return self._server is not None
 
     @property
+    def server(self) -> Server | None:
+        """The PostgreSQL server; None for SQLite."""
+        return self._server
+
+    @property
     def is_own(self) -> bool:
         """Whether it cannot be opened a second time, not even by this process: a database in memory."""
         return self.file is None and self._server is None

@@ -44,6 +44,9 @@ GATHER_SECONDS: Final = 0.05
 SOON_SECONDS: Final = 0.003
 """How long an event waits for others if none was stored just before."""
 
+MOST_NUMBER: Final = 2**31 - 1
+"""The largest number that an event can have."""
+
 _ENDS: Final = frozenset({RunCompleted.type, RunFailed.type})
 _PIECES: Final = frozenset({Text.type, Reasoning.type, ToolCallChunk.type, OutputPartial.type})
 """Events that show an unfinished answer. They are void if the answer is never stored."""
@@ -295,7 +298,7 @@ async def events_after(database: Database, thread: Thread, after: int, *, at_mos
     """
     query = (
         select(EVENT.c.seq, EVENT.c.run_id, EVENT.c.payload, EVENT.c.kind == _END)
-        .where(EVENT.c.thread == thread.key, EVENT.c.seq > after)
+        .where(EVENT.c.thread == thread.key, EVENT.c.seq > min(after, MOST_NUMBER))
         .order_by(EVENT.c.seq)
         .limit(at_most)
     )

@@ -88,10 +88,12 @@ class Server:
         self._acting = acting
         self._password = driver_url(url).password
         self._heard_at = 0.0
+        self.arguments: Final = connection_arguments(url)
+        """Those with which psycopg connects to it."""
         self._engine = create_engine(
             # The URL's options are among the arguments; in the URL, ``none`` would be sent to the server.
             driver_url(url).difference_update_query(["options"]),
-            connect_args=connection_arguments(url),
+            connect_args=self.arguments,
             poolclass=NullPool,
             pool_reset_on_return=None,
             use_native_hstore=False,
@@ -163,9 +165,15 @@ class Server:
 
     def explained(self, error: DBAPIError) -> ZeusError:
         """An error in the user's terms: its cause and a remedy."""
-        return explained_postgres_error(
-            error.orig, self._name, self._password, is_lost=error.connection_invalidated
-        )
+        return self.told(error.orig, is_lost=error.connection_invalidated)
+
+    def told(self, error: BaseException | None, *, is_lost: bool = True) -> ZeusError:
+        """psycopg's own error in the user's terms.
+
+        Args:
+            is_lost: whether its connection was lost.
+        """
+        return explained_postgres_error(error, self._name, self._password, is_lost=is_lost)
 
     def _is_there(self, connection: Connection) -> bool:
         if connection.invalidated:  # SQLAlchemy opens a new one by itself

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(not PYTHON, reason="ZEUS_CLIENTS_PYTHON names no
 
 
 @pytest.mark.slow  # another interpreter imports the package
-@pytest.mark.parametrize("package", ["agents", "pydantic_ai"])
-async def test_a_package_has_a_session_with_a_tool_an_approval_and_a_cancel(
+@pytest.mark.parametrize("package", ["openai", "agents", "pydantic_ai"])
+async def test_a_package_has_sessions_with_a_tool_an_approval_and_a_cancel(
     tmp_path: Path, database_url: str, package: str
 ) -> None:
     file = Path(clients.__file__).with_name(f"{package}_client.py")
@@ -35,24 +35,25 @@ async def test_a_package_has_a_session_with_a_tool_an_approval_and_a_cancel(
         process = await asyncio.create_subprocess_exec(
             PYTHON, str(file), url, TOKEN, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
-        out, said = await process.communicate()
+        async with asyncio.timeout(100):
+            out, said = await process.communicate()
         assert process.returncode == 0, said.decode()
         found: dict[str, Any] = json.loads(out.splitlines()[-1])
-        await asyncio.wait_for(model.ended.wait(), 5)
         sessions = (await native.get("/v1/sessions")).json()
         states = [
             each["state"]
             for session in sessions
             for each in (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
         ]
-    assert found["ran"] == ["Pylos", "Pylos"]
-    assert found["asked"] == [["record", {"text": "draft"}]] * 2
-    for api in ("chat", "responses"):
-        told = found[api]
-        assert told["tool"].endswith("It said: rain"), told
-        assert told["approval"].endswith("It said: recorded: draft"), told
-        assert told["streamed"].endswith("hello"), told
-        assert told["input_tokens"] == 200
-    assert len(sessions) == 2, "each API found its session by the messages"
-    assert sorted(states) == ["cancelled"] * 2 + ["complete"] * 6
-    assert (tmp_path / "effects.txt").read_text() == "draft\ndraft\n"
+        hangs = [each for each in model.requests if "hang" in str(each.messages[-1].content)]
+    assert found["ran"] == ["Pylos"] * 4
+    assert found["asked"] == [["record", {"text": "draft"}]] * 4
+    assert list(found["found"]) == ["chat False", "chat True", "responses False", "responses True"]
+    for way, told in found["found"].items():
+        assert told["tool"].endswith("It said: rain"), (way, told)
+        assert told["approval"].endswith("It said: recorded: draft"), (way, told)
+        assert told["input_tokens"] == 200, (way, told)
+    assert len(sessions) == 4, "each conversation stayed in its session"
+    assert sorted(states) == ["cancelled"] * 4 + ["complete"] * 8
+    assert len(hangs) == 4, "a client that gives up does not ask again"
+    assert (tmp_path / "effects.txt").read_text() == "draft\n" * 4

@@ -1,4 +1,4 @@
-"""A session by the package `openai-agents`, through both APIs: a tool, an approval, a cancel.
+"""Sessions by the package `openai-agents`, through both APIs, streamed and not: a tool, an approval, a cancel.
 
 Run by a Python that has the package, with a service of `tests.support.talking`: `python agents_client.py URL TOKEN`.
 """
@@ -10,6 +10,7 @@ import sys
 from agents import (
     Agent,
     HostedMCPTool,
+    ModelSettings,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     Runner,
@@ -18,6 +19,7 @@ from agents import (
     set_tracing_disabled,
 )
 from openai import AsyncOpenAI
+from turns import given_up
 
 
 async def main(url, token):
@@ -50,31 +52,42 @@ async def main(url, token):
         },
         on_approval_request=approved,
     )
+
+    async def run(agent, text, session, streams):
+        if not streams:
+            return await Runner.run(agent, text, session=session)
+        running = Runner.run_streamed(agent, text, session=session)
+        try:
+            async for _ in running.stream_events():
+                pass
+        finally:
+            if not running.is_complete:
+                running.cancel(mode="immediate")
+        return running
+
     for name, model, approval in (
         ("chat", OpenAIChatCompletionsModel("test", client), zeus_approval),
         ("responses", OpenAIResponsesModel("test", client), hosted),
     ):
-        agent = Agent("asker", instructions="Be brief.", model=model, tools=[get_weather, approval])
-        session = SQLiteSession(name)
-        first = await Runner.run(agent, "the weather?", session=session)
-        second = await Runner.run(agent, "record it", session=session)
-        streamed = Runner.run_streamed(agent, "hello", session=session)
-        async for _ in streamed.stream_events():
-            pass
-        hangs = Runner.run_streamed(agent, "hang", session=session)
-        async for event in hangs.stream_events():
-            if "Thinking" in str(getattr(event, "data", "")):
-                hangs.cancel(mode="immediate")
-                break
-        usage = first.context_wrapper.usage
-        found[name] = {
-            "tool": first.final_output,
-            "approval": second.final_output,
-            "streamed": streamed.final_output,
-            "input_tokens": usage.input_tokens,
-        }
+        agent = Agent(
+            "asker",
+            instructions="Be brief.",
+            model=model,
+            tools=[get_weather, approval],
+            model_settings=ModelSettings(include_usage=True),
+        )
+        for streams in (False, True):
+            session = SQLiteSession(f"{name} {streams}")
+            first = await run(agent, "the weather?", session, streams)
+            second = await run(agent, "record it", session, streams)
+            await given_up(url, token, run(agent, "hang", session, streams))
+            found[f"{name} {streams}"] = {
+                "tool": first.final_output,
+                "approval": second.final_output,
+                "input_tokens": first.context_wrapper.usage.input_tokens,
+            }
     await client.close()
-    print(json.dumps({**found, "ran": ran, "asked": asked}))
+    print(json.dumps({"found": found, "ran": ran, "asked": asked}))
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""A session by the package `pydantic-ai`, through both APIs: a tool, an approval, a cancel.
+"""Sessions by the package `pydantic-ai`, through both APIs, streamed and not: a tool, an approval, a cancel.
 
 Run by a Python that has the package, with a service of `tests.support.talking`:
 `python pydantic_ai_client.py URL TOKEN`.
@@ -11,6 +11,13 @@ import sys
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from turns import given_up
+
+
+async def streamed(_context, events):
+    """Asked to handle events, the package streams its requests."""
+    async for _ in events:
+        pass
 
 
 async def main(url, token):
@@ -34,22 +41,21 @@ async def main(url, token):
             asked.append([tool, arguments])
             return {"decision": "approve"}
 
-        first = await agent.run("the weather?")
-        second = await agent.run("record it", message_history=first.all_messages())
-        async with agent.run_stream("hello", message_history=second.all_messages()) as streamed:
-            text = await streamed.get_output()
-            history = streamed.all_messages()
-        task = asyncio.create_task(agent.run("hang", message_history=history))
-        await asyncio.sleep(0.5)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        found[name] = {
-            "tool": first.output,
-            "approval": second.output,
-            "streamed": text,
-            "input_tokens": first.usage.input_tokens,
-        }
-    print(json.dumps({**found, "ran": ran, "asked": asked}))
+        for handler in (None, streamed):
+            first = await agent.run("the weather?", event_stream_handler=handler)
+            second = await agent.run(
+                "record it", message_history=first.all_messages(), event_stream_handler=handler
+            )
+            history = second.all_messages()
+            await given_up(
+                url, token, agent.run("hang", message_history=history, event_stream_handler=handler)
+            )
+            found[f"{name} {handler is not None}"] = {
+                "tool": first.output,
+                "approval": second.output,
+                "input_tokens": first.usage.input_tokens,
+            }
+    print(json.dumps({"found": found, "ran": ran, "asked": asked}))
 
 
 asyncio.run(main(*sys.argv[1:]))

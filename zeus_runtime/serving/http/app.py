@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import PlainTextResponse, Response
 
@@ -30,7 +30,7 @@ from zeus_runtime.serving.http.routes import (
     trace,
     what_if,
 )
-from zeus_runtime.serving.http.routes.depends import MetricsReader
+from zeus_runtime.serving.http.routes.depends import MetricsReader, given_token, known
 from zeus_runtime.serving.http.visible_json import VisibleJSON
 
 if TYPE_CHECKING:
@@ -134,10 +134,13 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         return PlainTextResponse("ok\n")
 
     @app.get("/ready", tags=["operation"])
-    async def ready() -> Response:
-        """Whether turns can run; configs that cannot be read are named."""
+    async def ready(request: Request) -> Response:
+        """Whether turns can run. With a token, it names the caller's agents whose configs cannot be read, and why."""
         await service.hosting.look()
-        bad = {each.name: service.mask(each.problem) for each in service.hosting if each.problem}
+        if (token := given_token(request)) is None:
+            return VisibleJSON({"ready": True})
+        caller = await known(request, token)
+        bad = {each.name: service.mask(each.problem) for each in service.agents_of(caller) if each.problem}
         return VisibleJSON({"ready": True, "unread_configs": bad})
 
     @app.get("/metrics", tags=["operation"], response_class=PlainTextResponse)

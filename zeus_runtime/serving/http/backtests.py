@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -29,6 +29,7 @@ class Backtest:
 
     Args:
         whose: the user and the project.
+        agents: those whose sessions it replays.
         total: how many replays it has.
         outcomes: those of the replays that are done.
         problem: why it failed.
@@ -36,6 +37,7 @@ class Backtest:
 
     id: str
     whose: tuple[str, str | None] | None
+    agents: frozenset[str]
     total: int
     created_ms: int
     state: State = "running"
@@ -61,15 +63,28 @@ class Backtests:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Backtest] = {}
+        self._process = secrets.token_hex(4)
 
-    def begin(self, caller: Principal, replays: Sequence[Replay], *, name: str | None = None) -> Backtest:
+    def begin(
+        self,
+        caller: Principal,
+        replays: Sequence[Replay],
+        *,
+        agents: Collection[str],
+        name: str | None = None,
+    ) -> Backtest:
         """Begin a backtest; a known name gives the one that it named.
+
+        Args:
+            agents: those whose sessions it replays.
+            name: tells it from the caller's others.
 
         Raises:
             LimitError: too many of the user's run.
         """
-        own = self.of(caller)
-        known = next((each for each in own if each.id == name), None)
+        own = [each for each in self._jobs.values() if each.whose == _whose(caller)]
+        number = f"{self._process}_{name or secrets.token_hex(8)}"
+        known = next((each for each in self.of(caller) if each.id == number), None)
         if known is not None:
             return known
         if sum(each.state == "running" for each in own) >= MOST_RUNNING:
@@ -79,14 +94,18 @@ class Backtests:
         over = [each for each in own if each.state != "running"]
         for each in over[: max(0, len(own) + 1 - MOST_KEPT)]:
             del self._jobs[each.id]
-        job = Backtest(name or secrets.token_hex(8), _whose(caller), len(replays), round(time.time() * 1000))
+        job = Backtest(number, _whose(caller), frozenset(agents), len(replays), round(time.time() * 1000))
         self._jobs[job.id] = job
         job.task = asyncio.create_task(_run(job, replays), name=f"backtest {job.id}")
         return job
 
     def of(self, caller: Principal) -> Sequence[Backtest]:
-        """The caller's, oldest first."""
-        return [each for each in self._jobs.values() if each.whose == _whose(caller)]
+        """The caller's, oldest first: those of agents that the caller may use."""
+        return [
+            each
+            for each in self._jobs.values()
+            if each.whose == _whose(caller) and all(map(caller.may_use, each.agents))
+        ]
 
     def find(self, caller: Principal, name: str) -> Backtest:
         """One of the caller's.
@@ -97,7 +116,13 @@ class Backtests:
         for each in self.of(caller):
             if each.id == name:
                 return each
-        raise NotFoundError(f"there is no backtest {name!r}", remedy="Those of an earlier process are gone.")
+        if name.partition("_")[0] != self._process:
+            raise NotFoundError(
+                f"this process has no backtest {name!r}: another one began it, or there was none",
+                remedy="If the service was started again since, the backtest is lost: begin it again."
+                " If several processes serve, ask the one that began it.",
+            )
+        raise NotFoundError(f"there is no backtest {name!r}", remedy="`GET /v1/backtests` lists them.")
 
     async def cancel(self, job: Backtest) -> None:
         """End a job that runs; what it has stays."""

@@ -160,7 +160,9 @@ class Boundary:
                 scope, 431, "too_large", f"the head has more than {self._limits.header_bytes} bytes"
             )
         headers = Headers(scope=scope)
-        host = re.sub(r":\d+$", "", headers.get("host", "")).lower()
+        # Of two, a proxy before the service might have looked at the other one.
+        (named, *others) = headers.getlist("host") or [""]
+        host = "" if others else re.sub(r":\d+$", "", named).lower()
         # A container's health check asks by an address of its own; the answer says nothing.
         is_probe = scope["path"].removeprefix(self._prefix) == "/health"
         if self._hosts and host not in self._hosts and not is_probe:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from typing import Final
 
+from zeus_runtime.errors import ZeusError
 from zeus_runtime.store.event_log import StoredEvent
 
 RECENT: Final = 256
@@ -19,6 +20,12 @@ Read = Callable[[int, int], Awaitable[Sequence[StoredEvent]]]
 """Reads stored events: those after a number, at most so many."""
 
 
+class StoppingError(ZeusError):
+    """The service stops, so nothing can be waited for in this process any more (exit 1)."""
+
+    code = "stopping"
+
+
 class _Channel:
     """The recent events of one session, while it has readers.
 
@@ -29,7 +36,7 @@ class _Channel:
         self.recent: deque[StoredEvent] = deque(maxlen=RECENT)
         self.readers = 0
         self.news = asyncio.Event()
-        self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._wake)
+        self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self.wake)
         self.last = 0
 
     def add(self, rows: Sequence[StoredEvent]) -> None:
@@ -38,26 +45,39 @@ class _Channel:
         self.recent.extend(rows)
         if rows:
             self.last = rows[-1].seq
-        self._wake()
+        self.wake()
 
     def hear(self, last: int) -> None:
         """Note that the database has events up to ``last``, perhaps another process's."""
         if last > self.last:
             self.last = last
             self.recent.clear()
-            self._wake()
+            self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Make all readers look."""
         news, self.news = self.news, asyncio.Event()
         news.set()
         self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._wake)
+        self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self.wake)
 
     def close(self) -> None:
         self._timer.cancel()
 
-    def after(self, seq: int) -> list[StoredEvent] | None:
-        """The events after ``seq``; None if the database has to say."""
+    async def after(self, seq: int, read: Read, *, is_first: bool) -> Sequence[StoredEvent]:
+        """The events after ``seq``; from the database if it has some that are not here.
+
+        Args:
+            is_first: whether the reader has not looked before, so what the database has is not known.
+        """
+        rows = self._recent_after(seq)
+        if rows is None and (is_first or self.last > seq):
+            rows = await read(seq, AT_ONCE)
+            if rows:
+                self.hear(rows[-1].seq)
+        return rows or ()
+
+    def _recent_after(self, seq: int) -> Sequence[StoredEvent] | None:
         if not self.recent or self.recent[0].seq > seq + 1:
             return None
         first = self.recent[0].seq
@@ -69,9 +89,14 @@ class Hub:
 
     def __init__(self) -> None:
         self._channels: dict[str, _Channel] = {}
+        self._is_stopping = False
+        self.announce: Callable[[str, int], None] = lambda _session, _last: None
+        """Tells other processes of a session's last event."""
 
     def stored(self, session: str, rows: Sequence[StoredEvent]) -> None:
         """Tell the session's readers of new events."""
+        if rows:
+            self.announce(session, rows[-1].seq)
         channel = self._channels.get(session)
         if channel is not None:
             channel.add(rows)
@@ -87,30 +112,47 @@ class Hub:
         if channel is not None:
             channel.hear(last)
 
+    def wake(self, session: str) -> None:
+        """Make the session's readers look whether their run is over: one that never began has no event that says so."""
+        channel = self._channels.get(session)
+        if channel is not None:
+            channel.wake()
+
+    def stop(self) -> None:
+        """End the waiting of all readers, and of those who come from now on: the service stops."""
+        self._is_stopping = True
+        for each in self._channels.values():
+            each.wake()
+
     async def follow(
         self, session: str, after: int, read: Read
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield the events after ``after`` for ever, in order and without gap; an empty list after each pause.
 
-        Events that another process stored are found after a pause, or when ``hear`` tells of them.
+        Events that another process stored are found when ``hear`` tells of them; a pause alone reads nothing.
 
         Args:
             read: reads the session's stored events.
+
+        Raises:
+            StoppingError: the service stops.
         """
         channel = self._channels.get(session)
         if channel is None:
             channel = self._channels[session] = _Channel()
         channel.readers += 1
+        is_first = True
         try:
             while True:
                 # Taken before anything is read, so that no event slips in between.
                 news = channel.news
-                rows: Sequence[StoredEvent] | None = channel.after(after)
-                if rows is None:
-                    rows = await read(after, AT_ONCE)
-                if not rows:
+                rows = await channel.after(after, read, is_first=is_first)
+                is_first = False
+                if not rows and not self._is_stopping:
                     await news.wait()
-                    rows = channel.after(after) or await read(after, AT_ONCE)
+                    rows = await channel.after(after, read, is_first=False)
+                if not rows and self._is_stopping:
+                    raise StoppingError("the service stops", remedy="Ask the next process.")
                 yield rows
                 if rows:
                     after = rows[-1].seq

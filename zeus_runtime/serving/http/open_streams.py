@@ -20,6 +20,8 @@ CHECK_SECONDS: Final = 2.0
 
 STOPPING: Final = b": the service stops\nretry: 1000\n\n"
 """The end of a stream that a client can continue; a browser tries again after these milliseconds."""
+PARTING_SECONDS: Final = 0.5
+"""How long a stream has to end by itself when the service stops, with words of its own."""
 NOT_ALLOWED: Final = b": the key or token is not valid any more\n\n"
 
 
@@ -41,11 +43,11 @@ class OpenStream:
     token: str | None
     last: bytes = b""
 
-    def end(self, last: bytes) -> None:
-        """End it at once."""
+    def end(self, last: bytes, *, within_seconds: float = 0) -> None:
+        """End it, at once unless it may take its time."""
         if not self.last:
             self.last = last
-            self.limit.reschedule(asyncio.get_running_loop().time())
+            self.limit.reschedule(asyncio.get_running_loop().time() + within_seconds)
 
 
 @dataclass
@@ -67,17 +69,17 @@ class OpenStreams:
         """Watch a stream that begins."""
         self._open.add(stream)
         if self._is_stopping:
-            stream.end(STOPPING)
+            stream.end(STOPPING, within_seconds=PARTING_SECONDS)
 
     def remove(self, stream: OpenStream) -> None:
         """Forget a stream that ended."""
         self._open.discard(stream)
 
     def stop(self) -> None:
-        """End all of them, and those that begin from now on: the service stops."""
+        """End all of them soon, and those that begin from now on: the service stops."""
         self._is_stopping = True
         for each in tuple(self._open):
-            each.end(STOPPING)
+            each.end(STOPPING, within_seconds=PARTING_SECONDS)
 
     async def check(self) -> None:
         """End the streams of callers who are unknown now, or may do less than when the stream began."""

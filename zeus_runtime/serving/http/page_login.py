@@ -52,14 +52,19 @@ def token_of(request: Request) -> str | None:
     return token
 
 
+def is_own(request: Request) -> bool:
+    """Whether the browser says that no other site caused the request, or says nothing."""
+    # Another port of this host is the same site, so SameSite alone lets its pages send the cookie.
+    return request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
+
+
 def check_own(request: Request) -> None:
     """Check that our page sent the request.
 
     Raises:
         ForbiddenError: another site caused it, or it writes without the page's header.
     """
-    # Another port of this host is the same site, so SameSite alone lets its pages send the cookie.
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if not is_own(request):
         raise ForbiddenError("another site sent this request", remedy="Open the service's own page.")
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):

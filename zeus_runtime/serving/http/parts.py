@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 from fastapi import Query
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.strict_json import well_formed
 
 if TYPE_CHECKING:
     from fastapi import Request, Response
@@ -51,9 +52,20 @@ def place_of(cursor: str | None, *kinds: type) -> Place | None:
         place = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except ValueError:
         place = None
-    if not isinstance(place, list) or [type(each) for each in place] != list(kinds):
+    if (
+        not isinstance(place, list)
+        or [type(each) for each in place] != list(kinds)
+        or not all(map(_is_storable, place))
+    ):
         raise UsageError("there is no such cursor", remedy="Take it from the header `Link` of this list.")
     return tuple(place)
+
+
+def _is_storable(value: int | str) -> bool:
+    """Whether a database may have the value: a number of 64 bits, or a text without a lone surrogate or NUL."""
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    return "\0" not in value and well_formed(value) == value
 
 
 def tell_next(request: Request, response: Response, place: Place) -> None:

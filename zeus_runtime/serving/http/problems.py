@@ -39,6 +39,7 @@ STATUS: Final[Mapping[str, int]] = {
     "embedding-unavailable": 503,
     "embedding-not-configured": 503,
     "unavailable": 503,
+    "stopping": 503,
     "limit": 429,
     "too_many_requests": 429,
 }

@@ -14,7 +14,7 @@ from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, NotFoundError, UsageError, ZeusError
 from zeus_runtime.events import SubAgentEvent
 from zeus_runtime.models.messages import to_payload
-from zeus_runtime.serving.http.hub import AT_ONCE
+from zeus_runtime.serving.http.hub import AT_ONCE, StoppingError
 from zeus_runtime.serving.http.routes.depends import principal_of
 from zeus_runtime.store.event_log import last_number
 from zeus_runtime.store.turns import StoredTurn, marked_turns, set_mark, turns_of
@@ -276,6 +276,7 @@ class ProtocolCaller:
 
         Raises:
             NotFoundError: there is no such run.
+            StoppingError: the service stops before the run ends; the next process resumes it.
         """
         self._principal.require("read")
         _, agent, turn = await self._service.of_run(self._principal, run)
@@ -284,24 +285,32 @@ class ProtocolCaller:
             return await agent.stored_events(turn.session, last, at_most=most)
 
         hub = self._service.hub
+        # All events of a turn that is over are stored.
+        follow = follow and not turn.is_over
         following = hub.follow(turn.session, after, read) if follow else _stored(read, after)
-        async with aclosing(following) as batches:
-            async for rows in batches:
-                for row in rows:
-                    if row.run != run:
-                        continue
-                    event = json.loads(row.payload)
-                    ends = row.ends and event["type"] != SubAgentEvent.type
-                    if ends and follow:
-                        await self._until_noted(turn, row.seq)
-                    yield ServedEvent(row.seq, event, ends)
-                    if ends:
-                        return
-                if not rows:
-                    # A turn that is cancelled while it waits has no event.
-                    if (await self.turn(run)).is_over:
-                        return
-                    yield None
+        try:
+            async with aclosing(following) as batches:
+                async for rows in batches:
+                    for row in rows:
+                        if row.run != run:
+                            continue
+                        event = json.loads(row.payload)
+                        ends = row.ends and event["type"] != SubAgentEvent.type
+                        if ends and follow:
+                            await self._until_noted(turn, row.seq)
+                        yield ServedEvent(row.seq, event, ends)
+                        if ends:
+                            return
+                    if not rows:
+                        # A turn that is cancelled while it waits has no event.
+                        if (await self.turn(run)).is_over:
+                            return
+                        yield None
+        except StoppingError:
+            raise StoppingError(
+                f"the service stops before the run {run} of {turn.session} ends",
+                remedy="The next process resumes it: ask there for the run, and do not send the prompt again.",
+            ) from None
 
     async def _until_noted(self, turn: StoredTurn, last: int) -> None:
         """Wait until a turn's state says what its last event says, so that the client's next request fits it."""

@@ -1,4 +1,4 @@
-"""The server of a service: uvicorn with its settings, which ends streams as soon as it is to stop."""
+"""The server of a service: uvicorn with its settings, which ends streams and waiting requests when it is to stop."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def server_config(
 
 
 class ServiceServer(uvicorn.Server):
-    """uvicorn waits for open responses before it tells the app to stop; a stream would not end by itself."""
+    """uvicorn waits for open responses before it tells the app to stop, and they may wait for a turn's end."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, then do what uvicorn does."""
-        self._service.streams.stop()
+        """End the streams and what waits for turns, then do what uvicorn does."""
+        self._service.stop()
         await super().shutdown(sockets)

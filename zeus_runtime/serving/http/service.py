@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +20,10 @@ from zeus_runtime.serving.http.metrics import Metrics
 from zeus_runtime.serving.http.oidc import TokenIssuers
 from zeus_runtime.serving.http.open_streams import CHECK_SECONDS, OpenStreams
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
+from zeus_runtime.serving.http.replicas import Replicas
 from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.serving.http.turn_queue import TurnQueue, same_user
 from zeus_runtime.serving.http.uploads import Uploads
-from zeus_runtime.store.event_log import last_numbers
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import expire
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
@@ -63,6 +64,7 @@ class Service:
     metrics: Metrics = field(init=False)
     turns: TurnQueue = field(init=False)
     streams: OpenStreams = field(init=False)
+    replicas: Replicas = field(init=False)
     present: Counter[Owner | None] = field(init=False, default_factory=Counter)
     """The users with open requests, and how many."""
     _expired: float = field(init=False, default=0.0)
@@ -75,7 +77,8 @@ class Service:
     def __post_init__(self) -> None:
         directory = next(iter(self.hosting)).checked.directory
         self.uploads = Uploads(directory, self.settings.limits)
-        self.turns = TurnQueue(self.hosting, self.uploads)
+        self.turns = TurnQueue(self.hosting, self.uploads, over=self.hub.wake)
+        self.replicas = Replicas(self.hosting, self.hub, self.turns)
         self.backtests = Backtests()
         self.limits = CallerLimits(self.settings.limits)
         self.metrics = Metrics(lambda: self.turns.working)
@@ -89,16 +92,23 @@ class Service:
         if self.database is not None:
             await ready(self.database)
         await self.turns.recover()
+        await self.replicas.look()
         self._watching = asyncio.create_task(self._watch(), name="watch of a service")
+
+    def stop(self) -> None:
+        """End all streams, and all requests that wait for a turn; the next process resumes the turns."""
+        self.hub.stop()
+        self.streams.stop()
 
     async def aclose(self) -> None:
         """Interrupt the running turns, which the next process resumes, and close everything."""
-        self.streams.stop()
+        self.stop()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait((self._watching,))
         await self.backtests.aclose()
         await self.turns.aclose()
+        await self.replicas.aclose()
         await self.hosting.aclose()
         if self.keys is not None:
             await self.keys.aclose()
@@ -109,21 +119,12 @@ class Service:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             try:
-                await self._hear_others()
+                await self.replicas.look()
                 await self.streams.check()
                 await self._let_idle_go()
                 await self._expire()
             except Exception:  # noqa: BLE001 - one round that fails must not be the last one
                 _log.exception("a look at streams and agents failed")
-
-    async def _hear_others(self) -> None:
-        """Ask the database once for all readers and turns what other processes of the service did."""
-        await self.turns.cancel_as_asked()
-        sessions = [each for each in self.hub.sessions if each not in self.turns]
-        for hosted in self.hosting if sessions else ():
-            database = (await hosted.of(None).log()).database
-            for session, number in (await last_numbers(database, sessions)).items():
-                self.hub.hear(session, number)
 
     async def _expire(self) -> None:
         days, now = self.settings.audit.max_age_days, time.time()
@@ -217,18 +218,24 @@ class Service:
             NotFoundError: there is no such run, or it is another user's.
         """
         for hosted in self.agents_of(caller):
-            agent = hosted.of(caller.owner)
-            turn = await find_turn(await agent.log(), run)
+            turn = await find_turn(await hosted.of(caller.owner).log(), run)
             if turn is not None:
-                return hosted, agent, turn
+                with suppress(NotFoundError):  # the session of an agent that the caller may not use
+                    # Agents may share a database: the one whose session it is works on the turn.
+                    return *await self.of_session(caller, turn.session), turn
         raise NotFoundError(f"there is no run {run!r}")
 
     async def approvals(self, caller: Principal) -> Sequence[tuple[HostedAgent, PendingApproval]]:
-        """The calls that wait for a decision, oldest first."""
+        """The calls that wait for a decision, oldest first, each with the agent whose session it is."""
         found: dict[str, tuple[HostedAgent, PendingApproval]] = {}
         for hosted in self.agents_of(caller):
-            for pending in await hosted.of(caller.owner).pending_approvals():
-                found.setdefault(pending.id, (hosted, pending))
+            agent = hosted.of(caller.owner)
+            for pending in await agent.pending_approvals():
+                if pending.id in found:
+                    continue
+                with suppress(NotFoundError):  # the session of an agent that the caller may not use
+                    own, _ = await self.of_session(caller, await agent.outermost(pending.session))
+                    found[pending.id] = own, pending
         return sorted(found.values(), key=lambda each: each[1].created_ms)
 
     async def decide(

@@ -12,6 +12,9 @@ from starlette.responses import StreamingResponse
 
 from zeus_runtime.escaping import json_text
 from zeus_runtime.events import SubAgentEvent
+from zeus_runtime.serving.http.hub import AT_ONCE, StoppingError
+from zeus_runtime.serving.http.open_streams import STOPPING
+from zeus_runtime.store.event_log import MOST_NUMBER
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.hub import Hub, Read
     from zeus_runtime.store.event_log import StoredEvent
 
+_DIGITS: Final = 20
 PING: Final = b": ping\n\n"
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -26,7 +30,10 @@ HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 def started_after(request: Request, after: int) -> int:
     """The last event that the client has: the header of a reconnecting client wins over the address."""
     given = request.headers.get("last-event-id", "")
-    return int(given) if given.isascii() and given.isdigit() else after
+    if not (given.isascii() and given.isdigit()):
+        return after
+    # Python refuses to read a very long number.
+    return int(given) if len(given) < _DIGITS else MOST_NUMBER
 
 
 @lru_cache(maxsize=512)
@@ -40,9 +47,12 @@ def encoded(event: StoredEvent) -> bytes:
 
 async def of_session(hub: Hub, session: str, after: int, read: Read) -> AsyncIterator[bytes]:
     """The stream of a session's events; it has no end."""
-    async with aclosing(hub.follow(session, after, read)) as batches:
-        async for rows in batches:
-            yield b"".join(map(encoded, rows)) if rows else PING
+    try:
+        async with aclosing(hub.follow(session, after, read)) as batches:
+            async for rows in batches:
+                yield b"".join(map(encoded, rows)) if rows else PING
+    except StoppingError:
+        yield STOPPING
 
 
 async def of_run(
@@ -53,12 +63,23 @@ async def of_run(
     Args:
         is_over: asked in a pause, because a turn that is cancelled while it waits has no such event.
     """
-    async with aclosing(hub.follow(session, after, read)) as batches:
-        async for rows in batches:
-            own = [each for each in rows if each.run == run]
-            yield b"".join(map(encoded, own)) if own else PING
-            if any(_is_end(each) for each in own) or (not rows and await is_over()):
-                return
+    try:
+        async with aclosing(hub.follow(session, after, read)) as batches:
+            async for rows in batches:
+                own = [each for each in rows if each.run == run]
+                yield b"".join(map(encoded, own)) if own else PING
+                if any(_is_end(each) for each in own) or (not rows and await is_over()):
+                    return
+    except StoppingError:
+        yield STOPPING
+
+
+async def of_ended_run(run: str, after: int, read: Read) -> AsyncIterator[bytes]:
+    """The stream of a run that is over: all its events are stored, and perhaps none says that it is over."""
+    while rows := await read(after, AT_ONCE):
+        if own := [each for each in rows if each.run == run]:
+            yield b"".join(map(encoded, own))
+        after = rows[-1].seq
 
 
 def _is_end(event: StoredEvent) -> bool:

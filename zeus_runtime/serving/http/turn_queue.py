@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,6 +66,10 @@ class TurnQueue:
 
     hosting: Hosting
     uploads: Uploads
+    over: Callable[[str], None] = lambda _session: None
+    """Told of a session with a turn that is over without an event."""
+    tell_to_cancel: Callable[[], None] = lambda: None
+    """Tells other processes that one of their turns is to be cancelled."""
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
@@ -153,12 +157,14 @@ class TurnQueue:
         running = self._agents.get(turn.session)
         if turn.state in ("queued", "waiting"):
             await set_state(log, turn, "cancelled", ending=_not_run(turn))
+            self.over(turn.session)
             return True
         if running is not None:
             return running.cancel(turn.session)
         if turn.is_over:
             return False
         await ask_to_cancel(log, turn)
+        self.tell_to_cancel()
         return True
 
     async def cancel_as_asked(self) -> None:

@@ -243,6 +243,9 @@ def _shown(pending: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**pending["parameters"], **form}
 
 
+MOST_DIGITS: Final = 20
+"""Of a number that a client names; Python refuses to read a very long one."""
+
 _INSTRUCTIONS: Final = "<client_instructions>\n", "\n</client_instructions>\n\n"
 _EARLIER: Final = "<earlier_conversation>\n", "\n</earlier_conversation>\n\n"
 
@@ -386,7 +389,7 @@ async def found(caller: ProtocolCaller, name: str) -> TurnAnswer:
         NotFoundError: there is none.
     """
     run, _, after = name.partition("_")
-    if not run or not after.isascii() or not after.isdigit():
+    if not run or not after.isascii() or not after.isdigit() or len(after) > MOST_DIGITS:
         raise NotFoundError(f"there is no response with the id {name!r}")
     turn = await caller.turn(run)
     return TurnAnswer(caller, turn, int(after), agent=await caller.agent_of(turn.session))

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from zeus_plugins.protocols.openai import chat, parameters, responses
-from zeus_plugins.protocols.openai.answer import TurnAnswer, begun, found
+from zeus_plugins.protocols.openai.answer import MOST_DIGITS, TurnAnswer, begun, found
 from zeus_plugins.protocols.openai.errors import BadRequestError, body_of, response_of
 from zeus_plugins.protocols.openai.options import Options
 from zeus_runtime.plugin import ZeusError
@@ -132,7 +132,7 @@ class OpenAI(ServedProtocol):
         answer = await found(caller, _name(request, responses.PREFIX))
         if request.query_params.get("stream") == "true":
             after = request.query_params.get("starting_after", "-1")
-            if not after.removeprefix("-").isdecimal():
+            if not after.removeprefix("-").isdecimal() or len(after) > MOST_DIGITS:
                 raise BadRequestError("starting_after must be a number", param="starting_after")
             events = responses.streamed(answer, has_approval=False, after=int(after))
             return self._stream(answer, events, may_cancel=False)
@@ -244,7 +244,7 @@ async def _gone(request: Request) -> None:
 async def _body(request: Request) -> Mapping[str, Any]:
     try:
         body = json.loads(await request.body() or b"{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequestError(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise BadRequestError("the body must be a JSON object")

@@ -48,9 +48,11 @@ async def begin(
     """Begin a backtest; it runs in the background. A repeated idempotency key gives the one that it began."""
     service = service_of(request)
     replays: list[Replay] = []
+    agents: set[str] = set()
     for session in dict.fromkeys(body.sessions):
         hosted, agent = await service.of_session(caller, session)
         await agent.stored_session(session)
+        agents.add(hosted.name)
         own = await agent.own_middlewares(session)
         configs = {PRESENT: hosted.read(() if own is None else [f"middlewares={own}"])}
         configs |= {name: hosted.read([f"middlewares={text}"]) for name, text in body.policies.items()}
@@ -58,8 +60,10 @@ async def begin(
             _replay(service, caller, session, name, checked, body.needles)
             for name, checked in configs.items()
         ]
-    name = None if key is None else session_of_key(caller.owner, f"backtest\0{key}")
-    return _told(request, service.backtests.begin(caller, replays, name=name))
+    name = None
+    if key is not None:
+        name = session_of_key(caller.owner, "\0".join(("backtest", *sorted(agents), key)))
+    return _told(request, service.backtests.begin(caller, replays, agents=agents, name=name))
 
 
 @router.get("")

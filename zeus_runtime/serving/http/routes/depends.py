@@ -20,10 +20,18 @@ def service_of(request: Request) -> Service:
     return cast("Service", request.app.state.service)
 
 
-async def _caller(request: Request) -> Principal:
+def given_token(request: Request) -> str | None:
+    """The token of the request's header, or of the page's cookie; None without.
+
+    Raises:
+        ForbiddenError: another site sends the cookie.
+    """
     kind, _, token = request.headers.get("authorization", "").partition(" ")
-    given = token.strip() if kind.lower() == "bearer" else token_of(request)
-    caller = await known(request, given)
+    return token.strip() if kind.lower() == "bearer" else token_of(request)
+
+
+async def _caller(request: Request) -> Principal:
+    caller = await known(request, given_token(request))
     request.state.admitted = service_of(request).limits.admit(caller)
     return caller
 

@@ -60,6 +60,9 @@ async def index(request: Request, token: str | None = None) -> Response:
     """The page. With a valid token in the address, the browser gets the cookie and the address without the token."""
     if token is not None:
         answer: Response = RedirectResponse(".", status_code=303)
+        if not page_login.is_own(request):
+            # Another site's link would log its reader in as somebody else, who then reads what is written.
+            return answer
         try:
             await known(request, token)
         except UnknownPrincipalError:

@@ -23,6 +23,7 @@ from zeus_runtime.serving.http.turn_queue import session_of_key
 from zeus_runtime.serving.http.visible_json import VisibleJSON
 from zeus_runtime.sessions.stored import as_document, as_markdown
 from zeus_runtime.store.branch import line_of
+from zeus_runtime.store.event_log import MOST_NUMBER
 from zeus_runtime.store.listing import BEFORE_ALL, SessionPlace
 from zeus_runtime.store.rollbacks import rollbacks
 from zeus_runtime.store.turns import turns_of
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=RevalidatedRoute)
 
-After = Annotated[int, Query(ge=0, description="The last event that the client has.")]
+After = Annotated[int, Query(ge=0, le=MOST_NUMBER, description="The last event that the client has.")]
 
 
 class NewSession(BaseModel):
@@ -81,7 +82,7 @@ class NewFork(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     step: int = Field(
-        ge=1, le=2**31 - 1, description="The step that is asked again; also one that was set aside."
+        ge=1, le=MOST_NUMBER, description="The step that is asked again; also one that was set aside."
     )
     middlewares: str | None = Field(
         None,
@@ -94,7 +95,7 @@ class NewRollback(BaseModel):
     """A message to go back to."""
 
     model_config = ConfigDict(extra="forbid")
-    to: int = Field(ge=1, description="The message's place in the conversation, from 1.")
+    to: int = Field(ge=1, le=MOST_NUMBER, description="The message's place in the conversation, from 1.")
     before: bool = Field(False, description="Set the message itself aside too, to rephrase it.")
 
 
@@ -322,8 +323,10 @@ async def run_events(request: Request, caller: Reader, run: str, after: After = 
     async def read(last: int, most: int) -> Any:
         return await agent.stored_events(turn.session, last, at_most=most)
 
-    if turn.is_over and not await _has_more(read, run, start):
-        return Response(status_code=204)
+    if turn.is_over:
+        if not await _has_more(read, run, start):
+            return Response(status_code=204)
+        return streams.response(streams.of_ended_run(run, start, read))
 
     async def is_over() -> bool:
         _, _, now = await service.of_run(caller, run)
