@@ -327,6 +327,8 @@ class Database:
             self._group = None
             await asyncio.to_thread(leave, self._key)
         await self._transactions.close()
+        if self._server is not None:
+            await asyncio.to_thread(self._server.close)
 
     def _check_file(self) -> None:
         """Check that the file is the one that was opened: SQLite writes on to a deleted file, and all of it is lost.
