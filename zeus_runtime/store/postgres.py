@@ -90,7 +90,6 @@ class Server:
         self._name = name
         self._acting = acting
         self._password = driver_url(url).password
-        self._heard_at = 0.0
         self._claims: _Claims | None = None
         self._claiming = Lock()
         self._engine = create_engine(
@@ -105,7 +104,7 @@ class Server:
     def connect(self) -> Connection:
         """Open the connection for ``transact``."""
         connection = self._engine.connect()
-        self._heard_at = time.monotonic()
+        _heard(connection)
         return connection
 
     def transact(self, connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -124,7 +123,7 @@ class Server:
                 with connection.begin():
                     result = _as_sqlalchemy_has_it(connection, self._begun(work))
                     committing = True
-                self._heard_at = time.monotonic()
+                _heard(connection)
                 return result
             except DBAPIError as error:
                 if committing or not tries or not error.connection_invalidated:
@@ -201,7 +200,7 @@ class Server:
         raw: Any = connection.connection.dbapi_connection
         if raw.closed:
             return False
-        if not connection_may_be_gone(raw.fileno(), self._heard_at):
+        if not connection_may_be_gone(raw.fileno(), connection.info.get(_HEARD_AT, 0.0)):
             return True
         try:
             raw.execute("SELECT 1")
@@ -209,6 +208,14 @@ class Server:
         except _error_type():
             return False
         return True
+
+
+_HEARD_AT: Final = "zeus_heard_at"
+
+
+def _heard(connection: Connection) -> None:
+    """Note that the server answered on this connection just now."""
+    connection.info[_HEARD_AT] = time.monotonic()
 
 
 class _Claims:
