@@ -19,6 +19,8 @@ from tests.acceptance.shared_settings import remembering
 from tests.support.agents import script
 from tests.support.ports import unused_port
 from zeus_runtime import MissingError
+from zeus_runtime.store import database as store_database
+from zeus_runtime.store.transactions import PooledTransactions
 
 
 async def databases(scene: Scene) -> list[str]:
@@ -31,6 +33,21 @@ async def misses_its_database(scene: Scene) -> bool:
     with pytest.raises(MissingError) as missing:
         await scene.play("done")
     return "storage.url names another" in missing.value.message
+
+
+async def connections_at_most(scene: Scene) -> int:
+    """How many connections for threads an agent may open; no server runs here."""
+    allowed: list[int] = []
+
+    def noted(*given: Any, most: int) -> PooledTransactions[Any]:
+        allowed.append(most)
+        return PooledTransactions(*given, most=most)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_database, "PooledTransactions", noted)
+        with pytest.raises(MissingError):
+            await scene.play("done")
+    return allowed[0]
 
 
 async def graph_is_asked(scene: Scene) -> tuple[bool, str | None]:
@@ -114,9 +131,9 @@ async def kept_sessions(scene: Scene) -> tuple[list[str], list[str]]:
     """Which sessions are listed, and which are archived, when a third run ends and the first is from long ago."""
     for prompt in ("first", "second"):
         await scene.play("done", prompt=prompt)
-    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as database, database:
-        database.execute("DELETE FROM upkeep")
-        database.execute("UPDATE thread SET updated_ms = 1 WHERE title = 'first'")
+    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as stored, stored:
+        stored.execute("DELETE FROM upkeep")
+        stored.execute("UPDATE thread SET updated_ms = 1 WHERE title = 'first'")
     await scene.play("done", prompt="third")
     async with scene.agent() as agent:
         log = (await agent._open()).log
@@ -130,9 +147,9 @@ async def old_archives(scene: Scene) -> list[str]:
     async with scene.agent() as agent:
         (first,) = await agent.sessions()
         await agent.archive(first.session)
-    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as database, database:
-        database.execute("DELETE FROM upkeep")
-        database.execute("UPDATE checkpoint_archive SET archived_ms = 1")
+    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as stored, stored:
+        stored.execute("DELETE FROM upkeep")
+        stored.execute("UPDATE checkpoint_archive SET archived_ms = 1")
     await scene.play("done", prompt="second")
     async with scene.agent() as agent:
         return [each.title for each in await (await agent._open()).log.sessions(archived=True)]
@@ -143,9 +160,9 @@ async def old_events(scene: Scene) -> int:
     async with scene.agent(script("done")) as agent:
         agent.keep_events(lambda *_: None)
         (session,) = {each.to_wire()["session"] async for each in agent.stream("first")}
-    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as database, database:
-        database.execute("DELETE FROM upkeep")
-        database.execute("UPDATE run_event SET created_ms = 1")
+    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as stored, stored:
+        stored.execute("DELETE FROM upkeep")
+        stored.execute("UPDATE run_event SET created_ms = 1")
     await scene.play("done", prompt="second")
     async with scene.agent() as agent:
         return min(len(await agent.stored_events(session)), 2)
@@ -155,6 +172,14 @@ STORES = (
     Flip("archive.max_age_days", None, archived, ["new", "s"], ["new", "old", "s"], EVICTING),
     Flip("archive.max_megabytes", 0.002, archived, ["new", "s"], ["s"], EVICTING),
     Flip("storage.url", "sqlite:///other.db", databases, [".zeus/zeus.db"], ["other.db"]),
+    Flip(
+        "storage.connections",
+        2,
+        connections_at_most,
+        4,
+        2,
+        {"storage": {"url": "postgresql://zeus@127.0.0.1:1/zeus"}},
+    ),
     Flip(
         "retention.max_age_days",
         30,

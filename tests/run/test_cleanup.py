@@ -116,11 +116,7 @@ async def test_what_waits_for_an_approval_is_taken_up_with_a_saver_that_cannot_p
     assert sorted((tmp_path / "effects.txt").read_text().split()) == ["x", "y"]
 
 
-async def test_a_long_run_goes_on_with_a_saver_that_cannot_prune(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zeus_runtime.run.graph.PRUNE_EVERY_STEPS", 2)
-
+async def test_a_long_run_goes_on_with_a_saver_that_cannot_prune(tmp_path: Path) -> None:
     def answer(request: object) -> object:
         said = sum(message.type == "ai" for message in request.messages)  # type: ignore[attr-defined]
         return calling(call("echo", f"e{said}", text="x")) if said < 5 else "done"
@@ -194,20 +190,6 @@ async def test_a_step_that_fails_is_one_notice_and_the_others_are_done(
     assert not any(record.exc_info for record in caplog.records)
 
 
-async def test_pruning_in_the_middle_of_a_run_that_fails_is_told_once_and_the_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zeus_runtime.run.graph.PRUNE_EVERY_STEPS", 1)
-    steps_done(monkeypatch, "checkpoints")
-    model = PositionModel(
-        lambda request: calling(call("echo", "e1", text="x")) if len(request.messages) == 1 else "fine"
-    )
-    async with agent_in(tmp_path, SQLITE_URL, model) as agent:
-        events = await play(agent, "go")
-    assert isinstance(events[-1], RunCompleted)
-    assert len([code for code, _ in notices(events) if code == "not_tidied"]) == 1
-
-
 async def test_a_session_that_cannot_be_put_away_keeps_no_other_one_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,10 +255,7 @@ async def test_what_else_goes_with_a_session_goes_though_one_of_it_fails(tmp_pat
         assert left == 0
 
 
-async def test_a_long_run_keeps_few_checkpoints_while_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zeus_runtime.run.graph.PRUNE_EVERY_STEPS", 4)
+async def test_a_long_run_stores_one_checkpoint_when_it_ends(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def answer(request: ModelRequest) -> Answer:
@@ -286,6 +265,6 @@ async def test_a_long_run_keeps_few_checkpoints_while_it_goes_on(
 
     async with agent_in(tmp_path, SQLITE_URL, PositionModel(answer)) as agent:
         assert isinstance((await play(agent, "go"))[-1], RunCompleted)
-    assert len(seen) == 30
-    assert max(seen) <= 2 * 4 + 2, "two a step since the last pruning"
-    assert seen[-1] > 1, "they are pruned now and then, not at every step"
+        assert seen == [0] * 30
+        with closing(sqlite3.connect(tmp_path / ".zeus" / "zeus.db")) as database:
+            assert database.execute("SELECT count(*) FROM checkpoint").fetchone()[0] == 1

@@ -27,26 +27,23 @@ def size_of(database: Path) -> int:
     return sum(file.stat().st_size for file in database.parent.iterdir() if not file.name.endswith("-shm"))
 
 
+def sizes_in(database: Path) -> list[int]:
+    """Bytes of the checkpoints in a database."""
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT length(value) + length(metadata) FROM checkpoint")
+        return [size for (size,) in rows]
+
+
 async def test_a_checkpoint_stays_small_and_the_database_grows_with_the_conversation(tmp_path: Path) -> None:
-    sizes: list[int] = []
-
-    class Spy(PositionModel):
-        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def,override]
-            if database.exists():
-                with closing(sqlite3.connect(database)) as connection:
-                    rows = connection.execute("SELECT length(value) + length(metadata) FROM checkpoint")
-                    sizes.extend(size for (size,) in rows)
-            async for piece in super().stream(request):
-                yield piece
-
     database = tmp_path / ".zeus" / "zeus.db"
-    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=Spy(long_talk)) as agent:
+    async with Agent.from_config(
+        write_agent(tmp_path), directory=tmp_path, model=PositionModel(long_talk)
+    ) as agent:
         await agent.sessions()
         tables = size_of(database)
         await agent.run("go")
         files = size_of(database)
-    assert sizes
-    assert max(sizes) <= MAX_CHECKPOINT_BYTES
+    assert max(sizes_in(database)) <= MAX_CHECKPOINT_BYTES
     with closing(sqlite3.connect(database)) as connection:
         (messages,) = connection.execute("SELECT sum(length(payload)) FROM message").fetchone()
         (checkpoints,) = connection.execute("SELECT count(*) FROM checkpoint").fetchone()
@@ -63,17 +60,13 @@ async def test_a_checkpoint_stays_small_and_the_database_grows_with_the_conversa
 async def test_checkpoints_stay_small_with_many_parallel_calls(tmp_path: Path) -> None:
     calls = [call("echo", f"a_rather_long_call_identifier_{i}", text=TEXT) for i in range(24)]
     config = write_agent(tmp_path, "checkpointer: {sqlite: {path: checkpoints.db}}\n")
-    sizes: list[int] = []
 
     def answer(request: ModelRequest) -> AIMessage | str:
-        with closing(sqlite3.connect(tmp_path / "checkpoints.db")) as connection:
-            rows = connection.execute("SELECT length(value) + length(metadata) FROM checkpoint")
-            sizes.extend(size for (size,) in rows)
         return calling(*calls) if len(request.messages) == 1 else "done"
 
     async with Agent.from_config(config, directory=tmp_path, model=PositionModel(answer)) as agent:
         await agent.run("go")
-    assert max(sizes) <= MAX_CHECKPOINT_BYTES
+    assert max(sizes_in(tmp_path / "checkpoints.db")) <= MAX_CHECKPOINT_BYTES
 
 
 async def test_messages_are_stored_once(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 from tests.support.databases import execute
 from tests.support.logs import log_of
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import BusyError, UsageError
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError
 from zeus_runtime.store.session_tree import removal
@@ -211,7 +211,7 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
         first.write = slowly  # type: ignore[method-assign]
         writing = asyncio.create_task(log.append(thread, 2, "a.2", "{}"))
         await is_written.wait()
-        execute(postgres_url, CUT + " AND query LIKE '%pg_try_advisory_xact_lock%'")
+        execute(postgres_url, CUT + " AND query LIKE '%pg_try_advisory_lock%'")
         give_back = await claimed_in_time(second)
         reading = asyncio.create_task(other.read(thread))
         await asyncio.to_thread(until_somebody_waits, postgres_url)
@@ -234,3 +234,41 @@ async def test_a_lost_connection_is_no_lost_session(tmp_path: Path, postgres_url
             execute(postgres_url, CUT)
         assert len(await log.read(thread)) == 3
         assert await database.run(lambda connection: connection.execute(text("SELECT 1")).scalar()) == 1
+
+
+async def test_the_claims_of_an_agent_share_a_connection_and_end_one_by_one(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    idle = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
+    async with log_of(postgres_url, tmp_path) as (own, _), log_of(postgres_url, tmp_path) as (other, _):
+
+        async def in_transaction() -> int:
+            found = await own.run(lambda connection: connection.execute(text(idle)).scalar_one())
+            return int(found)
+
+        ends = [await own.claim(f"session_{number}") for number in range(3)]
+        assert await in_transaction() == 1
+        for database in (own, other):
+            with pytest.raises(BusyError):
+                await database.claim("session_1")
+        ends[1]()
+        (await other.claim("session_1"))()
+        with pytest.raises(BusyError):
+            await other.claim("session_2")
+        ends[0]()
+        ends[2]()
+        assert await in_transaction() == 0, "without claims, nothing is left open"
+
+
+async def test_a_claim_that_was_lost_can_be_made_again_and_its_former_end_ends_nothing(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    async with log_of(postgres_url, tmp_path) as (own, _), log_of(postgres_url, tmp_path) as (other, _):
+        former = await own.claim("session_1")
+        execute(postgres_url, CUT)
+        again = await own.claim("session_1")
+        former()
+        with pytest.raises(BusyError):
+            await other.claim("session_1")
+        again()
+        (await other.claim("session_1"))()

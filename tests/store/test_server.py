@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from zeus_runtime.errors import MissingError, RunError, ZeusError
 from zeus_runtime.events import RunCompleted, RunFailed
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.row_security import Acting, act
 from zeus_runtime.store.thread_log import ThreadLog
 
 PASSWORD = "hunter2:secret"
@@ -286,3 +289,33 @@ async def test_what_fails_on_the_driver_s_own_connection_is_explained_and_done_a
         await database.run(wrong)
     assert await database.run(cut_once) == 7
     await database.close()
+
+
+async def test_transactions_of_several_connections_run_at_once_and_none_sees_what_another_one_set(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    database = Database(postgres_url, directory=tmp_path, acting=Acting("ann", "atlas"), connections=3)
+    together = Barrier(3, timeout=30)
+
+    async def at_once(leaves: Acting | None) -> list[tuple[int, str, str, str]]:
+        def work(connection: Connection) -> tuple[int, str, str, str]:
+            together.wait()
+            names = ("user_id", "project_id", "upkeep")
+            found = [f"coalesce(current_setting('zeus.{name}', true), '')" for name in names]
+            row = connection.execute(text(f"SELECT pg_backend_pid(), {', '.join(found)}")).one()
+            if leaves is not None:
+                act(connection, leaves)
+            return tuple(row)  # type: ignore[return-value]
+
+        return sorted(await asyncio.gather(*(database.run(work) for _ in range(3))))
+
+    try:
+        first = await at_once(Acting("bob", "other", upkeep=True))
+        again = await at_once(None)
+        assert len({pid for pid, *_ in first}) == 3
+        assert again == first
+        assert {tuple(settings) for _, *settings in again} == {("ann", "atlas", "")}
+        execute(postgres_url, CUT)
+        assert {pid for pid, *_ in await at_once(None)}.isdisjoint(pid for pid, *_ in first)
+    finally:
+        await database.close()

@@ -325,9 +325,7 @@ class Agent:
         from zeus_runtime.store.event_log import events_after
 
         connections = await self._open()
-        return await events_after(
-            connections.database, await connections.log.find(session), after, at_most=at_most
-        )
+        return await events_after(connections.log, session, after, at_most=at_most)
 
     @_masking
     async def sessions(

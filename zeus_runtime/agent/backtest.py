@@ -158,7 +158,7 @@ class _Player:
                 continue
             if run is None:
                 turn = Turn(session=_SESSION, run_id=_RUN, mode=self._plan.mode)
-                run = Run(turn, self._resources(), transcript, lambda _event: None, _nothing)
+                run = Run(turn, self._resources(), transcript, lambda _event: None)
             self._provider.simulated.expect(
                 message,  # type: ignore[arg-type]
                 place=place,
@@ -230,7 +230,3 @@ def _compactions(recording: Recording, edits: Sequence[tuple[int, Edit]]) -> Ite
             continue
         if isinstance(edit, DropBefore | Summarize) or edit.seq <= former.get(at_seq, 0):
             yield at_seq
-
-
-async def _nothing() -> None:
-    return None

@@ -117,8 +117,7 @@ class Runner:
         name = session or new_session_id()
         thread = None
         if session is not None:
-            thread = await connections.log.find(session)
-            await _refuse_sub_agents(connections.log, thread)
+            thread = await _own_thread(connections.log, session)
         plan = await self._plans.of(name, connections, thread)
         references = await brought_along(plan, prompt, attachments, self.secrets)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -402,15 +401,19 @@ def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
         yield Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}.")
 
 
-async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
-    from zeus_runtime.store.session_tree import parent_of
+async def _own_thread(log: ThreadLog, session: str) -> Thread:
+    """The thread of one of the user's own sessions, not of a sub-agent's."""
+    from zeus_runtime.store.session_tree import parent_in
 
-    parent = await parent_of(log, thread)
+    thread, parent = await log.within(
+        session, lambda connection, thread: (thread, parent_in(connection, thread))
+    )
     if parent is not None:
         raise UsageError(
             f"the session {thread.session} works for {parent}",
             remedy=f"Continue {parent}; it resumes this one.",
         )
+    return thread
 
 
 def _refuse_bad_text(prompt: str, *, is_all: bool) -> None:

@@ -281,6 +281,14 @@ class Storage:
             "A relative SQLite path is relative to the working directory."
         ),
     ] = "sqlite:///.zeus/zeus.db"
+    connections: Annotated[
+        int,
+        Doc(
+            "Of a PostgreSQL database: the most connections for threads that an agent has open. They are opened when "
+            "sessions write at the same time. SQLite has one writer."
+        ),
+        Minimum(1),
+    ] = 4
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Clean up after a run, and at intervals during a long one; a failed step does not stop the others."""
+"""Clean up after a run; a failed step does not stop the others."""
 
 from __future__ import annotations
 
@@ -38,11 +38,6 @@ class Cleanup:
     database: Database
     emit: Callable[[Event], None]
     _told: set[str] = field(default_factory=set)
-
-    async def during(self) -> None:
-        """Drop the older checkpoints while the run continues."""
-        await self._step(_CHECKPOINTS, lambda: self._prune(is_complete=False))
-        await self._step(_LOG, self.database.checkpoint)
 
     async def after(
         self,

@@ -268,7 +268,10 @@ class ConnectionPool:
         plan, stack = self._plan, self._stack
         # The stack closes in reverse order: toolsets first, the database last, after all that write to it.
         database = Database(
-            plan.config.storage.url, directory=plan.context.directory, acting=acting_for(self._owner)
+            plan.config.storage.url,
+            directory=plan.context.directory,
+            acting=acting_for(self._owner),
+            connections=plan.config.storage.connections,
         )
         stack.push_async_callback(database.close)
         for each in plans(plan):

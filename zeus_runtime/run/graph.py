@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     Saver: TypeAlias = BaseCheckpointSaver[Any]
     Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 
-PRUNE_EVERY_STEPS = 50
-"""Model calls of a turn after which its older checkpoints are removed."""
-
 
 def _furthest(left: int, right: int) -> int:
     # A run starts at its cursor again after a resume; the state keeps the last one.
@@ -123,8 +120,6 @@ async def _step(state: State, run: Run) -> Command[Any]:
             return Command(goto=END)
         seq = await run.pictures_described(state["cursor"], run_id) + 1
         message = await run.answer(seq, run_id)
-        if run.steps % PRUNE_EVERY_STEPS == 0:
-            await run.prune()
     calls = len(calls_of(message))
     if not calls:
         with _UNSPOKEN:

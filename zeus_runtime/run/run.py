@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -75,7 +75,6 @@ class Run:
         resources: the resources of the run.
         transcript: the session's messages.
         emit: receives the events.
-        prune: drops the run's own intermediate checkpoints.
 
     Attributes:
         waiting: the requests that need a decision before the run can continue.
@@ -87,12 +86,10 @@ class Run:
         resources: RunResources,
         transcript: Transcript,
         emit: Callable[[Event], None],
-        prune: Callable[[], Awaitable[None]],
     ) -> None:
         self.turn = turn
         self.transcript = transcript
         self.emit = emit
-        self.prune = prune
         self.steps = 0
         self._resources = resources
         self._form = resources.output

@@ -25,7 +25,7 @@ from zeus_runtime.run.attachments import KEY, pictures_shown
 from zeus_runtime.run.cleanup import Cleanup
 from zeus_runtime.run.cost_limit import spent_before
 from zeus_runtime.run.graph import GraphContext, StepFailedError
-from zeus_runtime.run.output import OutputError
+from zeus_runtime.run.output import OutputError, judged
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.run import Run
 from zeus_runtime.run.spans import note_ending, run_span
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.archive import Archive
+    from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.run.connections import Connections
     from zeus_runtime.run.emitter import Emitter
     from zeus_runtime.run.graph import StateSnapshot
@@ -154,7 +155,7 @@ class Session:
             for problem in resources.project.notices:
                 emit(Notice("project_instructions", f"Project instructions: {problem}."))
             start = await (
-                self._take_up(transcript, run_id, mode, emit)
+                self._take_up(transcript, run_id, mode, resources.output, emit)
                 if prompt is None
                 else self._begin(transcript, run_id, prompt, emit, references, noted)
             )
@@ -166,7 +167,7 @@ class Session:
             resources.notes.begin(self._log, self._thread, emit.run)
             turn = await self._turn(transcript, emit.run, mode, prompt or "")
             turn = turn.override(answer=lambda: "" if run is None else run.ending()[0])
-            run = Run(turn, resources, transcript, emit, cleanup.during)
+            run = Run(turn, resources, transcript, emit)
             emit(RunStarted(self._thread.session, run.model_name, mode, resumed=prompt is None))
             if start != _ENDED:
                 await self._drive(run, start)
@@ -221,7 +222,7 @@ class Session:
             raise UsageError(f"the session {self._thread.session} has no messages to compact")
         emit.begin(new_run_id())
         turn = await self._turn(transcript, emit.run, mode)
-        run = Run(turn, resources, transcript, emit, self._cleanup(emit).during)
+        run = Run(turn, resources, transcript, emit)
         before = transcript.view(cursor)
         planned = await run.compact(cursor)
         await self._log.touch(self._thread)
@@ -297,7 +298,7 @@ class Session:
         return self._start(seq, run_id)
 
     async def _take_up(
-        self, transcript: Transcript, new_run: str, mode: Mode, emit: Emitter
+        self, transcript: Transcript, new_run: str, mode: Mode, form: PlannedOutput | None, emit: Emitter
     ) -> Mapping[str, Any] | None:
         begun = mode_of(transcript.said)
         if begun not in (None, mode):
@@ -323,15 +324,22 @@ class Session:
         # `state.next` omits tasks with saved writes: all of them after a kill before the checkpoint.
         if state.tasks:
             transcript.has_waited = (await self._log.info(self._thread)).state == "approval"
+            # A run stores its checkpoint when it ends, so after a kill the log is further than the checkpoint.
+            if (logged := transcript.unanswered or 0) > state.values.get("cursor", 0):
+                return self._start(logged, run_id)
             return None
         cursor = state.values.get("cursor", 0)
         if cursor and calls_of(transcript[cursor]):
             # From a Zeus whose graph had a node for each call: its cursor is at the answer, not after the results.
             await self._saver.adelete_thread(self._thread.session)
             return self._start(cursor - 1, run_id)
-        # Without checkpoints (the session was archived meanwhile) the log alone shows the remaining work.
+        # Without a checkpoint (the run was killed, or the session archived) the log alone shows the remaining work.
         if not state.values and (unanswered := transcript.unanswered) is not None:
             return self._start(unanswered, run_id)
+        if not state.values and form is not None and last:
+            judgement = judged(form, transcript[last])
+            if judgement is not None and judgement.problems:
+                return self._start(last - 1, run_id)
         if (kept := self._log.events.get(self._thread.session)) is not None and kept.lacks_end(
             self._thread.session
         ):
@@ -384,10 +392,11 @@ class Session:
             }
             failure: BaseException | None = None
             try:
-                # Durability "sync": each checkpoint is stored before the next step begins, so a killed run repeats at
-                # most one step. The stream stays empty, because Zeus emits its own events.
+                # Durability "exit": the checkpoint is stored when the run ends or pauses. Each message is in the log
+                # before the next one is asked for, so after a kill the log says where the run continues, and a
+                # checkpoint for each step would say it again. The stream stays empty: Zeus emits its own events.
                 async for _ in self._graph.astream(
-                    start, config, context=GraphContext(run), durability="sync", stream_mode="custom"
+                    start, config, context=GraphContext(run), durability="exit", stream_mode="custom"
                 ):
                     pass
             except StepFailedError as error:

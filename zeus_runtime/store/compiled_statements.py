@@ -75,12 +75,10 @@ class Prepared:
         Returns:
             how many rows it wrote.
         """
-        raw = sqlite_driver(connection)
-        if raw is None:
-            return connection.execute(self._statement, values).rowcount
         compiled = self._in(connection.dialect)
-        stored = {name: stored(values[name]) for name, stored in compiled.conversions.items()}
-        return raw.execute(compiled.text, compiled.in_order({**values, **stored})).rowcount
+        whole = {**compiled.given, **values}
+        stored = {name: stored(whole[name]) for name, stored in compiled.conversions.items()}
+        return int(self._executed(connection, {**values, **stored}).rowcount)
 
     def run_many(
         self, connection: Connection, names: tuple[str, ...], rows: Sequence[Sequence[object]]

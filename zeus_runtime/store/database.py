@@ -26,7 +26,12 @@ from zeus_runtime.store.database_url import without_password
 from zeus_runtime.store.group_commit import GroupCommit, join, leave
 from zeus_runtime.store.row_security import EVERYONE, NOBODY, Acting, act
 from zeus_runtime.store.session_lock import claim
-from zeus_runtime.store.transactions import BUSY_TIMEOUT_SECONDS, Transactions, retry_while_locked
+from zeus_runtime.store.transactions import (
+    BUSY_TIMEOUT_SECONDS,
+    PooledTransactions,
+    Transactions,
+    retry_while_locked,
+)
 from zeus_runtime.store.write_ahead_log import compact, move_log, shorten_log
 from zeus_runtime.tools.own_folders import own_path
 
@@ -68,13 +73,21 @@ class Database:
         directory: the base of a relative SQLite path.
         is_scratch: whether it is temporary, so that it is not recorded as the user's.
         acting: whose rows the transactions see on PostgreSQL, unless they say it themselves (``row_security``).
+        connections: on PostgreSQL, how many transactions run at a time at most. With more than one, ``compute`` and
+            ``outside`` are not for this database.
 
     Raises:
         MissingError: the URL does not name a usable database.
     """
 
     def __init__(
-        self, url: str, *, directory: Path, is_scratch: bool = False, acting: Acting = NOBODY
+        self,
+        url: str,
+        *,
+        directory: Path,
+        is_scratch: bool = False,
+        acting: Acting = NOBODY,
+        connections: int = 1,
     ) -> None:
         self.name: Final = without_password(url)
         self._acting = acting
@@ -83,6 +96,7 @@ class Database:
         self._server: Server | None = None
         self._opened: tuple[int, int] | None = None
         self._group: GroupCommit[Connection] | None = None
+        self._pool: PooledTransactions[Connection] | None = None
         self.file: Final = self._private_file(url, directory, make_file if is_scratch else make_private)
         if _backend(url) == "postgresql":
             from zeus_runtime.store.postgres import Server
@@ -90,6 +104,11 @@ class Database:
             server = self._server = Server(url, self.name, acting)
             self._transactions = Transactions(
                 lambda _timeout_seconds: server.connect(), server.transact, Connection.close, inline=False
+            )
+            self._pool = (
+                PooledTransactions(server.connect, server.transact, Connection.close, most=connections)
+                if connections > 1
+                else None
             )
             self._key = url
             self._make_group = lambda: _group_on_server(Server(url, self.name))
@@ -250,13 +269,15 @@ class Database:
             IntegrityError: SQLAlchemy's, unchanged.
         """
         try:
-            return await self._transactions.run(self._viewed(work))
+            return await (self._pool or self._transactions).run(self._viewed(work))
         except DBAPIError as error:
             raise self._explained(error) from error
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Like ``run``, for a few rows: without a thread if the database is a SQLite file that is not locked."""
         try:
+            if self._pool is not None:
+                return await self._pool.run(self._viewed(work))
             return await self._transactions.write(self._viewed(work))
         except DBAPIError as error:
             raise self._explained(error) from error
@@ -332,6 +353,10 @@ class Database:
             self._group = None
             await asyncio.to_thread(leave, self._key)
         await self._transactions.close()
+        if self._pool is not None:
+            await self._pool.close()
+        if self._server is not None:
+            await asyncio.to_thread(self._server.close)
 
     def _check_file(self) -> None:
         """Check that the file is the one that was opened: SQLite writes on to a deleted file, and all of it is lost.

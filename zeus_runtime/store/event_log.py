@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, case, delete, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, case, delete, func, select
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
 
 _log = logging.getLogger(__name__)
@@ -290,19 +291,24 @@ class EventLog:
             self._deliver(each.event)
 
 
-async def events_after(database: Database, thread: Thread, after: int, *, at_most: int) -> list[StoredEvent]:
+async def events_after(log: ThreadLog, session: str, after: int, *, at_most: int) -> list[StoredEvent]:
     """The stored events of a session with a greater number than ``after``, in order.
 
     Args:
         at_most: the most events to return.
+
+    Raises:
+        UsageError: the session does not exist, or it is archived.
     """
-    query = (
-        select(EVENT.c.seq, EVENT.c.run_id, EVENT.c.payload, EVENT.c.kind == _END)
-        .where(EVENT.c.thread == thread.key, EVENT.c.seq > min(after, MOST_NUMBER))
-        .order_by(EVENT.c.seq)
-        .limit(at_most)
-    )
-    return await database.run(lambda connection: [StoredEvent(*row) for row in connection.execute(query)])
+
+    def work(connection: Connection, thread: Thread) -> list[StoredEvent]:
+        values = {"of_thread": thread.key, "after": min(after, MOST_NUMBER), "at_most": at_most}
+        return [
+            StoredEvent(seq, run, payload, kind == _END)
+            for seq, run, payload, kind in connection.execute(_AFTER, values)
+        ]
+
+    return await log.within(session, work)
 
 
 async def has_events(database: Database, thread: Thread) -> bool:
@@ -341,6 +347,14 @@ def drop_events(connection: Connection, before_ms: int, *, agent: str) -> int:
     own = select(THREAD.c.key).where(THREAD.c.agent == agent)
     old = (EVENT.c.created_ms < before_ms, EVENT.c.thread.in_(own), EVENT.c.seq < last)
     return connection.execute(delete(EVENT).where(*old)).rowcount
+
+
+_AFTER: Final = (
+    select(EVENT.c.seq, EVENT.c.run_id, EVENT.c.payload, EVENT.c.kind)
+    .where(EVENT.c.thread == bindparam("of_thread"), EVENT.c.seq > bindparam("after"))
+    .order_by(EVENT.c.seq)
+    .limit(bindparam("at_most"))
+)
 
 
 def _last(thread: Thread) -> Select[tuple[int, str]]:

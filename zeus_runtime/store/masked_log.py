@@ -64,6 +64,10 @@ class MaskedLog(ThreadLog):
     async def info(self, thread: Thread) -> SessionInfo:
         return self._titled(await super().info(thread))
 
+    async def seek(self, session: str) -> SessionInfo | None:
+        found = await super().seek(session)
+        return None if found is None else self._titled(found)
+
     def _titled(self, info: SessionInfo) -> SessionInfo:
         # Older titles were cut in the middle of words, and half of a secret cannot be recognised.
         was_cut = len(info.title) == TITLE_CHARACTERS

@@ -7,7 +7,7 @@ import re
 import select
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import URL, Connection, create_engine, make_url, text
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is tested before use: networks drop idle connections silently."""
+
+_PATIENCE_SECONDS: Final = 0.1
+"""How long the release of a claim waits for another claim that is being made."""
 
 DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "zeus",
@@ -87,7 +90,8 @@ class Server:
         self._name = name
         self._acting = acting
         self._password = driver_url(url).password
-        self._heard_at = 0.0
+        self._claims: _Claims | None = None
+        self._claiming = Lock()
         self.arguments: Final = connection_arguments(url)
         """Those with which psycopg connects to it."""
         self._engine = create_engine(
@@ -102,7 +106,7 @@ class Server:
     def connect(self) -> Connection:
         """Open the connection for ``transact``."""
         connection = self._engine.connect()
-        self._heard_at = time.monotonic()
+        _heard(connection)
         return connection
 
     def transact(self, connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -121,7 +125,7 @@ class Server:
                 with connection.begin():
                     result = _as_sqlalchemy_has_it(connection, self._begun(work))
                     committing = True
-                self._heard_at = time.monotonic()
+                _heard(connection)
                 return result
             except DBAPIError as error:
                 if committing or not tries or not error.connection_invalidated:
@@ -140,28 +144,51 @@ class Server:
     def claim(self, session: str) -> Callable[[], None] | None:
         """Claim a session by a lock that ends with its connection, however that ends.
 
-        The lock belongs to a transaction that stays open. Behind pgbouncer in transaction mode, a lock of the
-        connection would stay with a server process that then serves other clients.
+        All claims are on one connection, because a connection for each would cost more than a turn's writes. Its
+        transaction stays open as long as there are claims: behind pgbouncer in transaction mode, a lock outside a
+        transaction would stay with a server process that then serves other clients.
 
         Returns:
             a function that releases the claim, or None if the session is claimed elsewhere.
         """
-        connection = self._engine.connect()
-        try:
-            has_it = connection.execute(_CLAIM, {"key": _lock_key(session)}).one()[1]
-        except BaseException:
-            connection.close()
-            raise
+        key = _lock_key(session)
+        with self._claiming:
+            claims, has_it = self._claimed(key)
         if not has_it:
-            connection.close()
             return None
 
         def give_back() -> None:
-            with suppress(DBAPIError):
-                connection.rollback()
-            connection.close()
+            if self._claiming.acquire(timeout=_PATIENCE_SECONDS):
+                try:
+                    claims.give_back(key)
+                finally:
+                    self._claiming.release()
+            else:
+                # Another claim waits for a server that does not answer: the event loop must not wait too.
+                Thread(target=self._give_back_late, args=(claims, key), name="zeus-claim").start()
 
         return give_back
+
+    def _give_back_late(self, claims: _Claims, key: int) -> None:
+        with self._claiming:
+            claims.give_back(key)
+
+    def _claimed(self, key: int) -> tuple[_Claims, bool]:
+        if self._claims is not None and not self._claims.is_closed:
+            try:
+                return self._claims, self._claims.take(key)
+            except DBAPIError:
+                # A lost connection has released its claims: whoever lost one cannot write any more (``fencing``).
+                self._claims.close()
+        self._claims = _Claims(self._engine.connect())
+        return self._claims, self._claims.take(key)
+
+    def close(self) -> None:
+        """Close the connection of the claims."""
+        with self._claiming:
+            if self._claims is not None:
+                self._claims.close()
+                self._claims = None
 
     def explained(self, error: DBAPIError) -> ZeusError:
         """An error in the user's terms: its cause and a remedy."""
@@ -181,7 +208,7 @@ class Server:
         raw: Any = connection.connection.dbapi_connection
         if raw.closed:
             return False
-        if not connection_may_be_gone(raw.fileno(), self._heard_at):
+        if not connection_may_be_gone(raw.fileno(), connection.info.get(_HEARD_AT, 0.0)):
             return True
         try:
             raw.execute("SELECT 1")
@@ -189,6 +216,59 @@ class Server:
         except _error_type():
             return False
         return True
+
+
+_HEARD_AT: Final = "zeus_heard_at"
+
+
+def _heard(connection: Connection) -> None:
+    """Note that the server answered on this connection just now."""
+    connection.info[_HEARD_AT] = time.monotonic()
+
+
+class _Claims:
+    """The claims on one connection, which would take a lock again that it has: so their keys are known here too."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._keys: set[int] = set()
+        self.is_closed = False
+
+    def take(self, key: int) -> bool:
+        """Take the lock ``key``; whether it was free.
+
+        Raises:
+            DBAPIError: the connection is lost, and with it all claims.
+        """
+        if key in self._keys:
+            self._connection.execute(_PROBE)
+            return False
+        has_it = bool(self._connection.execute(_CLAIM, {"key": key}).one()[1])
+        if has_it:
+            self._keys.add(key)
+        self._end_if_unused()
+        return has_it
+
+    def give_back(self, key: int) -> None:
+        """Release the lock ``key``; a lost connection has released it."""
+        if self.is_closed:
+            return
+        self._keys.discard(key)
+        try:
+            self._connection.execute(_RELEASE, {"key": key})
+            self._end_if_unused()
+        except DBAPIError:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection, which releases all claims."""
+        self.is_closed = True
+        self._connection.invalidate()
+        self._connection.close()
+
+    def _end_if_unused(self) -> None:
+        if not self._keys:
+            self._connection.rollback()
 
 
 def _as_sqlalchemy_has_it(connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -305,10 +385,12 @@ _MEANINGS: Final = (
     ),
     ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
 )
-# Without a timeout, because the claim's transaction stays open and idle for the whole run.
+# Without a timeout, because the claims' transaction stays open and idle while sessions run.
 _CLAIM: Final = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_try_advisory_xact_lock(:key)"
+    "SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_try_advisory_lock(:key)"
 )
+_PROBE: Final = text("SELECT 1")
+_RELEASE: Final = text("SELECT pg_advisory_unlock(:key)")
 
 
 def _lock_key(session: str) -> int:

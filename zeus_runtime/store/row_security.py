@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.store.compiled_statements import server_driver
@@ -243,6 +244,13 @@ def begin_acting(raw: Any, acting: Acting) -> None:
 
     A separate statement would cost each small transaction a round trip more.
     """
+    if not raw.autocommit:  # otherwise psycopg would send a BEGIN of its own
+        raw.autocommit = True
+    raw.execute(_beginning(acting))
+
+
+@lru_cache(maxsize=256)
+def _beginning(acting: Acting) -> str:
     from psycopg.sql import SQL, Identifier, Literal
 
     named = {"user_id": acting.user, "project_id": acting.project, "role": acting.role}
@@ -252,9 +260,7 @@ def begin_acting(raw: Any, acting: Acting) -> None:
         for name, value in named.items()
         if value
     ]
-    if not raw.autocommit:  # otherwise psycopg would send a BEGIN of its own
-        raw.autocommit = True
-    raw.execute(SQL("BEGIN") + SQL("").join(settings))
+    return (SQL("BEGIN") + SQL("").join(settings)).as_string(None)
 
 
 def act(connection: Connection, acting: Acting) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from zeus_runtime.cutting import cut_text
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.compression import drop_rows
 from zeus_runtime.store.fencing import holding, owning
 from zeus_runtime.store.tables import ARCHIVE, PARENT, THREAD
@@ -136,9 +137,17 @@ def _family_in(connection: Connection, thread: Thread) -> list[Thread]:
 
 async def parent_of(log: ThreadLog, thread: Thread) -> str | None:
     """The parent session; None for one of the user's own sessions."""
-    query = (
-        select(THREAD.c.session)
-        .select_from(THREAD.join(PARENT, PARENT.c.parent == THREAD.c.key))
-        .where(PARENT.c.thread == thread.key)
-    )
-    return await log.database.run(lambda connection: connection.execute(query).scalar())
+    return await log.database.run(lambda connection: parent_in(connection, thread))
+
+
+def parent_in(connection: Connection, thread: Thread) -> str | None:
+    """``parent_of`` inside a larger transaction."""
+    found = _PARENT.rows(connection, {"of_thread": thread.key})
+    return found[0][0] if found else None
+
+
+_PARENT: Final = Prepared(
+    select(THREAD.c.session)
+    .select_from(THREAD.join(PARENT, PARENT.c.parent == THREAD.c.key))
+    .where(PARENT.c.thread == bindparam("of_thread"))
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
 
@@ -30,6 +30,8 @@ from zeus_runtime.store.threads import HERE, Owner, Thread, first_epoch, key_of,
 
 if TYPE_CHECKING:
     from zeus_runtime.store.event_log import EventLog
+
+T = TypeVar("T")
 
 TITLE_CHARACTERS = 80
 
@@ -149,13 +151,33 @@ class ThreadLog:
         Raises:
             UsageError: the session does not exist, or it is archived.
         """
+        return await self.within(session, lambda _connection, thread: thread, archived=archived)
 
-        key = await self._key(session, archived=archived)
-        if key is None:
-            raise NotFoundError(
-                f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are."
+    async def within(
+        self, session: str, work: Callable[[Connection, Thread], T], *, archived: bool = False
+    ) -> T:
+        """Find the thread of ``session``, as ``find`` does, and run ``work`` with it in the same transaction."""
+
+        def found(connection: Connection) -> T:
+            # No session has an id that is not printable, and PostgreSQL refuses NUL in a parameter.
+            key = key_of(connection, session, archived=archived, owner=self.owner) if is_name else None
+            if key is None:
+                raise NotFoundError(
+                    f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are."
+                )
+            return work(connection, Thread(key, session))
+
+        is_name = session.isprintable()
+        return await self.database.run(found)
+
+    async def seek(self, session: str) -> SessionInfo | None:
+        """The session as a list shows it, archived or not; None if it does not exist."""
+        try:
+            return await self.within(
+                session, lambda connection, thread: one_session(connection, thread.key), archived=True
             )
-        return Thread(key, session)
+        except NotFoundError:
+            return None
 
     async def has(self, session: str) -> bool:
         """Whether the session exists, archived or not."""

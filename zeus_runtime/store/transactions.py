@@ -179,6 +179,53 @@ class Transactions(Generic[C]):
         return self._waiting
 
 
+class PooledTransactions(Generic[C]):
+    """A server with several connections, so that the transactions of different sessions do not wait for each other.
+
+    Work that uses data of one thread only does not belong here. A connection is opened when all others are busy.
+
+    Args:
+        connect: opens a connection.
+        transact: runs a function in one transaction of a connection, on a new one if it was lost.
+        close: closes a connection.
+        most: of connections.
+    """
+
+    def __init__(
+        self, connect: Callable[[], C], transact: Transact[C], close: Callable[[C], None], *, most: int
+    ) -> None:
+        self._connect = connect
+        self._transact = transact
+        self._close = close
+        self._workers = ThreadPoolExecutor(max_workers=most, thread_name_prefix="zeus-store")
+        self._idle: list[C] = []
+
+    async def run(self, work: Callable[[C], T]) -> T:
+        """Run ``work`` in one transaction on a worker thread."""
+        return await asyncio.wrap_future(self._workers.submit(self._run, work))
+
+    async def close(self) -> None:
+        """Wait for the transactions, and close all connections."""
+
+        def end() -> None:
+            self._workers.shutdown()
+            while self._idle:
+                self._close(self._idle.pop())
+
+        await asyncio.to_thread(end)
+
+    def _run(self, work: Callable[[C], T]) -> T:
+        try:
+            # The last one that was used: the others may be idle, and its data is in the caches.
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            return self._transact(connection, work)
+        finally:
+            self._idle.append(connection)
+
+
 def is_locked(error: BaseException) -> bool:
     """Whether another connection's lock caused the error (the texts of SQLite's SQLITE_BUSY and SQLITE_LOCKED)."""
     return "database is locked" in str(error) or "database table is locked" in str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
@@ -97,10 +97,47 @@ async def add_turn(
             "created_ms": now,
         }
         connection.execute(insert(TURN), values)
-        made = connection.execute(_turns().where(TURN.c.thread == thread.key, TURN.c.run_id == run))
-        return _read(made.mappings().one()), True
+        made = StoredTurn(
+            session=thread.session,
+            run=run,
+            number=values["number"],
+            state="queued",
+            request=request,
+            created_ms=now,
+            started_ms=None,
+            ended_ms=None,
+            ending=None,
+            idempotency_key=key,
+        )
+        return made, True
 
     return await log.database.run(work)
+
+
+async def begin_turn(log: ThreadLog, session: str) -> tuple[StoredTurn, bool] | None:
+    """Note that the turn of ``next_turn`` runs; also whether its run has written the session's last message.
+
+    Raises:
+        NotFoundError, UsageError: the session does not exist, or it is archived.
+    """
+    now = log.now_ms()
+
+    def work(connection: Connection, thread: Thread) -> tuple[StoredTurn, bool] | None:
+        while (row := connection.execute(_open_turns(thread).limit(1)).mappings().first()) is not None:
+            turn = _read(row)
+            if turn.state == "waiting":
+                return None
+            if turn.state == "queued" or turn.started_ms is None:
+                started = now if turn.started_ms is None else turn.started_ms
+                here = (TURN.c.thread == thread.key, TURN.c.run_id == turn.run, TURN.c.state == turn.state)
+                changed = update(TURN).where(*here).values(state="running", started_ms=started)
+                if not connection.execute(changed).rowcount:
+                    continue  # cancelled meanwhile
+                turn = replace(turn, state="running", started_ms=started)
+            return turn, _last_run(connection, thread) == turn.run
+        return None
+
+    return await log.within(session, work)
 
 
 async def next_turn(log: ThreadLog, thread: Thread) -> StoredTurn | None:
@@ -189,11 +226,10 @@ async def asked_to_cancel(log: ThreadLog, sessions: Collection[str]) -> Sequence
     return await log.database.run(lambda connection: [(row[0], row[1]) for row in connection.execute(query)])
 
 
-async def last_run(log: ThreadLog, thread: Thread) -> str:
+def _last_run(connection: Connection, thread: Thread) -> str:
     """The run that wrote the session's last message; empty if there is none."""
     query = select(MESSAGE.c.id).where(MESSAGE.c.thread == thread.key).order_by(MESSAGE.c.seq.desc()).limit(1)
-    found = await log.database.run(lambda connection: connection.execute(query).scalar())
-    return (found or "").rpartition(".")[0]
+    return (connection.execute(query).scalar() or "").rpartition(".")[0]
 
 
 async def unfinished_sessions(log: ThreadLog, agent: str) -> Sequence[tuple[str, Owner | None]]:

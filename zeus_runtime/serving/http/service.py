@@ -204,11 +204,9 @@ class Service:
         """
         for hosted in self.agents_of(caller):
             agent = hosted.of(caller.owner)
-            log = await agent.log()
-            if await log.has(session):
-                info = await log.info(await log.find(session, archived=True))
-                if info.agent.partition("/")[0] == hosted.name:
-                    return hosted, agent
+            info = await (await agent.log()).seek(session)
+            if info is not None and info.agent.partition("/")[0] == hosted.name:
+                return hosted, agent
         raise NotFoundError(f"there is no session {session!r}")
 
     async def of_run(self, caller: Principal, run: str) -> tuple[HostedAgent, Agent, StoredTurn]:

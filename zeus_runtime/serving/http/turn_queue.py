@@ -20,9 +20,8 @@ from zeus_runtime.store.turns import (
     add_turn,
     ask_to_cancel,
     asked_to_cancel,
+    begin_turn,
     find_turn,
-    last_run,
-    next_turn,
     set_state,
     unfinished_sessions,
 )
@@ -220,17 +219,14 @@ class TurnQueue:
     async def _one(self, hosted: HostedAgent, owner: Owner | None, session: str) -> bool:
         await hosted.prepare(owner)
         log = await hosted.of(owner).log()
-        thread = await log.find(session)
-        turn = await next_turn(log, thread)
-        if turn is None:
+        begun = await begin_turn(log, session)
+        if begun is None:
             return False
+        turn, has_begun = begun
         # Whoever wakes the session, the next process too, the turn runs in the role of the one who asked for it.
         acting = owner and owner._replace(role=turn.request.get("role"))
         await hosted.prepare(acting)
         agent = hosted.of(acting)
-        has_begun = await last_run(log, thread) == turn.run
-        if turn.state == "queued" or turn.started_ms is None:
-            await set_state(log, turn, "running")
         self._agents[session], self._runs[session] = agent, turn.run
         tools = [ClientTool.from_json(each) for each in turn.request.get("tools", ())]
         ending: Event | None = None

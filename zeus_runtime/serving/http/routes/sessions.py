@@ -30,6 +30,7 @@ from zeus_runtime.store.turns import turns_of
 from zeus_runtime.strict_json import plain_json
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent
     from zeus_runtime.serving.http.principals import Principal
     from zeus_runtime.store.listing import SessionInfo
@@ -122,7 +123,7 @@ async def begin(request: Request, caller: Runner, body: NewSession, key: Key = N
     hosted = service.agent(caller, body.agent)
     session = await service.turns.begin_session(hosted, caller.owner, title=body.title, key=key)
     note_act(request, agent=hosted.name, session=session)
-    return await _info(request, caller, session)
+    return await _shown(hosted.of(caller.owner), session)
 
 
 @router.get("/sessions", tags=["sessions"])
@@ -360,5 +361,11 @@ def _chosen(request: Request, caller: Principal, agent: str | None) -> Sequence[
 
 async def _info(request: Request, caller: Reader, session: str) -> dict[str, Any]:
     _, agent = await service_of(request).of_session(caller, session)
-    log = await agent.masked_log()
-    return asdict(await log.info(await log.find(session, archived=True)))
+    return await _shown(agent, session)
+
+
+async def _shown(agent: Agent, session: str) -> dict[str, Any]:
+    found = await (await agent.masked_log()).seek(session)
+    if found is None:
+        raise NotFoundError(f"there is no session {session!r}")
+    return asdict(found)
