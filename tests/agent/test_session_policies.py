@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,13 @@ async def resumed(agent: Agent, session: str) -> None:
 
 @pytest.mark.parametrize("per", ["null", "session"])
 async def test_a_fork_keeps_its_policies_in_later_runs_and_gives_them_to_its_forks(
-    tmp_path: Path, per: str
+    tmp_path: Path, per: str, database_url: str
 ) -> None:
-    yaml = f"middlewares: []\nworkspace: {{per: {per}, root: work}}\n"
+    store = "postgres" if database_url.startswith("postgres") else "sqlite"
+    yaml = (
+        f"middlewares: []\nworkspace: {{per: {per}, root: work}}\n"
+        f"storage: {{url: {json.dumps(database_url)}}}\ncheckpointer: {store}\n"
+    )
     (tmp_path / "work").mkdir()
     first = calling(call("echo", "a", text=LONG))
     agent, model = agent_of(tmp_path, first, "Done.", "Again.", "More.", "Mine.", yaml=yaml)
