@@ -1,4 +1,4 @@
-"""Sessions with middlewares of their own: a fork under other policies."""
+"""Sessions with their own middlewares: a fork under other policies."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ async def test_a_file_of_a_message_is_given_to_its_user_alone_and_never_runs(tmp
         mention = (await client.get(f"/v1/sessions/{own}/messages", headers=other)).json()[0]
         names = [each["path"] for each in mention["additional_kwargs"]["references"]]
         assert names == [path, "*.png"], "a pattern names no file of another session"
-        # Nor by a session of one's own, whose message names the path of another's file.
+        # Nor through his session, whose message names the path of her file.
         for number in (1, 2):
             stolen = await client.get(
                 f"/v1/sessions/{own}/messages/{number}/files", params={"path": path}, headers=other

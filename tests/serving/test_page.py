@@ -398,7 +398,7 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     forked = page.url
     page.goto(forked + "/context")
     page.locator(".whatif summary").click()
-    page.get_by_text("This session has policies of its own").wait_for()
+    page.get_by_text("This session has its own policies").wait_for()
     assert page.get_by_role("textbox", name="middlewares").input_value() == "- recall\n"
     page.get_by_role("textbox", name="middlewares").fill("- recal\n")
     page.get_by_role("button", name="Recompute").click()

@@ -166,7 +166,7 @@ const texts = {
   "Texts that the last request should keep, one a line": "最后一次请求应保留的文本，每行一个",
   "Recompute": "重新计算",
   "Fork at step {n} with these policies": "用这些策略从第 {n} 步分叉",
-  "This session has policies of its own, in place of those of the config.": "此会话使用自己的策略，而不是配置中的策略。",
+  "This session has its own policies, in place of those of the config.": "此会话使用自己的策略，而不是配置中的策略。",
   "Recomputing…": "正在重新计算…",
   "Largest request": "最大请求",
   "Compactions": "压缩次数",

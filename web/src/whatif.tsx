@@ -45,7 +45,7 @@ export function WhatIf({ session, step }: { session: string; step: number }) {
   return (
     <details class="card whatif" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary><h2>{t("What if?")}</h2> <span class="meta">{t("Recompute this session under other policies. No model is called.")}</span></summary>
-      {isOwn && <p class="meta">{t("This session has policies of its own, in place of those of the config.")}</p>}
+      {isOwn && <p class="meta">{t("This session has its own policies, in place of those of the config.")}</p>}
       {text !== null && (
         <form onSubmit={recompute}>
           <label>middlewares<textarea class="edit" rows={Math.min(18, text.split("\n").length + 1)} value={text} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} /></label>

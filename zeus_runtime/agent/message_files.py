@@ -38,7 +38,7 @@ class MessageFile(NamedTuple):
 async def message_file(
     log: ThreadLog, plan: Plan, secrets: Redactor, session: str, number: int, path: str
 ) -> MessageFile:
-    """A file that a message brought along.
+    """A file of a message.
 
     Args:
         number: the message's place in the conversation, from 1.

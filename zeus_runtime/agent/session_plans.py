@@ -1,4 +1,4 @@
-"""The plans of sessions with a workspace or policies of their own: made when one runs, a few of them kept."""
+"""The plans of sessions with their own workspace or policies: made when one runs, a few of them kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEPT: Final = 16
 
 
 class SessionPlans:
-    """Gives each session its plan: that of the agent, unless the session has a workspace or policies of its own.
+    """Gives each session its plan: that of the agent, unless the session has its own workspace or policies.
 
     Args:
         checked: the agent's config.
@@ -74,7 +74,7 @@ class SessionPlans:
 
         Raises:
             ConfigError: they are not valid.
-            UsageError: they hold a secret or a variable, bring sub-agents of their own, or change a middleware of the
+            UsageError: they hold a secret or a variable, bring sub-agents, or change a middleware of the
                 config that judges calls.
             UntrustedError: they would execute something that the user has not allowed.
         """
@@ -91,7 +91,7 @@ class SessionPlans:
         """The plan of a session.
 
         Args:
-            session: empty for a session without a workspace of its own.
+            session: empty for a session without its own workspace.
             policies: its own middlewares as YAML; None for those of the config.
         """
         own = self._checked if policies is None else self._checked.with_middlewares(policies)
@@ -101,7 +101,7 @@ class SessionPlans:
         if [each.config.name for each in plans(plan)] != [each.config.name for each in plans(self._plan)]:
             # They would share no models with the agent's plan (`Connections.share`).
             raise UsageError(
-                "the policies of a session bring other sub-agents than its config has",
+                "the policies of a session bring other sub-agents than the config has",
                 remedy="Write the sub-agents under `agents` in the config.",
             )
         if policies is not None and _judging(plan) != _judging(self._plan):

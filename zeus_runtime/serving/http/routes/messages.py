@@ -79,7 +79,7 @@ async def file(
         Query(max_length=1000, description="`copy` of a reference of the message, or `path` of a picture."),
     ],
 ) -> Response:
-    """The bytes of a file or picture that the message brought along; known secrets are masked in text."""
+    """The bytes of a file or picture of the message; known secrets are masked in text."""
     _, agent = await service_of(request).of_session(caller, session)
     found = await agent.message_file(session, number, path)
     return to_save(found.data, found.name)
