@@ -30,7 +30,7 @@ async def test_a_package_has_sessions_with_a_tool_an_approval_and_a_cancel(
     tmp_path: Path, database_url: str, package: str
 ) -> None:
     file = Path(clients.__file__).with_name(f"{package}_client.py")
-    async with talking(tmp_path, Ref("openai"), url=database_url) as (native, _, model):
+    async with talking(tmp_path, Ref("openai"), url=database_url) as (native, _, _model):
         url = f"{str(native.base_url).rstrip('/')}/v1"
         process = await asyncio.create_subprocess_exec(
             PYTHON, str(file), url, TOKEN, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
@@ -45,7 +45,6 @@ async def test_a_package_has_sessions_with_a_tool_an_approval_and_a_cancel(
             for session in sessions
             for each in (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
         ]
-        hangs = [each for each in model.requests if "hang" in str(each.messages[-1].content)]
     assert found["ran"] == ["Pylos"] * 4
     assert found["asked"] == [["record", {"text": "draft"}]] * 4
     assert list(found["found"]) == ["chat False", "chat True", "responses False", "responses True"]
@@ -54,6 +53,6 @@ async def test_a_package_has_sessions_with_a_tool_an_approval_and_a_cancel(
         assert told["approval"].endswith("It said: recorded: draft"), (way, told)
         assert told["input_tokens"] == 200, (way, told)
     assert len(sessions) == 4, "each conversation stayed in its session"
+    # One turn for each prompt: a client that gives up does not ask again.
     assert sorted(states) == ["cancelled"] * 4 + ["complete"] * 8
-    assert len(hangs) == 4, "a client that gives up does not ask again"
     assert (tmp_path / "effects.txt").read_text() == "draft\n" * 4
