@@ -101,7 +101,7 @@ async def test_a_run_that_died_after_any_write_ends_as_if_it_had_not(
     tmp_path: Path, power: Power, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = await transactions_of_a_run(tmp_path / "whole", power, monkeypatch)
-    assert whole > 20
+    assert whole > 15
     for lasts in range(whole):
         folder = tmp_path / str(lasts)
         write_agent(folder)

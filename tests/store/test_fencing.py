@@ -272,3 +272,6 @@ async def test_a_claim_that_was_lost_can_be_made_again_and_its_former_end_ends_n
             await other.claim("session_1")
         again()
         (await other.claim("session_1"))()
+        last = await own.claim("session_2")
+        execute(postgres_url, CUT)
+        last()

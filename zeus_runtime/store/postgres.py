@@ -261,7 +261,9 @@ class _Claims:
             self.close()
 
     def close(self) -> None:
-        """Close the connection, which releases all claims."""
+        """Close the connection, which releases all claims; do nothing the second time."""
+        if self.is_closed:
+            return
         self.is_closed = True
         self._connection.invalidate()
         self._connection.close()
