@@ -115,12 +115,14 @@ async def raw(client: httpx.AsyncClient, *lines: str, body: bytes = b"") -> str:
 
 async def test_a_key_of_one_agent_reaches_no_session_of_another_agent_of_the_same_user(at: Scene) -> None:
     ids = {"session": at.session, "run": at.run, "approval": at.approval}
+    numbers = {"number": 1}
     tried = 0
     for (method, path), request in OF_ONE.items():
         if not any(f"{{{name}}}" in path for name in ids):
             continue
         tried += 1
-        answer = await at.client.request(method, path.format(**ids), **request, headers=bearer(at.scoped))
+        address = path.format(**ids, **numbers)
+        answer = await at.client.request(method, address, **request, headers=bearer(at.scoped))
         assert answer.status_code == 404, (method, path, answer.text)
     assert tried > 20
     named = {"model": "other", "input": "x", "conversation": at.session}

@@ -384,7 +384,8 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page.get_by_role("searchbox", name="Search what was sent").fill("waits for a part")
     page.locator(".found").get_by_text("later").first.wait_for()
     page.locator(".whatif summary").click()
-    page.get_by_role("textbox", name="middlewares").fill("- recall\n")
+    policies = "- recall\n- approve: {allow: [task, echo]}\n"
+    page.get_by_role("textbox", name="middlewares").fill(policies)
     page.get_by_role("textbox", name="Texts that").fill("waits for a part")
     page.get_by_role("button", name="Recompute").click()
     kept = page.get_by_role("row", name="Needed texts kept").get_by_role("cell")
@@ -399,7 +400,7 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page.goto(forked + "/context")
     page.locator(".whatif summary").click()
     page.get_by_text("This session has its own policies").wait_for()
-    assert page.get_by_role("textbox", name="middlewares").input_value() == "- recall\n"
+    assert page.get_by_role("textbox", name="middlewares").input_value() == policies
     page.get_by_role("textbox", name="middlewares").fill("- recal\n")
     page.get_by_role("button", name="Recompute").click()
     assert "recall" in page.locator(".whatif .problem").inner_text()
