@@ -104,8 +104,11 @@ OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
 """Routes without an id of a user's: their answers hold nothing of any other user."""
 
 
-OF_NOTHING: Final = ("/v1/sessions/{session}/artifacts/content", "/v1/sessions/{session}/messages/{number}/files")
-"""Routes that find nothing of their owner either in the test: no call has written a file, no message brought one."""
+OF_NOTHING: Final = (
+    "/v1/sessions/{session}/artifacts/content",
+    "/v1/sessions/{session}/messages/{number}/files",
+)
+"""Routes that find nothing of their owner either: no call has written a file, and no message brought one along."""
 
 NAMING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/v1/backtests"): {"json": {"sessions": ["{session}"]}},
