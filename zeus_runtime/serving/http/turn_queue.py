@@ -45,6 +45,8 @@ def session_of_key(owner: Owner | None, key: str) -> str:
 
 MOST_ATTACHED_BYTES: Final = 100_000_000
 """Of one turn: they are in memory while it begins."""
+_SETTLING_SECONDS: Final = (0.02, 0.05, 0.1, 0.2)
+"""How long a request waits for a turn that may have just ended, before it is told that the session is busy."""
 _RUN_BYTES: Final = 8
 """Of a run's id, which the API looks up without its session: twice as many as elsewhere."""
 
@@ -137,7 +139,15 @@ class TurnQueue:
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
-        turn, is_new = await add_turn(log, thread, run, masked, key=agent.masked(key), queue=queue)
+        for wait_seconds in (*_SETTLING_SECONDS, None):
+            try:
+                turn, is_new = await add_turn(log, thread, run, masked, key=agent.masked(key), queue=queue)
+                break
+            except BusyError:
+                # A client that has read the end of a turn may ask for the next one before the turn's row is written.
+                if wait_seconds is None or session not in self._working:
+                    raise
+                await asyncio.sleep(wait_seconds)
         if is_new:
             self.wake(hosted, owner, session)
         return turn
