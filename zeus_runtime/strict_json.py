@@ -32,6 +32,29 @@ def strict_json(text: str) -> Any:
     return json.loads(well_formed(json.dumps(value, ensure_ascii=False))) if "\\u" in text else value
 
 
+def json_problem(value: Any, *, finite: bool = True) -> str | None:
+    """Why a value that a program made is not JSON as ``strict_json`` reads it; None if it is.
+
+    A walk over a value that passed may be recursive: it is nested in at most 100 levels.
+
+    Args:
+        finite: whether each number must be finite.
+    """
+    if _is_deeper(value, _MOST_LEVELS):
+        return _TOO_DEEP
+    try:
+        json.dumps(value, allow_nan=not finite, default=_mapping)
+    except (TypeError, ValueError, RecursionError) as error:
+        return str(error)
+    return None
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
 def persons_json(text: str) -> Any:
     """``strict_json`` of a text that decides what runs: a key may not be there twice, since only one of them would run.
 
@@ -70,8 +93,8 @@ def _is_deeper(value: Any, most: int) -> bool:
         level = [
             inner
             for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(each, Mapping | list | tuple)
+            for inner in (each.values() if isinstance(each, Mapping) else each)
         ]
         if not level:
             return False

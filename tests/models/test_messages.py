@@ -17,6 +17,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.models.messages import (
     assistant_message,
     from_chat,
@@ -204,3 +205,21 @@ def test_a_message_no_conversation_holds_is_refused() -> None:
         to_payload(RemoveMessage(id="x"))
     with pytest.raises(ValueError, match="role"):
         from_payload({"role": "narrator"})
+
+
+def test_an_answer_that_a_program_made_has_only_arguments_that_are_json() -> None:
+    """Models, middlewares and bridges make answers; every walk over arguments may then be recursive."""
+    deep: Any = "x"
+    for _ in range(1_000):
+        deep = {"a": [deep]}
+    calls = [
+        {"id": "deep", "name": "t", "args": {"a": deep}},
+        {"id": "nan", "name": "t", "args": {"a": float("nan")}},
+        {"id": "good", "name": "t", "args": {"a": 2**70, "b": -0.0}},
+    ]
+    message = ModelResponse(AIMessage("", tool_calls=calls)).message
+    assert [each["id"] for each in message.tool_calls] == ["good"]
+    told = {each["id"]: each["error"] for each in message.invalid_tool_calls}
+    assert "nested too deeply" in (told["deep"] or "")
+    assert "not valid JSON" in (told["nan"] or "")
+    assert to_chat(message)["tool_calls"]

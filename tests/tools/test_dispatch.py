@@ -392,3 +392,43 @@ def test_no_name_or_value_makes_a_line_of_a_message(
         assert line.startswith(
             ("The arguments of t ", "- ", "Its parameters: ", "t takes no", "t cannot be called")
         )
+
+
+def nested(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("levels", [150, 5_000])
+async def test_values_nested_too_deeply_are_a_result_for_the_model(levels: int) -> None:
+    for value in (
+        nested(levels),
+        ToolResult("", artifact=nested(levels)),
+        ToolResult("", state={"a": nested(levels)}),
+    ):
+        result = await invoke(returning(value), {}, RUN)
+        assert result.is_error
+        assert "nested too deeply" in result.content
+
+
+def test_arguments_too_deep_for_their_schema_are_told_to_the_model() -> None:
+    item: dict[str, Any] = {"allOf": [{"anyOf": [{"oneOf": [{"$ref": "#/$defs/item"}]}]}]}
+    whole = {
+        "type": "object",
+        "properties": {"a": item},
+        "$defs": {
+            "item": {"not": {"not": {"anyOf": [{"type": "string"}, {"type": "array", "items": item}]}}}
+        },
+    }
+    fitted = validate_arguments(with_schema(whole), {"a": nested(98)})
+    assert isinstance(fitted, str)
+    assert "nested too deeply for its schema" in fitted
+
+
+def test_a_text_that_is_read_as_json_makes_arguments_no_deeper() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "array"}}}}
+    fitted = validate_arguments(with_schema(schema), {"a": ["[" * 99 + "]" * 99]})
+    assert isinstance(fitted, str)
+    assert "nested too deeply" in fitted

@@ -210,12 +210,12 @@ class Agent:
     @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
         """The undecided approval requests, oldest first: of a session and its sub-agents, or of the whole database."""
+        from zeus_runtime.agent.approval_preview import at_present
         from zeus_runtime.store.approvals import open_approvals
 
-        known = self._runner.redactor.masked
-        return [
-            masked_pending(each, known) for each in await open_approvals((await self._open()).log, session)
-        ]
+        known, log = self._runner.redactor.masked, (await self._open()).log
+        found = await open_approvals(log, session)
+        return [masked_pending(await at_present(self._checked, log, each), known) for each in found]
 
     @_masking
     async def previewed(self, approval: str) -> PendingApproval:
@@ -246,13 +246,18 @@ class Agent:
 
         Raises:
             UsageError: the session or request does not exist, the request is already decided or has expired, changed
-                arguments do not fit, ``always`` cannot be remembered, or another change was shown since.
+                arguments do not fit, ``always`` cannot be remembered, another change was shown since, or the config's
+                present rules refuse the call or leave it to a person.
         """
-        from zeus_runtime.store.approvals import allow, decide
+        from zeus_runtime.agent.approval_preview import refuse_decided
+        from zeus_runtime.store.approvals import allow, decide, open_approvals
 
         log = (await self._open()).log
         await log.find(session)
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
+        for pending in await open_approvals(log, session):
+            if pending.id in decisions:
+                await refuse_decided(self._checked, log, pending, decisions[pending.id])
         for pending in await decide(log, session, given, seen=seen):
             if pending.decision is not None and pending.decision.always:
                 await allow(log, self._runner.user, pending.tool, pending.remembered_as)

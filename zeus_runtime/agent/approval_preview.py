@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.present_rules import judgement_of
+from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.redaction import masked_for
 from zeus_runtime.store.approvals import note_shown
@@ -15,9 +17,10 @@ from zeus_runtime.tools.preview import Preview, masked, preview_of, redacted
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
+    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
-    from zeus_runtime.tools.approval import PendingApproval
+    from zeus_runtime.tools.approval import CallJudgement, Decision, PendingApproval
     from zeus_runtime.tools.tool import JSON
 
 
@@ -32,9 +35,73 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
     if pending.is_question:
         return pending
     entries, outermost = await _entries(log, pending.session)
-    shown = await _previewed(replace(checked, session=outermost), entries, pending)
+    plan = make_plan(replace(checked, session=outermost))
+    judged = pending.judged(_judgement(plan, entries, checked.secrets, pending, None))
+    shown = await _previewed(checked, plan, entries, judged)
     await note_shown(log, shown)
     return shown
+
+
+async def at_present(checked: Checked, log: ThreadLog, pending: PendingApproval) -> PendingApproval:
+    """A waiting call as the present config judges it, or as it is stored where that config cannot be planned."""
+    judgement = await judgement_at_present(checked, log, pending, None)
+    return pending.judged(judgement)
+
+
+async def refuse_decided(
+    checked: Checked, log: ThreadLog, pending: PendingApproval, decision: Decision
+) -> None:
+    """Check an approval against the present config.
+
+    Raises:
+        UsageError: its rules refuse the call, or leave it to a person.
+    """
+    if decision.answer != "approve" or pending.is_question:
+        return
+    judgement = await judgement_at_present(checked, log, pending, decision.arguments)
+    if judgement is not None and judgement.action == "deny":
+        raise UsageError(
+            f"{pending.id} cannot be approved: the config refuses it now ({judgement.reason})",
+            remedy="Reject it, or change the rule and restart what has loaded the config.",
+        )
+    if problem := pending.judged(judgement).problem_with(decision):
+        raise UsageError(f"{pending.id} cannot be decided so: {problem}")
+
+
+async def judgement_at_present(
+    checked: Checked, log: ThreadLog, pending: PendingApproval, changed: Mapping[str, JSON] | None
+) -> CallJudgement | None:
+    """What the present config says of a waiting call; None if it says nothing, or cannot be planned.
+
+    Args:
+        checked: the config of the outermost agent.
+        changed: the arguments that a person wants to run instead.
+    """
+    if pending.is_question:
+        return None
+    entries, outermost = await _entries(log, pending.session)
+    try:
+        plan = make_plan(replace(checked, session=outermost))
+    except ZeusError:
+        return None
+    return _judgement(plan, entries, checked.secrets, pending, changed)
+
+
+def _judgement(
+    plan: Plan,
+    entries: Sequence[str],
+    secrets: Redactor,
+    pending: PendingApproval,
+    changed: Mapping[str, JSON] | None,
+) -> CallJudgement | None:
+    for entry in entries:
+        if entry not in plan.agents:
+            return None
+        plan = plan.agents[entry].plan
+    if changed is not None:
+        return judgement_of(plan, pending, secrets.real(changed))
+    tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
+    return judgement_of(plan, pending, _written(pending, secrets, "" if tool is None else tool.setting))
 
 
 async def _entries(log: ThreadLog, session: str) -> tuple[list[str], str]:
@@ -47,13 +114,15 @@ async def _entries(log: ThreadLog, session: str) -> tuple[list[str], str]:
     return names, thread.session
 
 
-async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingApproval) -> PendingApproval:
+async def _previewed(
+    checked: Checked, plan: Plan, entries: Sequence[str], pending: PendingApproval
+) -> PendingApproval:
     """The call with the change that it would make now, from the tool of the agent that waits.
 
     Args:
+        plan: that of the outermost agent.
         entries: the names under ``agents`` that lead to the agent.
     """
-    plan = make_plan(checked)
     # The secrets of the run, or the digest would be another one than the run's.
     redactor = checked.secrets
     for entry in entries:

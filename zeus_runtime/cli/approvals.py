@@ -40,11 +40,16 @@ def list_pending(
     as_object: bool,
 ) -> None:
     """List the calls that wait for a decision, the oldest first; `zeus resume SESSION --decide` decides."""
+    from zeus_runtime.agent.approval_preview import at_present
     from zeus_runtime.cli.event_lines import call_line
     from zeus_runtime.store.approvals import open_approvals
 
     checked, _ = read_owner(process, which)
-    found = with_log(process, checked, lambda log: open_approvals(log, session)) or []
+
+    async def work(log: ThreadLog) -> list[PendingApproval]:
+        return [await at_present(checked, log, each) for each in await open_approvals(log, session)]
+
+    found = with_log(process, checked, work) or []
     # Only known secrets are masked, so that the user sees the arguments that the model wrote.
     masked = process.secrets.masked
     rows = [

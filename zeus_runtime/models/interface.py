@@ -117,8 +117,9 @@ class ModelResponse:
     """The finished answer: always the last piece of a stream, exactly once.
 
     Args:
-        message: text and tool calls (ids unique within the message; unparsable calls in
-            ``invalid_tool_calls``).
+        message: text and tool calls (ids unique within the message; unparsable calls in ``invalid_tool_calls``). A
+            call whose arguments are not JSON, or are nested in more than 100 levels, becomes an unparsable one, whoever
+            made the answer.
         usage: None when the provider reported none.
         finish_reason: ``stop``, ``tool_calls``, ``length``, ``content_filter`` or the provider's own word.
         model: the name the provider answered under.
@@ -130,6 +131,13 @@ class ModelResponse:
     finish_reason: str = "stop"
     model: str = ""
     cost_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        # Here, so that every walk over arguments may be recursive: models, middlewares and bridges make answers.
+        if self.message.tool_calls:
+            from zeus_runtime.models.messages import with_readable_calls
+
+            object.__setattr__(self, "message", with_readable_calls(self.message))
 
 
 ModelPiece: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Retrying | ModelResponse

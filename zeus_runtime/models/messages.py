@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.strict_json import strict_json
+from zeus_runtime.strict_json import json_problem, strict_json
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
@@ -314,6 +314,39 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"the arguments must be a JSON object, not {_JSON_NAMES[type(value)]}")
     return value
+
+
+def with_readable_calls(message: AIMessage) -> AIMessage:
+    """An answer that a program made, in which no valid call has arguments that ``parse_arguments`` would refuse."""
+    found = {
+        place: problem
+        for place, call in enumerate(message.tool_calls)
+        if (problem := json_problem(call["args"])) is not None
+    }
+    if not found:
+        return message
+    refused: list[InvalidToolCall] = [
+        {
+            "id": call["id"],
+            "name": call["name"],
+            "args": _as_text(call["args"]),
+            "error": f"the arguments are not valid JSON: {found[place]}",
+            "type": "invalid_tool_call",
+        }
+        for place, call in enumerate(message.tool_calls)
+        if place in found
+    ]
+    kept = [call for place, call in enumerate(message.tool_calls) if place not in found]
+    invalid = [*message.invalid_tool_calls, *refused]
+    return message.model_copy(update={"tool_calls": kept, "invalid_tool_calls": invalid})
+
+
+def _as_text(arguments: Any) -> str:
+    """Arguments as a model might have written them; empty if they have no text, such as those nested too deeply."""
+    try:
+        return json.dumps(arguments, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return ""
 
 
 _JSON_NAMES: Final = {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.approval import Approvals as Approvals
     from zeus_runtime.tools.approval import AskMode as AskMode
     from zeus_runtime.tools.approval import AskModes as AskModes
+    from zeus_runtime.tools.approval import CallJudgement as CallJudgement
     from zeus_runtime.tools.approval import Decision as Decision
     from zeus_runtime.tools.approval import Listing as Listing
     from zeus_runtime.tools.approval import PendingApproval as PendingApproval
@@ -37,6 +38,7 @@ _ROOMS = {
     "AskMode": "tools.approval",
     "AskModes": "tools.approval",
     "Decision": "tools.approval",
+    "CallJudgement": "tools.approval",
     "Listing": "tools.approval",
     "PendingApproval": "tools.approval",
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
+    from zeus_runtime.strict_json import json_problem as json_problem
     from zeus_runtime.strict_json import strict_json as strict_json
     from zeus_runtime.tools.define import tool as tool
     from zeus_runtime.tools.dispatch import fitted_arguments as fitted_arguments
@@ -65,6 +66,7 @@ _ROOMS = {
     "has_connectors": "tools.modes",
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",
+    "json_problem": "strict_json",
     "strict_json": "strict_json",
     "tool": "tools.define",
     "validate_arguments": "tools.dispatch",

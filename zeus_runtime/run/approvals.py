@@ -246,7 +246,7 @@ class ApprovalBroker:
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
         if await self._open(request) is not None:
-            return await self.ask(request)
+            return await self.ask(request, is_judged=False)
         return await self.settled(request)
 
     def has_approved(self, request: ApprovalRequest) -> bool:
@@ -321,11 +321,14 @@ class ApprovalBroker:
             (each for each in waiting if (each.session, each.run_id, each.place, each.tool) == here), None
         )
 
-    async def ask(self, request: ApprovalRequest, *, clocks: Sequence[Clock] = ()) -> Decision:
+    async def ask(
+        self, request: ApprovalRequest, *, clocks: Sequence[Clock] = (), is_judged: bool = True
+    ) -> Decision:
         """Ask the user and return the decision on ``request``.
 
         Args:
             clocks: further time limits that pause while the user is asked.
+            is_judged: whether the present rules judged it; if not, an open request keeps its stored judgement.
 
         Raises:
             ApprovalPending: the request is still undecided.
@@ -341,7 +344,15 @@ class ApprovalBroker:
         stored = replace(request, reason=reason, schema=schema, preview=change)
         if request.needs_person:
             stored = replace(stored, may_remember=False, on_timeout="reject")
-        written = await put(self._log, self._thread, self._run_id, stored, shown, workspace=self._workspace)
+        written = await put(
+            self._log,
+            self._thread,
+            self._run_id,
+            stored,
+            shown,
+            workspace=self._workspace,
+            is_judged=is_judged,
+        )
         pending = masked_pending(written, self._known)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):

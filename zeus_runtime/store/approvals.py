@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import (
@@ -48,8 +48,9 @@ async def put(
     shown: Mapping[str, Any],
     *,
     workspace: str = "",
+    is_judged: bool = True,
 ) -> PendingApproval:
-    """Store ``request`` if it is new, and return the stored request.
+    """Store ``request`` if it is new, and return the stored request; an open one gets the judgement of this one.
 
     If a request with the same digest was rejected in this run, the new one is rejected too. An open request at the same
     place about something else is withdrawn.
@@ -58,6 +59,7 @@ async def put(
         run_id: the run that asks.
         shown: the arguments, with secrets masked.
         workspace: SHA-256 of the place of the agent's workspace.
+        is_judged: whether the present rules judged ``request``.
 
     Raises:
         LogConflictError: another process has claimed the session.
@@ -81,13 +83,18 @@ async def put(
 
     def work(connection: Connection) -> PendingApproval:
         if (found := _one(connection, _rows().where(*here, *_about(request)))) is not None:
-            if not found.withdrawn:
+            if found.decision is not None or (not found.withdrawn and not is_judged):
                 return found
+            if not found.withdrawn:
+                return _asked_again(connection, found, stored, request.timeout_seconds, now)
             # The call was another one meanwhile, such as with other options of its tool, and is this one again.
             _withdraw(connection, *here, APPROVAL.c.place == request.place)
             again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
+            again["request"] = json.dumps(stored, ensure_ascii=True)
             connection.execute(update(APPROVAL).where(_of(found)).values(again))
-            return replace(found, withdrawn=False, created_ms=now, expires_ms=expires, shown=change)
+            asked = _one(connection, _rows().where(_of(found)))
+            assert asked is not None
+            return asked
         name = _new_id(connection, thread, run_id, request)
         rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
@@ -111,6 +118,32 @@ async def put(
         return made
 
     return await owning(log.database, thread, "a question", work)
+
+
+def _asked_again(
+    connection: Connection,
+    found: PendingApproval,
+    stored: Mapping[str, Any],
+    timeout_seconds: float | None,
+    now: int,
+) -> PendingApproval:
+    """An open request with what the rules say now that the run asks again: it is judged by these, not by former ones.
+
+    Its workspace stays that in which it was asked about. Time that is over stays over, and counts as the stricter says.
+    """
+    fresh = {**stored, "workspace": found.workspace, "remembered_as": found.remembered_as}
+    # A request that is older than these digests.
+    fresh["may_remember"] = bool(found.remembered_as) and stored["may_remember"]
+    expires = None if timeout_seconds is None else found.created_ms + round(timeout_seconds * 1000)
+    if found.expires_ms is not None and found.expires_ms <= now:
+        expires = found.expires_ms
+        if found.on_timeout == "reject":
+            fresh["on_timeout"] = "reject"
+    values = {"request": json.dumps(fresh, ensure_ascii=True), "expires_ms": expires}
+    connection.execute(update(APPROVAL).where(_of(found), APPROVAL.c.verdict.is_(None)).values(values))
+    asked = _one(connection, _rows().where(_of(found)))
+    assert asked is not None
+    return asked
 
 
 async def note_shown(log: ThreadLog, pending: PendingApproval) -> None:

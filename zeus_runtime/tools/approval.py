@@ -28,6 +28,21 @@ STRICTNESS: Final[tuple[AskMode, ...]] = ("run_everything", "allowlist", "ask")
 
 
 @dataclass(frozen=True)
+class CallJudgement:
+    """What a config's rules say of a call outside a run, which the options of a middleware may give (``judged``).
+
+    Args:
+        action: what happens if the call is made.
+        reason: why.
+        needs_person: whether only a person may approve it.
+    """
+
+    action: Literal["allow", "ask", "deny"]
+    reason: str
+    needs_person: bool = False
+
+
+@dataclass(frozen=True)
 class AskModes:
     """How often a config asks, and the modes that its user may choose (``ask_modes`` of a middleware's options).
 
@@ -231,6 +246,25 @@ class PendingApproval:
     def is_refused_to(self, decision: Decision) -> bool:
         """Whether the decision approves what only a person may approve."""
         return self.needs_person and decision.answer == "approve" and decision.by == "automatic"
+
+    def judged(self, judgement: CallJudgement | None) -> PendingApproval:
+        """Return the request by the stricter of the judgement that is stored and a present one.
+
+        Args:
+            judgement: the present one; None if the present rules say nothing.
+        """
+        if judgement is None or judgement.action == "allow":
+            return self
+        if judgement.action == "deny":
+            refused = f"{judgement.reason}: if it is approved, it is still not run"
+            return replace(self, reason=refused, may_remember=False, on_timeout="reject")
+        if self.needs_person and not judgement.needs_person:
+            return self
+        if judgement.needs_person:
+            return replace(
+                self, reason=judgement.reason, needs_person=True, may_remember=False, on_timeout="reject"
+            )
+        return replace(self, reason=judgement.reason)
 
     def counting(self, decision: Decision) -> Decision:
         """Return the decision as it counts: a program's approval of what only a person may approve is a rejection."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import json_shown, printable, word
+from zeus_runtime.strict_json import json_problem
 from zeus_runtime.tools.modes import MODE_TABLE
 from zeus_runtime.tools.tool import JSON, Tool, ToolCall, ToolResult, ToolRun
 
@@ -68,6 +69,11 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
             _MAX_DETAIL_CHARACTERS,
         )
         return f"{tool.name} cannot be called: its own schema is broken ({reason}). Tell the user; do not try again."
+    except RecursionError:
+        return f"The arguments of {tool.name} are nested too deeply for its schema; nothing was done."
+    # A text that is read as JSON may be nested once more.
+    if (problem := json_problem(given)) is not None:
+        return f"The arguments of {tool.name} are not valid JSON: {problem}. Nothing was done."
     if not problems and isinstance(given, dict):
         return given
     lines = [f"- {_explained(problem)}" for problem in problems[:_MAX_PROBLEMS]]
@@ -143,7 +149,7 @@ def _failed(tool: Tool, error: BaseException) -> ToolResult:
 def _as_result(tool: Tool, value: object) -> ToolResult:
     if isinstance(value, ToolResult):
         kept = (value.state, value.artifact)
-        problem = _not_json(kept) if value.state or value.artifact is not None else None
+        problem = json_problem(kept, finite=False) if value.state or value.artifact is not None else None
         if problem is not None:
             return ToolResult(f"{tool.name} kept a value that is not JSON: {problem}", is_error=True)
         return value
@@ -151,26 +157,13 @@ def _as_result(tool: Tool, value: object) -> ToolResult:
         return ToolResult("(no output)")
     if isinstance(value, str):
         return ToolResult(value)
-    problem = _not_json(value)
+    problem = json_problem(value, finite=False)
     if problem is not None:
         return ToolResult(
-            f"{tool.name} returned a {type(value).__name__}, which is not text or JSON.", is_error=True
+            f"{tool.name} returned a {type(value).__name__}, which is not text or JSON: {problem}",
+            is_error=True,
         )
     return ToolResult(json.dumps(value, ensure_ascii=False))
-
-
-def _not_json(value: object) -> str | None:
-    try:
-        json.dumps(value, default=_mapping)
-    except (TypeError, ValueError) as error:
-        return str(error)
-    return None
-
-
-def _mapping(value: object) -> dict[Any, Any]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _parameters(tool: Tool) -> str:

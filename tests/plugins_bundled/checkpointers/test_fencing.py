@@ -192,14 +192,17 @@ async def test_a_run_whose_session_is_deleted_elsewhere_leaves_no_row_behind(
 ) -> None:
     tables = [*TABLES["sqlite" if database_url.startswith("sqlite") else "postgres"], "thread"]
 
-    def answer(_request: ModelRequest) -> AIMessage:
-        assert rows(database_url, tmp_path) > 0, "the step before was kept"
+    def answer(request: ModelRequest) -> AIMessage | str:
+        if len(request.messages) < 3:
+            return "The first run stores a checkpoint."
+        assert rows(database_url, tmp_path) > 0, "the run before was kept"
         run_sql(database_url, tmp_path, *(f"DELETE FROM {table}" for table in tables))
         return calling(call("echo", "c1", text="x"))
 
     config = write_agent(tmp_path, storage(database_url))
     async with Agent.from_config(config, directory=tmp_path, model=PositionModel(answer)) as agent:
-        ending = (await play(agent, "go"))[-1]
+        session = (await agent.run("begin")).session
+        ending = (await play(agent, "go", session))[-1]
     assert isinstance(ending, RunFailed)
     assert ending.code == "session_conflict"
     assert rows(database_url, tmp_path) == 0

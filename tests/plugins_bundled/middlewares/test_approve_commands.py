@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 from zeus_plugins.middlewares.approve.commands import command_line
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy
@@ -18,9 +19,12 @@ from tests.support import shells
 from tests.support.agents import Answering, events_of
 from tests.support.shells import shell_agent
 from zeus_runtime.cli.approval_prompt import YesApprovals
-from zeus_runtime.events import ApprovalDecided, RunFailed, ToolCallResult
+from zeus_runtime.errors import UsageError
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed, ToolCallResult
 from zeus_runtime.plugin.approval import ApprovalChannel, Decision
 from zeus_runtime.plugin.tool import Tool
+from zeus_runtime.store.approvals import open_approvals
+from zeus_runtime.store.tables import APPROVAL
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.testing.cases.running import _Answering
 
@@ -361,25 +365,115 @@ def test_an_allowed_line_does_nothing_else_in_bash(tmp_path: Path, start: str, p
 async def test_rules_are_kept_by_what_runs_and_not_by_what_was_asked(
     tmp_path: Path, meanwhile: str, by: Literal["automatic", "user"]
 ) -> None:
-    """Only a person approves what the present rules leave to a person, also when the question was another one."""
+    """Only a person approves what the present rules leave to a person, also if those were not known at the decision."""
     (tmp_path / "victim").touch()
-    has_rule = meanwhile == "the arguments changed"
-    line = "echo hi" if has_rule else "env rm victim"
+    is_changed = meanwhile == "the arguments changed"
+    line = "echo hi" if is_changed else "env rm victim"
     deny: list[Any] = [{"run_command": {"command": "rm *"}}]
 
     def keys(rules: list[Any]) -> dict[str, Any]:
         return {"middlewares": [{"approve": {"mode": "ask", "deny": rules}}]}
 
-    async with shell_agent(
-        tmp_path, shells.command(line), keys=keys(deny if has_rule else []), contain="none"
-    ) as agent:
+    async with shell_agent(tmp_path, shells.command(line), keys=keys([]), contain="none") as agent:
         ending = (await events_of(agent.stream("go")))[-1]
         assert isinstance(ending, RunFailed)
         ((name,),) = [[each.id for each in await agent.pending_approvals()]]
-    async with shell_agent(tmp_path, shells.command(line), keys=keys(deny), contain="none") as agent:
-        changed = {"command": "env rm victim"} if has_rule else None
+        changed = {"command": "env rm victim"} if is_changed else None
         await agent.decide(ending.session, {name: Decision("approve", arguments=changed, by=by)})
+    async with shell_agent(tmp_path, shells.command(line), keys=keys(deny), contain="none") as agent:
         events = await events_of(agent.resume(ending.session))
     (result,) = (each for each in events if isinstance(each, ToolCallResult))
     assert result.is_error is (by == "automatic"), result.content
     assert (tmp_path / "victim").exists() is (by == "automatic")
+
+
+def asking(deny: list[Any]) -> dict[str, Any]:
+    return {"middlewares": [{"approve": {"mode": "ask", "deny": deny}}]}
+
+
+async def waiting(folder: Path, line: str, deny: list[Any]) -> tuple[str, str]:
+    """The session and the id of a call that waits, asked about under these rules."""
+    async with shell_agent(folder, shells.command(line), keys=asking(deny), contain="none") as agent:
+        ending = (await events_of(agent.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        ((name,),) = [[each.id for each in await agent.pending_approvals()]]
+    return ending.session, name
+
+
+async def test_a_waiting_call_is_shown_and_decided_by_the_present_rules(tmp_path: Path) -> None:
+    """A rule that came after the question is told, and no program approves what it leaves to a person."""
+    session, name = await waiting(tmp_path, "env rm victim", [])
+    deny: list[Any] = [{"run_command": {"command": "rm *"}}]
+    line = shells.command("env rm victim")
+    async with shell_agent(tmp_path, line, keys=asking(deny), contain="none") as agent:
+        (listed,) = await agent.pending_approvals()
+        for told in (listed, await agent.previewed(name)):
+            assert told.needs_person
+            assert "may run what the rule `deny:" in told.reason
+        with pytest.raises(UsageError, match="only a person may approve it"):
+            await agent.decide(session, {name: Decision("approve", by="automatic")})
+        await agent.decide(session, {name: Decision("approve")})
+
+
+async def test_a_call_that_the_present_rules_refuse_cannot_be_approved(tmp_path: Path) -> None:
+    session, name = await waiting(tmp_path, "rm victim", [])
+    deny: list[Any] = [{"run_command": {"command": "rm *"}}]
+    async with shell_agent(tmp_path, shells.command("rm victim"), keys=asking(deny), contain="none") as agent:
+        assert "it is still not run" in (await agent.previewed(name)).reason
+        with pytest.raises(UsageError, match="cannot be approved: the config refuses it now"):
+            await agent.decide(session, {name: Decision("approve")})
+        await agent.decide(session, {name: Decision("approve", arguments={"command": "echo hi"})})
+    session, name = await waiting(tmp_path, "echo hi", deny)
+    async with shell_agent(tmp_path, shells.command("echo hi"), keys=asking(deny), contain="none") as agent:
+        with pytest.raises(UsageError, match="the config refuses it now"):
+            await agent.decide(session, {name: Decision("approve", arguments={"command": "rm victim"})})
+
+
+@pytest.mark.parametrize("came", [True, False])
+async def test_a_run_that_asks_again_tells_the_present_rules(tmp_path: Path, came: bool) -> None:
+    """Also if a rule is gone: the run that asks again is the one that judges."""
+    deny: list[Any] = [{"run_command": {"command": "rm *"}}]
+    session, _ = await waiting(tmp_path, "env rm victim", [] if came else deny)
+    line = shells.command("env rm victim")
+    async with shell_agent(tmp_path, line, keys=asking(deny if came else []), contain="none") as agent:
+        events = await events_of(agent.resume(session))
+        (asked,) = (each for each in events if isinstance(each, ApprovalRequested))
+        (stored,) = await open_approvals(await agent.log())
+    for told in (asked.reason, stored.reason):
+        assert ("may run what the rule" in told) is came
+    assert stored.needs_person is came
+
+
+@pytest.mark.parametrize("was", ["reject", "approve"])
+async def test_time_that_is_over_when_a_run_asks_again_counts_as_the_stricter_rules_say(
+    tmp_path: Path, was: Literal["reject", "approve"]
+) -> None:
+    def keys(on_timeout: str) -> dict[str, Any]:
+        rules = {"mode": "ask", "timeout_seconds": 1_000.0, "on_timeout": on_timeout}
+        return {"middlewares": [{"approve": rules}]}
+
+    (tmp_path / "victim").touch()
+    line = shells.command("rm victim")
+    async with shell_agent(tmp_path, line, keys=keys(was), contain="none") as agent:
+        ending = (await events_of(agent.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        database = (await agent.log()).database
+        await database.run(lambda connection: connection.execute(update(APPROVAL).values(expires_ms=1)))
+    now = "approve" if was == "reject" else "reject"
+    async with shell_agent(tmp_path, line, keys=keys(now), contain="none") as agent:
+        events = await events_of(agent.resume(ending.session))
+    decided = next(each for each in events if isinstance(each, ApprovalDecided))
+    assert (decided.by, decided.decision) == ("timeout", "reject")
+    assert (tmp_path / "victim").exists()
+
+
+async def test_a_config_that_asks_nobody_does_not_loosen_what_waits(tmp_path: Path) -> None:
+    session, name = await waiting(tmp_path, "env rm victim", [{"run_command": {"command": "rm *"}}])
+    line = shells.command("env rm victim")
+    async with shell_agent(tmp_path, line, keys={"middlewares": []}, contain="none") as agent:
+        await events_of(agent.resume(session))
+        (stored,) = await agent.pending_approvals()
+        assert stored.id == name
+        assert stored.needs_person
+        with pytest.raises(UsageError, match="only a person"):
+            await agent.decide(session, {name: Decision("approve", by="automatic")})

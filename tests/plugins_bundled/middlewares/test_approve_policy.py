@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.middlewares.approve.middleware import leads_to
 from zeus_plugins.middlewares.approve.options import Options
+from zeus_plugins.middlewares.approve.path_spellings import leads_to
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.reach import PathRules
 from zeus_plugins.middlewares.approve.rules import is_path, rules_of

@@ -290,6 +290,11 @@ async def test_errors_have_openais_form_and_are_not_repeated(tmp_path: Path) -> 
         text = await native.post("/v1/chat/completions", content=b"[")
         assert text.status_code == 400
         assert text.json()["error"]["type"] == "invalid_request_error"
+        for levels in (300, 100_000):
+            body = b'{"model": "test", "metadata": ' + b"[" * levels + b"]" * levels + b"}"
+            deep = await native.post("/v1/chat/completions", content=body)
+            assert deep.status_code == 400
+            assert deep.json()["error"]["type"] == "invalid_request_error"
 
 
 async def test_a_service_may_let_parameters_pass(tmp_path: Path) -> None:

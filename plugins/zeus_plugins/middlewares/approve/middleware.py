@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
+from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches
 from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.approval import ApprovalRequest
-from zeus_runtime.plugin.files import WorkspaceError
 from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plugin.tool import ToolResult, fitted_arguments, preview_of
 
@@ -148,37 +145,6 @@ class Approve(Middleware):
                 return verdict
 
 
-def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
-    """Return the normalised path and the path with links followed, each as a set of its spellings.
-
-    The path is read as a workspace path. If it lies in one of the workspace's folders on the host, it is also read as a
-    host path: there a ``..`` after a link leads to the folder above the link's target.
-
-    Raises:
-        WorkspaceError: the path is not in the workspace.
-    """
-    host = _host_of(workspace, path)
-    return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, host)]
-
-
-def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> list[set[str]]:
-    """Return what ``leads_to`` returns, and all names that the file has in ``workspace``, also those through links.
-
-    Args:
-        callers: the workspace of the agent that calls, which may be a sub-agent's.
-
-    Raises:
-        WorkspaceError: the path is not in the workspace.
-    """
-    found = [*leads_to(workspace, path)]
-    for files in dict.fromkeys((workspace, callers)):
-        with suppress(WorkspaceError):  # the agent's tools cannot open it; a server may, at the place below
-            found.append(set(workspace.paths_of(files.place(path))))
-        host = os.path.expanduser(_host_of(files, path))  # noqa: PTH111 - pathlib raises if there is no home
-        found.append(set(workspace.paths_of(Path(host))))
-    return found
-
-
 def same_json(one: Any, other: Any) -> bool:
     """Return whether two values are the same JSON, for which 1 is neither true nor 1.0; long texts are not written."""
     if type(one) is not type(other):
@@ -188,46 +154,6 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return bool(one == other)
-
-
-def _host_of(workspace: WorkspaceFiles, path: str) -> str:
-    """Return a path as a server takes it that resolves relative paths from the workspace."""
-    return path if path.startswith(("/", "~")) else f"{workspace.root}/{path}"
-
-
-def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
-    """Yield the spellings of a host path, as MCP servers take it, if it lies below the workspace's root or a route.
-
-    The first set is for the path as written, the second for the path with links followed. Each holds the host path and,
-    unless links lead outside, the workspace path.
-    """
-    given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises if there is no home
-    if not given.startswith("/"):
-        return
-    # `normpath` keeps two leading slashes, and then no folder would contain the path.
-    written = os.path.normpath("/" + given.lstrip("/"))
-    try:
-        real = os.path.realpath(given)
-    except (
-        OSError
-    ) as error:  # before Python 3.13, for a link that this user may not read, such as /proc/1/cwd
-        real = str(error.filename)
-    spellings: tuple[set[str], set[str]] = ({written}, {real})
-    is_inside = False
-    for prefix, host in ({"/": workspace.root} | dict(workspace.routes)).items():
-        folder = os.path.normpath(host)
-        places = (_below(folder, written), _below(os.path.realpath(host), real))
-        for names, place in zip(spellings, places, strict=True):
-            if place is not None:
-                is_inside = True
-                names |= {f"{folder}/{place}", f"{prefix}{place}"}
-    if is_inside:
-        yield from spellings
-
-
-def _below(folder: str, path: str) -> str | None:
-    """Return a host path relative to a folder; None if it is not inside the folder."""
-    return os.path.relpath(path, folder) if path != folder and Path(path).is_relative_to(folder) else None
 
 
 def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:

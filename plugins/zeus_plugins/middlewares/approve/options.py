@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from zeus_runtime.plugin import Doc, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import Misfit, Surroundings
-    from zeus_runtime.plugin.approval import AskMode, AskModes
-    from zeus_runtime.plugin.files import AccessLayer
+    from zeus_runtime.plugin.approval import AskMode, AskModes, CallJudgement
+    from zeus_runtime.plugin.files import AccessLayer, WorkspaceFiles
+    from zeus_runtime.plugin.tool import Tool
 
 Value: TypeAlias = str | int | float | bool
 Rule: TypeAlias = str | Mapping[str, Mapping[str, Value | tuple[Value, ...]]]
@@ -67,6 +68,22 @@ class Options:
 
         asked = self.ask if mode == "agent" else ()
         return PathRules(*(tuple(rules_of(each)) for each in (self.allow, asked, self.deny)))
+
+    def judged(
+        self, tool: Tool, arguments: Mapping[str, Any], workspace: WorkspaceFiles
+    ) -> CallJudgement | None:
+        """Return what the rules say of a call that waits, without its run; None if no rule decides about it."""
+        from functools import partial
+
+        from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches
+        from zeus_plugins.middlewares.approve.policy import Policy
+        from zeus_runtime.plugin.approval import CallJudgement
+
+        found = Policy(self, partial(leads_to, workspace), partial(reaches, workspace, workspace))
+        verdict = found.ruled(tool, arguments)
+        if verdict is None or verdict.action == "listed":
+            return None
+        return CallJudgement(verdict.action, verdict.reason, verdict.needs_person)
 
     def with_mode(self, mode: AskMode) -> Options:
         """Return these options with the mode of the config's ``approvals``."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from zeus_plugins.middlewares.approve.middleware import reaches
+from zeus_plugins.middlewares.approve.path_spellings import reaches
 from zeus_plugins.middlewares.hooks.asking import HookAnswers
 from zeus_plugins.middlewares.hooks.matching import matches
 from zeus_runtime.plugin import RunError

@@ -17,6 +17,7 @@ from zeus_plugins.protocols.openai.errors import BadRequestError, body_of, respo
 from zeus_plugins.protocols.openai.options import Options
 from zeus_runtime.plugin import ZeusError
 from zeus_runtime.plugin.protocol import NotFoundError, ServedProtocol
+from zeus_runtime.plugin.tool import json_problem
 
 if TYPE_CHECKING:
     from starlette.types import Receive
@@ -244,8 +245,11 @@ async def _gone(request: Request) -> None:
 async def _body(request: Request) -> Mapping[str, Any]:
     try:
         body = json.loads(await request.body() or b"{}")
+        problem = json_problem(body, finite=False)
     except (ValueError, RecursionError) as error:
         raise BadRequestError(f"the body is not JSON: {error}") from None
+    if problem is not None:
+        raise BadRequestError(f"the body is not JSON: {problem}")
     if not isinstance(body, dict):
         raise BadRequestError("the body must be a JSON object")
     return body

@@ -120,10 +120,10 @@ def _says(parts: list[str], structured: Any) -> bool:
     for part in parts:
         try:
             said = json.loads(part)
-        except ValueError:
+            if said == structured or structured == {"result": said}:
+                return True
+        except (ValueError, RecursionError):
             continue
-        if said == structured or structured == {"result": said}:
-            return True
     if not isinstance(structured, dict) or len(structured) != 1:
         return False
     (value,) = structured.values()

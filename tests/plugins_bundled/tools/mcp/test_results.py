@@ -72,3 +72,12 @@ def test_a_secret_in_other_data_is_masked_where_it_is_kept(tmp_path: Path) -> No
     )
     assert "saved as" in result.content
     assert kept(tmp_path) == b"key=<secret:SHOP_TOKEN>"
+
+
+def test_a_text_that_is_deeply_nested_json_stays_beside_structured_content(tmp_path: Path) -> None:
+    text = "[" * 100_000
+    block = SimpleNamespace(type="text", text=text)
+    given = SimpleNamespace(content=[block], structured_content={"a": 1}, is_error=False)
+    result = tool_result(given, WorkspaceFiles(tmp_path), SECRETS)
+    assert not result.is_error
+    assert result.content == f'{text}\n\n{{"a": 1}}'
