@@ -197,3 +197,28 @@ async def test_a_run_with_a_form_that_died_after_any_write_ends_as_if_it_had_not
             session = await running.latest_session()
             assert session is not None
             assert shape(await running.history(session)) == expected, f"died after {lasts} writes"
+
+
+async def test_a_run_that_died_after_its_answer_is_ended_by_a_resume(
+    tmp_path: Path, power: Power, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to ask, but its turn is open: what surrounds and follows a run has yet to happen."""
+    whole = await transactions_of_a_run(tmp_path / "whole", power, monkeypatch)
+    ended = []
+    for lasts in range(whole):
+        folder = tmp_path / str(lasts)
+        write_agent(folder)
+        monkeypatch.chdir(folder)
+        power.restore(lasts)
+        await until_death(folder, "prompt 1")
+        power.restore()
+        async with agent(folder) as living:
+            session = await living.latest_session()
+            if session is None or shape(await living.history(session)) != turn(1):
+                continue
+            (before,) = await living.sessions()
+            ending = (await events_of(living.resume(session)))[-1]
+            (after,) = await living.sessions()
+            ended.append((before.state, type(ending), after.state))
+    assert ("open", RunCompleted, "complete") in ended
+    assert ended[-1] == ("complete", RunFailed, "complete")

@@ -408,3 +408,17 @@ def test_a_tool_of_that_name_is_named_before_the_run(tmp_path: Path) -> None:
         ConfigError, match=r"zeus.yaml:\d+:\d+: tool-conflict: a tool is named 'final_answer'"
     ):
         agent(tmp_path, script(), plugin=plugin)
+
+
+async def test_a_refused_answer_before_a_rollback_is_not_asked_for_again(tmp_path: Path) -> None:
+    """It is another run's: a new answer in its place would be paid for and could not be stored."""
+    model = script(*(gives("prompt", each) for each in (BAD, GOOD, GOOD)))
+    async with agent(tmp_path, model, "prompt", "  repairs: 0\n") as living:
+        session = (await play(living, "Rate it"))[-1].session
+        assert isinstance((await play(living, "Again", session))[-1], RunCompleted)
+        await living.rollback(session, to=3, before=True)
+        asked = len(model.requests)
+        ending = (await events_of(living.resume(session)))[-1]
+        assert isinstance(ending, RunFailed)
+        assert (ending.code, len(model.requests) - asked) == ("usage", 0)
+        assert "nothing to resume" in ending.message

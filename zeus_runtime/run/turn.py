@@ -336,9 +336,11 @@ class Session:
         # Without a checkpoint (the run was killed, or the session archived) the log alone shows the remaining work.
         if not state.values and (unanswered := transcript.unanswered) is not None:
             return self._start(unanswered, run_id)
-        if not state.values and form is not None and last:
-            judgement = judged(form, transcript[last])
-            if judgement is not None and judgement.problems:
+        if not state.values and last and not transcript.is_rolled_back:
+            # The last message is an answer. It is judged again; and a run that was killed after it has yet to end.
+            judgement = None if form is None else judged(form, transcript[last])
+            is_refused = judgement is not None and bool(judgement.problems)
+            if is_refused or (await self._log.info(self._thread)).state == "open":
                 return self._start(last - 1, run_id)
         if (kept := self._log.events.get(self._thread.session)) is not None and kept.lacks_end(
             self._thread.session
