@@ -13,15 +13,17 @@ import pytest
 from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.databases import storage
 from zeus_runtime import Agent
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import BusyError, UsageError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plugin.model import ModelPiece, ModelRequest
+from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import claim
 
 HOLDER = """
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import claim
 assert claim(Path(sys.argv[1])) is not None
 print("held", flush=True)
@@ -90,3 +92,31 @@ async def test_a_session_that_runs_elsewhere_is_left_alone(tmp_path: Path, datab
         assert isinstance((await events_of(stream))[-1], RunCompleted)
         assert isinstance((await play(here, "and now", session))[-1], RunCompleted)
     assert not list((tmp_path / ".zeus").glob("*.lock"))
+
+
+async def test_a_claim_that_is_cancelled_while_a_server_makes_it_is_released(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    database = Database(postgres_url, directory=tmp_path)
+    other = Database(postgres_url, directory=tmp_path)
+    server = database.server
+    assert server is not None
+    try:
+        with server._claiming:  # the server does not answer yet
+            claiming = asyncio.create_task(database.claim("s"))
+            await asyncio.sleep(0.05)
+            claiming.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await claiming
+        # One claim after the other: this one is made when the cancelled one was.
+        (await database.claim("t"))()
+        async with asyncio.timeout(5):
+            while True:
+                try:
+                    (await other.claim("s"))()
+                    break
+                except BusyError:
+                    await asyncio.sleep(0.01)
+    finally:
+        await database.close()
+        await other.close()

@@ -226,8 +226,13 @@ class Database:
 
     async def _lock(self, session: str) -> Callable[[], None] | None:
         if self._server is not None:
+            claiming = asyncio.ensure_future(asyncio.to_thread(self._server.claim, session))
             try:
-                return await asyncio.to_thread(self._server.claim, session)
+                return await asyncio.shield(claiming)
+            except asyncio.CancelledError:
+                # The thread makes the claim all the same, and its connection keeps it for the other sessions' sake.
+                claiming.add_done_callback(_give_back_unused)
+                raise
             except DBAPIError as error:
                 raise self._server.explained(error) from error
         if self.file is None:
@@ -390,6 +395,11 @@ class Database:
         from zeus_runtime.store.sqlite_errors import explained_sqlite_error
 
         return explained_sqlite_error(error, f"the database {self.name!r}", self.file)
+
+
+def _give_back_unused(claiming: asyncio.Future[Callable[[], None] | None]) -> None:
+    if not claiming.cancelled() and claiming.exception() is None and (give_back := claiming.result()):
+        give_back()
 
 
 def make_private(file: Path) -> None:
