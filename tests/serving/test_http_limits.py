@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
@@ -25,6 +25,7 @@ from zeus_runtime.serving.http.settings import Cors, ServiceLimits, Settings
 from zeus_runtime.store.service_audit import add_entry, entries, expire
 
 
+@example([4.082117240398025, 0.0], 1, 1)
 @given(st.lists(st.floats(0, 5), max_size=200), st.integers(1, 600), st.integers(1, 20))
 def test_a_bucket_lets_pass_its_burst_and_its_rate_and_no_more(
     pauses: list[float], per_minute: int, burst: int

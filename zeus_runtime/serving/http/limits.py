@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.settings import ServiceLimits
 
 MOST_BUCKETS: Final = 10_000
+_ROUNDING: Final = 1e-7
+"""Of a difference of seconds: without it, a caller who waited as long as it was told waits again. What is taken too
+early is missing afterwards, so it does not add up."""
 
 
 class TooManyRequestsError(LimitError):
@@ -51,7 +54,7 @@ class Buckets:
         """0 if one more is allowed now, and takes it; otherwise the whole seconds until it is."""
         now = self.now()
         left = self._now_left(name, now)
-        if left < 1:
+        if left < 1 - _ROUNDING:
             return max(1, ceil((1 - left) * 60 / self.per_minute))
         if take:
             if len(self._left) >= MOST_BUCKETS:
