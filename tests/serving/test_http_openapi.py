@@ -83,10 +83,17 @@ def test_the_service_answers_as_its_openapi_says(
         if operation.path in ENDLESS:
             continue
         goes = any(word in f"{operation.method.upper()} {operation.path}" for word in GOES)
-        try:
-            asked += answered(operation, mode, service, {} if goes else known)
-        except BaseExceptionGroup as group:
-            failures.append(f"{operation.label}: {[str(each) for each in group.exceptions]}")
+        for is_second in (False, True):
+            try:
+                asked += answered(operation, mode, service, {} if goes else known)
+                break
+            except BaseExceptionGroup as group:
+                # CPython 3.11 counts the depth of syntax trees for all threads together (gh-106905), and both the
+                # library that makes the requests and the service's thread may parse when they begin.
+                if not is_second and all(isinstance(each, SystemError) for each in group.exceptions):
+                    continue
+                failures.append(f"{operation.label}: {[str(each) for each in group.exceptions]}")
+                break
     assert not failures, "\n\n".join(failures)
     assert asked > 100
 

@@ -206,3 +206,17 @@ def test_a_line_that_approved_calls_moved_is_not_changed_where_nobody_saw_it() -
     shown, now = (Preview((Change("/a", each, each.replace("on=0", "on=1")),)) for each in texts[::2])
     assert not changes.still(shown.digest, now)
     assert changes.still(now.digest, now)
+
+
+def test_what_was_shown_without_a_change_holds_on_texts_that_approved_calls_made() -> None:
+    shown = Preview(problem="/a does not exist")
+    now = Preview((Change("/a", "new\n", "newer\n"),))
+    changes = MadeChanges()
+    assert changes.still(shown.digest, shown)
+    assert not changes.still(shown.digest, Preview(problem="/a is a picture"))
+    assert not changes.still(shown.digest, Preview())
+    assert not changes.still(shown.digest, now)
+    assert not changes.still(now.digest, shown)
+    changes.note(Preview((Change("/a", None, "new\n"),)))
+    assert changes.still(shown.digest, now)
+    assert not changes.still(shown.digest, Preview((*now.changes, Change("/b", "x", "y"))))

@@ -15,7 +15,7 @@ from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
 from zeus_runtime.tools.pausable_timeout import all_standing_still
-from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted
+from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted, shows_place
 from zeus_runtime.tools.question import texts_of
 from zeus_runtime.tools.tool import ToolResult
 from zeus_runtime.tracing import TraceSpan
@@ -280,7 +280,7 @@ class ApprovalBroker:
     ) -> ToolResult:
         shown, arguments, workspace = self._approved[request.place, request.digest]
         # Where no diff was shown, the arguments are what was approved, and they mean that workspace.
-        if not shown and workspace not in ("", self._workspace):
+        if not shows_place(shown) and workspace not in ("", self._workspace):
             return _elsewhere(tool.name)
         if tool.preview is None:
             return _outdated(tool.name) if shown else await run()

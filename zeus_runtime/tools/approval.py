@@ -166,8 +166,8 @@ class PendingApproval:
         decision: None until there is a decision.
         decided_ms: UTC milliseconds.
         withdrawn: the conversation continued without it.
-        shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty if the
-            arguments were shown instead, None for a request that is older than these digests.
+        shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty for
+            a tool without previews, None for a request that is older than these digests.
         workspace: SHA-256 of the place of the agent's workspace; empty for a request that is older than this.
         remembered_as: ``setting_digest`` of the tool and ``workspace``, to which "always" is bound; empty for a request
             that is older than this.

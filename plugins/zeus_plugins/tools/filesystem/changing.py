@@ -268,5 +268,7 @@ def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
     except NoSuchFileError:
         return None
     if (kind := binary_kind(data)) is not None:
-        raise WorkspaceError(f"the old file is {kind} ({plural(len(data), 'byte')})")
+        raise WorkspaceError(
+            f"the old file {printable(files.real(path))} is {kind} ({plural(len(data), 'byte')})"
+        )
     return whole_text(data)
