@@ -93,7 +93,7 @@ async def test_sub_agents_work_in_the_folder_of_their_parent(tmp_path: Path, wor
         agent = agent_in(
             tmp_path, OWN + f"agents:\n  helper: {helper}\n", script("x"), tools="[filesystem, subagents]"
         )
-        plan = await agent._runner._plans.of("session_1", await agent._runner.connections(), None)
+        plan = await agent._runner._plans.of("session_1", await agent._runner.connections())
         (below,) = plan.agents.values()
         assert below.plan.context.workspace.root == plan.context.workspace.root == work / "session_1"
         await agent.aclose()

@@ -262,7 +262,7 @@ def test_continue_without_a_prompt_takes_up_what_was_cut_off(zeus: Zeus, project
     assert resumed.lines[-1]["answer"] == "done"
 
 
-def test_continue_with_nothing_to_take_up_says_so(zeus: Zeus, project: Project) -> None:
+def test_continue_with_nothing_to_resume_says_so(zeus: Zeus, project: Project) -> None:
     project.agent("done")
     zeus("run", "zeus.yaml", "go")
     result = zeus("run", "zeus.yaml", "--continue")

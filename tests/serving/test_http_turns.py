@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime.plugin.model import ModelRequest
-from zeus_runtime.serving.http import hub
+from zeus_runtime.serving.http import hub, turn_queue
+from zeus_runtime.store.turns import set_state
 
 ASKING = "middlewares: [approve]\n"
 JSON = {"content-type": "application/json"}
@@ -71,6 +72,29 @@ async def test_a_busy_session_refuses_or_queues_and_a_key_names_one_turn(tmp_pat
             ("three", "cancelled"),
         ]
         assert turns[0]["run"] == first
+
+
+async def test_a_client_that_has_read_the_end_of_a_turn_is_not_told_that_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    gate = asyncio.Event()
+
+    async def late(*given: Any, **named: Any) -> bool:
+        await gate.wait()
+        return await set_state(*given, **named)
+
+    monkeypatch.setattr(turn_queue, "set_state", late)
+    async with serving(service_of(tmp_path, script("One.", "Two."))) as client:
+        session, run = await begun(client, "one")
+        assert (await told(client, f"/v1/runs/{run}/events"))[-1]["type"] == "complete"
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "running"
+        following = asyncio.create_task(begun(client, "two", session))
+        await asyncio.sleep(0.1)
+        assert not following.done()
+        gate.set()
+        _, second = await following
+        assert (await until(client, second, "complete"))["ending"]["answer"] == "Two."
 
 
 async def test_cancelling_ends_a_running_turn(tmp_path: Path) -> None:

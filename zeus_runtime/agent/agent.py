@@ -215,7 +215,7 @@ class Agent:
 
         known, log = self._runner.redactor.masked, (await self._open()).log
         found = await open_approvals(log, session)
-        return [masked_pending(await at_present(self._checked, log, each), known) for each in found]
+        return [masked_pending(each, known) for each in await at_present(self._checked, log, found)]
 
     @_masking
     async def previewed(self, approval: str) -> PendingApproval:
@@ -255,9 +255,7 @@ class Agent:
         log = (await self._open()).log
         await log.find(session)
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
-        for pending in await open_approvals(log, session):
-            if pending.id in decisions:
-                await refuse_decided(self._checked, log, pending, decisions[pending.id])
+        await refuse_decided(self._checked, log, await open_approvals(log, session), decisions)
         for pending in await decide(log, session, given, seen=seen):
             if pending.decision is not None and pending.decision.always:
                 await allow(log, self._runner.user, pending.tool, pending.remembered_as)

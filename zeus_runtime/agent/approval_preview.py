@@ -1,8 +1,9 @@
-"""The change that a waiting call would make now, computed by the tool of the agent that waits."""
+"""Waiting calls by the present config: its judgement of them, and the change that each would make now."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,56 +36,86 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
     if pending.is_question:
         return pending
     entries, outermost = await _entries(log, pending.session)
-    plan = make_plan(replace(checked, session=outermost))
-    judged = pending.judged(_judgement(plan, entries, checked.secrets, pending, None))
+    plan = await asyncio.to_thread(make_plan, replace(checked, session=outermost))
+    judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
+    judged = pending.judged(judgement)
     shown = await _previewed(checked, plan, entries, judged)
     await note_shown(log, shown)
     return shown
 
 
-async def at_present(checked: Checked, log: ThreadLog, pending: PendingApproval) -> PendingApproval:
-    """A waiting call as the present config judges it, or as it is stored where that config cannot be planned."""
-    judgement = await judgement_at_present(checked, log, pending, None)
-    return pending.judged(judgement)
+async def at_present(
+    checked: Checked, log: ThreadLog, waiting: Sequence[PendingApproval]
+) -> list[PendingApproval]:
+    """Waiting calls as the present config judges them, or as they are stored where that config cannot be planned."""
+    found = await _judgements(checked, log, [(each, None) for each in waiting])
+    return [each.judged(judgement) for each, judgement in zip(waiting, found, strict=True)]
 
 
 async def refuse_decided(
-    checked: Checked, log: ThreadLog, pending: PendingApproval, decision: Decision
+    checked: Checked,
+    log: ThreadLog,
+    waiting: Iterable[PendingApproval],
+    decisions: Mapping[str, Decision],
 ) -> None:
-    """Check an approval against the present config.
+    """Check the approvals among decisions, which are by id, against the present config.
 
     Raises:
-        UsageError: its rules refuse the call, or leave it to a person.
+        UsageError: its rules refuse a call, or leave it to a person.
     """
-    if decision.answer != "approve" or pending.is_question:
-        return
-    judgement = await judgement_at_present(checked, log, pending, decision.arguments)
-    if judgement is not None and judgement.action == "deny":
-        raise UsageError(
-            f"{pending.id} cannot be approved: the config refuses it now ({judgement.reason})",
-            remedy="Reject it, or change the rule and restart what has loaded the config.",
-        )
-    if problem := pending.judged(judgement).problem_with(decision):
-        raise UsageError(f"{pending.id} cannot be decided so: {problem}")
+    approved = [
+        (each, decisions[each.id])
+        for each in waiting
+        if each.id in decisions and decisions[each.id].answer == "approve" and not each.is_question
+    ]
+    changed = [(pending, decision.arguments) for pending, decision in approved]
+    found = await _judgements(checked, log, changed)
+    for (pending, decision), judgement in zip(approved, found, strict=True):
+        if judgement is not None and judgement.action == "deny":
+            raise UsageError(
+                f"{pending.id} cannot be approved: the config refuses it now ({judgement.reason})",
+                remedy="Reject it, or change the rule and restart what has loaded the config.",
+            )
+        if problem := pending.judged(judgement).problem_with(decision):
+            raise UsageError(f"{pending.id} cannot be decided so: {problem}")
 
 
-async def judgement_at_present(
-    checked: Checked, log: ThreadLog, pending: PendingApproval, changed: Mapping[str, JSON] | None
-) -> CallJudgement | None:
-    """What the present config says of a waiting call; None if it says nothing, or cannot be planned.
+async def _judgements(
+    checked: Checked,
+    log: ThreadLog,
+    calls: Sequence[tuple[PendingApproval, Mapping[str, JSON] | None]],
+) -> list[CallJudgement | None]:
+    """What the present config says of each waiting call; None if it says nothing, or cannot be planned.
 
     Args:
         checked: the config of the outermost agent.
-        changed: the arguments that a person wants to run instead.
+        calls: each with the arguments that a person wants to run instead, if any.
     """
-    if pending.is_question:
-        return None
-    entries, outermost = await _entries(log, pending.session)
+    plans: dict[str, Plan | None] = {}
+    found: list[CallJudgement | None] = []
+    for pending, changed in calls:
+        if pending.is_question:
+            found.append(None)
+            continue
+        entries, outermost = await _entries(log, pending.session)
+        # Sessions have plans of their own only if each has a workspace.
+        place = outermost if checked.config.workspace.per == "session" else ""
+        if place not in plans:
+            plans[place] = await asyncio.to_thread(_plan_of, checked, outermost)
+        plan = plans[place]
+        found.append(
+            None
+            if plan is None
+            else await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, changed)
+        )
+    return found
+
+
+def _plan_of(checked: Checked, session: str) -> Plan | None:
     try:
-        plan = make_plan(replace(checked, session=outermost))
+        return make_plan(replace(checked, session=session))
     except ZeusError:
         return None
-    return _judgement(plan, entries, checked.secrets, pending, changed)
 
 
 def _judgement(

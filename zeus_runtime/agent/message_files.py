@@ -38,16 +38,7 @@ class MessageFile(NamedTuple):
 async def message_file(
     log: ThreadLog, plan: Plan, secrets: Redactor, session: str, number: int, path: str
 ) -> MessageFile:
-    """A file of a message.
-
-    Args:
-        number: the message's place in the conversation, from 1.
-        path: of the kept bytes, as the message names it.
-
-    Raises:
-        NotFoundError: there is no such message, it names no such file, or the file is gone.
-        UsageError: the session does not exist, or it is archived.
-    """
+    """A file of a message; ``Agent.message_file`` has the arguments and the errors."""
     payload = json.loads((await message_at(log, await log.find(session), number)).payload)
     name = dict(_named(payload)).get(path)
     if name is None:

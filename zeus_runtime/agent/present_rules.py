@@ -30,8 +30,6 @@ def judgement_of(plan: Plan, pending: PendingApproval, arguments: Mapping[str, J
         plan: that of the agent that waits.
         arguments: those that would run, without placeholders.
     """
-    if pending.is_question:
-        return None
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
     if tool is None:
         tool = Tool(pending.tool, "", pending.schema or {"type": "object"}, _never)

@@ -115,10 +115,10 @@ class Runner:
         self._require_trust()
         connections = await self.connections()
         name = session or new_session_id()
-        thread = None
+        thread, policies = None, None
         if session is not None:
-            thread = await _own_thread(connections.log, session)
-        plan = await self._plans.of(name, connections, thread)
+            thread, policies = await _own_thread(connections.log, session)
+        plan = await self._plans.of(name, connections, policies)
         references = await brought_along(plan, prompt, attachments, self.secrets)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         outlet = _Outlet(events.put_nowait)
@@ -186,10 +186,10 @@ class Runner:
         """
         self._require_trust()
         connections = await self.connections()
-        thread = await connections.log.find(session)
+        thread, policies = await _with_policies(connections.log, session)
         self.running.refuse(session)
         emit = self._emitter(lambda _event: None, session)
-        plan = await self._plans.of(session, connections, thread)
+        plan = await self._plans.of(session, connections, policies)
         await make_roots(plan)
         resources = await self._resources(connections, plan, session, emit, None)
         give_back = await connections.database.claim(session)
@@ -256,7 +256,7 @@ class Runner:
             UsageError: the session does not exist, or it is archived.
         """
         connections = await self.connections()
-        return await self._plans.of(session, connections, await connections.log.find(session))
+        return await self._plans.of(session, connections, await self.policies_of(session))
 
     async def policies_of(self, session: str) -> str | None:
         """A session's own middlewares as YAML; None for those of the config.
@@ -264,10 +264,7 @@ class Runner:
         Raises:
             UsageError: the session does not exist, or it is archived.
         """
-        from zeus_runtime.store.forks import policies_of
-
-        log = (await self.connections()).log
-        return await policies_of(log, await log.find(session))
+        return (await _with_policies((await self.connections()).log, session))[1]
 
     async def check_policies(self, policies: str) -> None:
         """Check policies for a session; ``SessionPlans.check`` has the errors."""
@@ -401,19 +398,28 @@ def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
         yield Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}.")
 
 
-async def _own_thread(log: ThreadLog, session: str) -> Thread:
-    """The thread of one of the user's own sessions, not of a sub-agent's."""
+async def _with_policies(log: ThreadLog, session: str) -> tuple[Thread, str | None]:
+    """The thread of a session, and its own middlewares as YAML; None for those of the config."""
+    from zeus_runtime.store.forks import policies_in
+
+    return await log.within(session, lambda connection, thread: (thread, policies_in(connection, thread)))
+
+
+async def _own_thread(log: ThreadLog, session: str) -> tuple[Thread, str | None]:
+    """``_with_policies`` of one of the user's own sessions, not of a sub-agent's."""
+    from zeus_runtime.store.forks import policies_in
     from zeus_runtime.store.session_tree import parent_in
 
-    thread, parent = await log.within(
-        session, lambda connection, thread: (thread, parent_in(connection, thread))
+    thread, policies, parent = await log.within(
+        session,
+        lambda connection, thread: (thread, policies_in(connection, thread), parent_in(connection, thread)),
     )
     if parent is not None:
         raise UsageError(
             f"the session {thread.session} works for {parent}",
             remedy=f"Continue {parent}; it resumes this one.",
         )
-    return thread
+    return thread, policies
 
 
 def _refuse_bad_text(prompt: str, *, is_all: bool) -> None:

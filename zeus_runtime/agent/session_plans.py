@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.connections import Connections
-    from zeus_runtime.store.threads import Thread
 
 KEPT: Final = 16
 """Plans of sessions that do not run now. What such a plan opened, such as MCP servers, stays open until it goes."""
@@ -42,19 +41,16 @@ class SessionPlans:
         self._made: dict[str, Plan] = {}
         self._lock = asyncio.Lock()
 
-    async def of(self, session: str, connections: Connections, thread: Thread | None) -> Plan:
+    async def of(self, session: str, connections: Connections, policies: str | None = None) -> Plan:
         """The plan of a session; its workspace need not exist yet.
 
         Args:
-            thread: the stored session; None for a new one.
+            policies: its own middlewares as YAML; None for those of the config.
 
         Raises:
             ConfigError: a file that the config needs is not valid any more, or the session's policies are not.
             UntrustedError: the session's policies would execute something that the user has not allowed.
         """
-        from zeus_runtime.store.forks import policies_of  # a plan must not import SQLAlchemy
-
-        policies = None if thread is None else await policies_of(connections.log, thread)
         has_workspace = self._plan.config.workspace.per == "session"
         if not has_workspace and policies is None:
             return self._plan

@@ -47,7 +47,7 @@ def list_pending(
     checked, _ = read_owner(process, which)
 
     async def work(log: ThreadLog) -> list[PendingApproval]:
-        return [await at_present(checked, log, each) for each in await open_approvals(log, session)]
+        return await at_present(checked, log, await open_approvals(log, session))
 
     found = with_log(process, checked, work) or []
     # Only known secrets are masked, so that the user sees the arguments that the model wrote.

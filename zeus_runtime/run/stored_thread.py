@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.ledger import StepRecord
+from zeus_runtime.errors import NotFoundError
 from zeus_runtime.models.content import is_users
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.store.branch import SessionBranch, edits_aside, line_of
@@ -122,7 +123,6 @@ async def message_at(log: ThreadLog, thread: Thread, number: int) -> LogEntry:
     Raises:
         NotFoundError: the conversation has no such message.
     """
-    from zeus_runtime.errors import NotFoundError
     from zeus_runtime.store.rollbacks import rollbacks
 
     line = line_of(await rollbacks(log, thread))

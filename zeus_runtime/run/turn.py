@@ -155,7 +155,7 @@ class Session:
             for problem in resources.project.notices:
                 emit(Notice("project_instructions", f"Project instructions: {problem}."))
             start = await (
-                self._take_up(transcript, run_id, mode, resources.output, emit)
+                self._resume(transcript, run_id, mode, resources.output, emit)
                 if prompt is None
                 else self._begin(transcript, run_id, prompt, emit, references, noted)
             )
@@ -297,9 +297,14 @@ class Session:
             await self._state(run_id)
         return self._start(seq, run_id)
 
-    async def _take_up(
+    async def _resume(
         self, transcript: Transcript, new_run: str, mode: Mode, form: PlannedOutput | None, emit: Emitter
     ) -> Mapping[str, Any] | None:
+        """What the graph starts with; None to continue at its checkpoint.
+
+        Raises:
+            UsageError: there is nothing to resume, or the run was begun in another mode.
+        """
         begun = mode_of(transcript.said)
         if begun not in (None, mode):
             # A mode's restrictions must also hold after an interruption.
@@ -307,41 +312,33 @@ class Session:
                 f"the run of {self._thread.session} was begun in {begun} mode, not in {mode} mode",
                 remedy=f"Resume it in {begun} mode, or give a prompt to continue in another mode.",
             )
-        last = transcript.last
-        run_id = transcript.run_of_last if last else ""
+        run_id = transcript.run_of_last if transcript.last else ""
         if transcript.is_rolled_back:
             # Messages set aside are another run's: its approvals and its sub-agents' answers do not apply here.
             run_id = new_run
         emit.begin(run_id)
         self._reset(run_id, emit)
-        state = await self._state(run_id)
+        state, last = await self._state(run_id), transcript.last
+        cursor = state.values.get("cursor", 0)
         if transcript.is_rolled_back and transcript.unanswered is not None:
             # A fork may begin after results of another run, which this one does not find again as its own.
             return self._start(transcript.last_whole, run_id)
         # A prompt that is not in any checkpoint yet is newer than the work that an earlier run left.
-        if last > state.values.get("cursor", 0) and transcript[last].type == "human":
+        if last > cursor and transcript[last].type == "human":
             return self._start(last, run_id)
         # `state.next` omits tasks with saved writes: all of them after a kill before the checkpoint.
         if state.tasks:
             transcript.has_waited = (await self._log.info(self._thread)).state == "approval"
             # A run stores its checkpoint when it ends, so after a kill the log is further than the checkpoint.
-            if (logged := transcript.unanswered or 0) > state.values.get("cursor", 0):
+            if (logged := transcript.unanswered or 0) > cursor:
                 return self._start(logged, run_id)
             return None
-        cursor = state.values.get("cursor", 0)
         if cursor and calls_of(transcript[cursor]):
             # From a Zeus whose graph had a node for each call: its cursor is at the answer, not after the results.
             await self._saver.adelete_thread(self._thread.session)
             return self._start(cursor - 1, run_id)
-        # Without a checkpoint (the run was killed, or the session archived) the log alone shows the remaining work.
-        if not state.values and (unanswered := transcript.unanswered) is not None:
-            return self._start(unanswered, run_id)
-        if not state.values and last and not transcript.is_rolled_back:
-            # The last message is an answer. It is judged again; and a run that was killed after it has yet to end.
-            judgement = None if form is None else judged(form, transcript[last])
-            is_refused = judgement is not None and bool(judgement.problems)
-            if is_refused or (await self._log.info(self._thread)).state == "open":
-                return self._start(last - 1, run_id)
+        if not state.values and (place := await self._place_in_log(transcript, form)) is not None:
+            return self._start(place, run_id)
         if (kept := self._log.events.get(self._thread.session)) is not None and kept.lacks_end(
             self._thread.session
         ):
@@ -350,6 +347,21 @@ class Session:
             f"the last run of {self._thread.session} ended; there is nothing to resume",
             remedy="Give a prompt to continue the conversation.",
         )
+
+    async def _place_in_log(self, transcript: Transcript, form: PlannedOutput | None) -> int | None:
+        """The ``seq`` after which a run without a checkpoint continues; None if it is over.
+
+        It was killed, or the session was archived: the log alone shows the remaining work.
+        """
+        if transcript.unanswered is not None:
+            return transcript.unanswered
+        if not transcript.last or transcript.is_rolled_back:
+            return None
+        # The last message is an answer. It is judged again; and a run that was killed after it has yet to end.
+        judgement = None if form is None else judged(form, transcript[transcript.last])
+        is_refused = judgement is not None and bool(judgement.problems)
+        has_to_end = is_refused or (await self._log.info(self._thread)).state == "open"
+        return transcript.last - 1 if has_to_end else None
 
     def _reset(self, run_id: str, emit: Emitter) -> None:
         """Tell the readers of stored events which of them a resumed run replaces."""

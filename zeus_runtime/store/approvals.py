@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Connection,
     RowMapping,
     Select,
@@ -90,11 +91,7 @@ async def put(
             # The call was another one meanwhile, such as with other options of its tool, and is this one again.
             _withdraw(connection, *here, APPROVAL.c.place == request.place)
             again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
-            again["request"] = json.dumps(stored, ensure_ascii=True)
-            connection.execute(update(APPROVAL).where(_of(found)).values(again))
-            asked = _one(connection, _rows().where(_of(found)))
-            assert asked is not None
-            return asked
+            return _rewritten(connection, found, stored, again)
         name = _new_id(connection, thread, run_id, request)
         rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
@@ -139,8 +136,20 @@ def _asked_again(
         expires = found.expires_ms
         if found.on_timeout == "reject":
             fresh["on_timeout"] = "reject"
-    values = {"request": json.dumps(fresh, ensure_ascii=True), "expires_ms": expires}
-    connection.execute(update(APPROVAL).where(_of(found), APPROVAL.c.verdict.is_(None)).values(values))
+    # Another process may have decided it just now: that decision is about the former request.
+    return _rewritten(connection, found, fresh, {"expires_ms": expires}, APPROVAL.c.verdict.is_(None))
+
+
+def _rewritten(
+    connection: Connection,
+    found: PendingApproval,
+    stored: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *where: ColumnElement[bool],
+) -> PendingApproval:
+    """A request that is asked again, as it is stored now; it is written only where ``where`` holds."""
+    again = {**values, "request": json.dumps(stored, ensure_ascii=True)}
+    connection.execute(update(APPROVAL).where(_of(found), *where).values(again))
     asked = _one(connection, _rows().where(_of(found)))
     assert asked is not None
     return asked

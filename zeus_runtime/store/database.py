@@ -281,9 +281,7 @@ class Database:
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Like ``run``, for a few rows: without a thread if the database is a SQLite file that is not locked."""
         try:
-            if self._pool is not None:
-                return await self._pool.run(self._viewed(work))
-            return await self._transactions.write(self._viewed(work))
+            return await (self._pool or self._transactions).write(self._viewed(work))
         except DBAPIError as error:
             raise self._explained(error) from error
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, insert, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, insert, literal, select
 
 from zeus_runtime.cutting import cut_text
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import reading
 from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.snapshots import take_snapshot
@@ -38,9 +39,15 @@ POLICIES: Final = "middlewares"
 """In place of a digest: the text with a session's own middlewares, which a fork of it has too."""
 
 
-async def policies_of(log: ThreadLog, thread: Thread) -> str | None:
+def policies_in(connection: Connection, thread: Thread) -> str | None:
     """The middlewares that a session has in place of its config's, as YAML; None for those of the config."""
-    return (await log.texts(thread, [POLICIES])).get(POLICIES)
+    found = _POLICIES.rows(connection, {"of_thread": thread.key})
+    return found[0][0] if found else None
+
+
+_POLICIES: Final = Prepared(
+    select(TEXT.c.text).where(TEXT.c.thread == bindparam("of_thread"), TEXT.c.digest == POLICIES)
+)
 
 
 async def copy(
@@ -58,7 +65,7 @@ async def copy(
 
     Args:
         title_end: follows the title.
-        policies: the copy's own middlewares, as ``policies_of`` gives them; None for those of the other session.
+        policies: the copy's own middlewares, as ``policies_in`` gives them; None for those of the other session.
     """
     now = log.now_ms()
 

@@ -204,6 +204,8 @@ class PooledTransactions(Generic[C]):
         """Run ``work`` in one transaction on a worker thread."""
         return await asyncio.wrap_future(self._workers.submit(self._run, work))
 
+    write = run
+
     async def close(self) -> None:
         """Wait for the transactions, and close all connections."""
 

@@ -45,8 +45,6 @@ def session_of_key(owner: Owner | None, key: str) -> str:
 
 MOST_ATTACHED_BYTES: Final = 100_000_000
 """Of one turn: they are in memory while it begins."""
-_SETTLING_SECONDS: Final = (0.02, 0.05, 0.1, 0.2)
-"""How long a request waits for a turn that may have just ended, before it is told that the session is busy."""
 _RUN_BYTES: Final = 8
 """Of a run's id, which the API looks up without its session: twice as many as elsewhere."""
 
@@ -74,6 +72,8 @@ class TurnQueue:
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
+    _ending: dict[str, asyncio.Event] = field(default_factory=dict)
+    """Sessions with a turn whose end its client may have read, and whose row does not say so yet."""
     _runs: dict[str, str] = field(default_factory=dict)
     _woken: set[str] = field(default_factory=set)
     _is_closing: bool = False
@@ -139,15 +139,14 @@ class TurnQueue:
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
-        for wait_seconds in (*_SETTLING_SECONDS, None):
+        while True:
             try:
                 turn, is_new = await add_turn(log, thread, run, masked, key=agent.masked(key), queue=queue)
                 break
             except BusyError:
-                # A client that has read the end of a turn may ask for the next one before the turn's row is written.
-                if wait_seconds is None or session not in self._working:
+                if (ending := self._ending.get(session)) is None:
                     raise
-                await asyncio.sleep(wait_seconds)
+                await ending.wait()
         if is_new:
             self.wake(hosted, owner, session)
         return turn
@@ -206,7 +205,12 @@ class TurnQueue:
         try:
             while not self._is_closing:
                 self._woken.discard(session)
-                if not await self._one(hosted, owner, session) and session not in self._woken:
+                try:
+                    has_worked = await self._one(hosted, owner, session)
+                finally:
+                    if (ending := self._ending.pop(session, None)) is not None:
+                        ending.set()
+                if not has_worked and session not in self._woken:
                     break
         except BusyError:
             _log.debug("%s runs elsewhere", session)
@@ -254,6 +258,8 @@ class TurnQueue:
             )
             async for event in events:
                 ending = event
+                if isinstance(event, RunCompleted | RunFailed):
+                    self._ending[session] = asyncio.Event()
         except UsageError as error:
             # It would fail again each time: it must not keep the turns behind it.
             if isinstance(error, BusyError):
