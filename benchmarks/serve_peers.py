@@ -75,6 +75,19 @@ async def peer_turn(client: httpx.AsyncClient) -> None:
     assert len(answer.json()["messages"]) == 6, answer.text[:500]
 
 
+async def peer_streamed_turn(client: httpx.AsyncClient) -> None:
+    """A thread with one run, whose events are read to its end, as ``zeus_turn`` does."""
+    thread = (await client.post("/threads", json={})).json()["thread_id"]
+    asked = {
+        "assistant_id": "agent",
+        "input": {"messages": [{"role": "user", "content": "go"}]},
+        "stream_mode": ["updates"],
+    }
+    async with client.stream("POST", f"/threads/{thread}/runs/stream", json=asked) as stream:
+        text = "".join([piece async for piece in stream.aiter_text()])
+    assert text.count("event: updates") == 5, text[-500:]
+
+
 async def measured(
     client: httpx.AsyncClient, pid: int, turn: Turn, turns: int, at_once: int
 ) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, told, until
+from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http import hub, turn_queue
-from zeus_runtime.store.turns import begin_turn, set_state
+from zeus_runtime.store.event_log import EventLog
+from zeus_runtime.store.turns import begin_turn, find_turn, set_state
 
 ASKING = "middlewares: [approve]\n"
 JSON = {"content-type": "application/json"}
@@ -78,23 +81,50 @@ async def test_a_client_that_has_read_the_end_of_a_turn_is_not_told_that_it_runs
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_agent(tmp_path)
-    gate = asyncio.Event()
 
-    async def late(*given: Any, **named: Any) -> Any:
-        await gate.wait()
-        return await set_state(*given, **named)
+    async def later(*_given: Any, **_named: Any) -> Any:
+        raise AssertionError("the end is noted after its event")
 
-    monkeypatch.setattr(turn_queue, "set_state", late)
+    monkeypatch.setattr(turn_queue, "set_state", later)
     async with serving(service_of(tmp_path, script("One.", "Two."))) as client:
         session, run = await begun(client, "one")
         assert (await told(client, f"/v1/runs/{run}/events"))[-1]["type"] == "complete"
-        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "running"
-        following = asyncio.create_task(begun(client, "two", session))
-        await asyncio.sleep(0.1)
-        assert not following.done()
-        gate.set()
-        _, second = await following
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "complete"
+        _, second = await begun(client, "two", session)
         assert (await until(client, second, "complete"))["ending"]["answer"] == "Two."
+
+
+async def test_the_end_of_a_turn_and_its_event_are_stored_together_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+
+    def refused(*_given: Any, **_named: Any) -> Any:
+        def write(_connection: Any) -> Any:
+            raise RunError("the turn cannot be written")
+
+        return write
+
+    monkeypatch.setattr(turn_queue, "setting_state", refused)
+    async with serving(service_of(tmp_path, script("One."))) as client:
+        _, run = await begun(client, "one")
+        assert (await until(client, run, "complete"))["ending"]["answer"] == "One."
+        kinds = [each["type"] for each in await told(client, f"/v1/runs/{run}/events")]
+        assert "text" in kinds
+        assert "complete" not in kinds
+
+
+def before_the_end_is_stored(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Awaitable[None]]) -> None:
+    """Do something when the last event of the first run is about to be stored."""
+    store, done = EventLog._flush, []
+
+    async def late(log: EventLog) -> None:
+        if not done and any(each.event.type in ("complete", "error") for each in log._waiting):
+            done.append(log)
+            await act()
+        await store(log)
+
+    monkeypatch.setattr(EventLog, "_flush", late)
 
 
 async def test_cancelling_ends_a_running_turn(tmp_path: Path) -> None:
@@ -365,17 +395,10 @@ async def test_a_cancel_counts_that_comes_while_a_turn_begins_or_before_it_is_no
                 await cancel()
             return begun
 
-        given: list[Any] = []
-
-        async def late(log: Any, turn: Any, state: Any, **more: Any) -> Any:
-            given.extend((log, turn))
-            await cancel()
-            return await set_state(log, turn, state, **more)
-
         if moment == "begins":
             monkeypatch.setattr(turn_queue, "begin_turn", begin)
         else:
-            monkeypatch.setattr(turn_queue, "set_state", late)
+            before_the_end_is_stored(monkeypatch, cancel)
         _, run = await begun(client, "go")
         turn = await until(client, run, "cancelled", "waiting", "complete")
         assert (turn["state"], turn["ending"]["code"]) == (
@@ -383,7 +406,11 @@ async def test_a_cancel_counts_that_comes_while_a_turn_begins_or_before_it_is_no
             "cancelled" if moment == "begins" else "approval_needed",
         )
         if moment == "waits":
-            assert await set_state(*given, "running") == "cancelled", "a final state stays"
+            (hosted,) = service.hosting
+            log = await hosted.of(None).log()
+            found = await find_turn(log, run)
+            assert found is not None
+            assert await set_state(log, found, "running") == "cancelled", "a final state stays"
             assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "cancelled"
     assert not (tmp_path / "effects.txt").exists()
 
@@ -391,20 +418,15 @@ async def test_a_cancel_counts_that_comes_while_a_turn_begins_or_before_it_is_no
 async def test_a_decision_counts_that_comes_before_the_turn_is_noted_as_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zeus_runtime.serving.http import turn_queue
-
     write_agent(tmp_path, ASKING)
     model = script(calling(call("record", "a", text="draft")), "Done.")
     async with serving(service_of(tmp_path, model)) as client:
-        noted = turn_queue.set_state
 
-        async def late(log: Any, turn: Any, state: Any, **more: Any) -> Any:
-            if state == "waiting":
-                (pending,) = (await client.get("/v1/approvals")).json()
-                decided = await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
-                assert decided.status_code == 200
-            return await noted(log, turn, state, **more)
+        async def decide() -> None:
+            (pending,) = (await client.get("/v1/approvals")).json()
+            decided = await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
+            assert decided.status_code == 200
 
-        monkeypatch.setattr(turn_queue, "set_state", late)
+        before_the_end_is_stored(monkeypatch, decide)
         _, run = await begun(client, "go")
         assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."

@@ -168,10 +168,12 @@ async def test_a_transaction_lost_at_its_commit_is_not_repeated(tmp_path: Path, 
         await database.close()
 
 
-async def test_connections_say_whose_they_are_and_prepare_nothing_on_the_server(
-    tmp_path: Path, postgres_url: str
-) -> None:
-    database = Database(postgres_url, directory=tmp_path)
+_PREPARED = "SELECT count(*) FROM pg_prepared_statements"
+
+
+async def settings_after_some_writes(url: str, folder: Path) -> tuple[object, ...]:
+    """What a connection says of itself; at last, how many statements are prepared on it."""
+    database = Database(url, directory=folder)
     try:
         log = ThreadLog(database)
         await log.create_tables()
@@ -181,15 +183,51 @@ async def test_connections_say_whose_they_are_and_prepare_nothing_on_the_server(
 
         def ask(connection: Connection) -> tuple[object, ...]:
             names = ("application_name", "statement_timeout", "lock_timeout")
-            settings = [connection.execute(text(f"SHOW {name}")).scalar() for name in names]
-            return (
-                *settings,
-                connection.execute(text("SELECT count(*) FROM pg_prepared_statements")).scalar(),
-            )
+            asked = (*(f"SHOW {name}" for name in names), _PREPARED)
+            return tuple(connection.execute(text(each)).scalar() for each in asked)
 
-        assert await database.run(ask) == ("zeus", "1min", "30s", 0)
+        return await database.run(ask)
     finally:
         await database.close()
+
+
+async def test_connections_say_whose_they_are_and_prepare_their_frequent_statements_only(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    *settings, prepared = await settings_after_some_writes(postgres_url, tmp_path)
+    assert settings == ["zeus", "1min", "30s"]
+    assert isinstance(prepared, int)
+    assert 0 < prepared < 10
+
+
+async def test_nothing_is_prepared_behind_a_pooler(tmp_path: Path, postgres_url: str) -> None:
+    parts = make_url(postgres_url)
+    key = b"K\0\0\0\x0c"  # and four bytes with the id of the server process, which a pooler invents
+
+    async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, changes: bool) -> None:
+        while data := await reader.read(65_536):
+            if changes and (place := data.find(key)) >= 0:
+                changes = False
+                data = data[: place + 5] + b"\x12\x34\x56\x78" + data[place + 9 :]
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        place = f"{parts.query['host']}/.s.PGSQL.{parts.query.get('port', 5432)}"
+        answers, server = await asyncio.open_unix_connection(place)
+        await asyncio.gather(
+            passed_on(reader, server, changes=False), passed_on(answers, writer, changes=True)
+        )
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as pooler:
+        port = pooler.sockets[0].getsockname()[1]
+        url = changed(postgres_url, host="127.0.0.1", port=port)
+        behind = (
+            make_url(url).difference_update_query(["host", "port"]).update_query_dict({"sslmode": "disable"})
+        )
+        found = await settings_after_some_writes(behind.render_as_string(hide_password=False), tmp_path)
+    assert found == ("zeus", "1min", "30s", 0)
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.sessions.message_search import FoundMessage
     from zeus_runtime.sessions.stored import StoredSession
-    from zeus_runtime.store.event_log import StoredEvent
+    from zeus_runtime.store.event_log import AtEnd, StoredEvent
     from zeus_runtime.store.listing import SessionInfo, SessionPlace
     from zeus_runtime.store.masked_log import MaskedLog
     from zeus_runtime.store.thread_log import ThreadLog
@@ -170,6 +170,7 @@ class Agent:
         attachments: Sequence[str | Path | GivenFile] = (),
         run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
+        at_end: AtEnd | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Do one run and yield its events; exactly one, the last, is terminal (``RunCompleted`` or ``RunFailed``).
 
@@ -182,8 +183,11 @@ class Agent:
             run_id: the run's id, hex digits that no other run of the session has; a new one by default.
             tools: further tools of this run, which the caller runs itself. Their calls wait as questions do: the
                 decision that approves one has the arguments ``result`` and ``is_error``.
+            at_end: changes something in the transaction of the terminal event, if the run's events are stored.
         """
-        return self._masked(self._runner.events(prompt, session, approvals, attachments, run_id, tools))
+        return self._masked(
+            self._runner.events(prompt, session, approvals, attachments, run_id, tools, at_end)
+        )
 
     def resume(
         self,
@@ -192,6 +196,7 @@ class Agent:
         approvals: ApprovalChannel | None = None,
         run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
+        at_end: AtEnd | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Resume the session's interrupted run: finished tool calls and paid answers are not repeated.
 
@@ -200,12 +205,15 @@ class Agent:
             run_id: the id of the run after a rollback or a fork, which is a new one; hex digits that no other run of
                 the session has. An interrupted run keeps its own.
             tools: those that the run was begun with.
+            at_end: as in ``stream``.
 
         Raises:
             UsageError: the session does not exist. (If there is nothing to resume, the stream ends with a
                 ``RunFailed``.)
         """
-        return self._masked(self._runner.events(None, session, approvals, run_id=run_id, tools=tools))
+        return self._masked(
+            self._runner.events(None, session, approvals, run_id=run_id, tools=tools, at_end=at_end)
+        )
 
     @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:

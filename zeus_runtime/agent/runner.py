@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.resources import RunResources
-    from zeus_runtime.store.event_log import EventLog, StoredEvent
+    from zeus_runtime.store.event_log import AtEnd, EventLog, StoredEvent
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Owner, Thread
     from zeus_runtime.tools.approval import ApprovalChannel
@@ -94,6 +94,7 @@ class Runner:
         attachments: Sequence[str | Path | GivenFile] = (),
         run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
+        at_end: AtEnd | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Do one run and yield its events.
 
@@ -104,6 +105,7 @@ class Runner:
             attachments: files that go with the prompt.
             run_id: the run's id; a new one by default.
             tools: further tools, which the caller runs itself.
+            at_end: changes something together with the stored terminal event.
 
         Raises:
             UsageError: the session does not exist, is running or is a sub-agent's, the prompt is empty or not valid
@@ -135,7 +137,9 @@ class Runner:
         # The claim is held until `ended` of the run: from here on no other process may write to the session.
         give_back = await connections.database.claim(name)
         try:
-            outlet.keeper = await self._keeper(connections, thread, events.put_nowait, is_new=session is None)
+            outlet.keeper = await self._keeper(
+                connections, thread, events.put_nowait, at_end, is_new=session is None
+            )
         except BaseException:
             give_back()
             raise
@@ -229,14 +233,21 @@ class Runner:
         self._require_trust()
 
     async def _keeper(
-        self, connections: Connections, thread: Thread, deliver: Callable[[Event], None], *, is_new: bool
+        self,
+        connections: Connections,
+        thread: Thread,
+        deliver: Callable[[Event], None],
+        at_end: AtEnd | None,
+        *,
+        is_new: bool,
     ) -> EventLog | None:
         """The writer of the events of a claimed session; None if they are not stored."""
         from zeus_runtime.store.event_log import EventLog, has_events
 
         if self.stored is None and (is_new or not await has_events(connections.database, thread)):
             return None
-        keeper = EventLog(connections.database, thread, deliver, self.stored or (lambda *_: None))
+        stored = self.stored or (lambda *_: None)
+        keeper = EventLog(connections.database, thread, deliver, stored, at_end)
         await keeper.begin()
         connections.log.events[thread.session] = keeper
         return keeper

@@ -104,7 +104,10 @@ class Prepared:
         compiled = self._in(connection.dialect)
         raw = sqlite_driver(connection)
         if raw is None:
-            return server_driver(connection).execute(compiled.text, {**compiled.given, **values})
+            # Planned once for each connection that keeps its server process (`postgres.Server`).
+            return server_driver(connection).execute(
+                compiled.text, {**compiled.given, **values}, prepare=True
+            )
         return raw.execute(compiled.text, compiled.in_order(values))
 
     def _in(self, dialect: Dialect) -> _Compiled:

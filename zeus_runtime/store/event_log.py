@@ -11,9 +11,9 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, delete, func, select
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, literal_column, select
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import (
@@ -26,7 +26,8 @@ from zeus_runtime.events import (
     Text,
     ToolCallChunk,
 )
-from zeus_runtime.store.fencing import Fence, appending, put, reading
+from zeus_runtime.store.compiled_statements import Prepared
+from zeus_runtime.store.fencing import Fence, appending, put_all, reading
 from zeus_runtime.store.tables import EVENT, THREAD
 from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools.run_to_completion import finished
@@ -102,6 +103,18 @@ class _Waiting:
     event: Event
 
 
+class AtEnd(Protocol):
+    """Changes something in the transaction of a run's terminal event."""
+
+    def writing(self, event: Event) -> Callable[[Connection], None]:
+        """A function that writes the change that belongs to ``event``; it may run twice."""
+        ...
+
+    def written(self) -> None:
+        """Told when the change is committed."""
+        ...
+
+
 class EventLog:
     """The writer of one session's events, while a run works on it.
 
@@ -110,6 +123,7 @@ class EventLog:
         thread: the session, claimed by this process.
         deliver: receives each event once it is stored. If the database fails, it receives the rest at the end.
         stored: receives the rows after each commit.
+        at_end: changes something together with the run's terminal event.
     """
 
     def __init__(
@@ -118,11 +132,13 @@ class EventLog:
         thread: Thread,
         deliver: Callable[[Event], None],
         stored: Callable[[str, Sequence[StoredEvent]], None],
+        at_end: AtEnd | None = None,
     ) -> None:
         self._database = database
         self._thread = thread
         self._deliver = deliver
         self._stored = stored
+        self._at_end = at_end
         self._next = 1
         self._run = ""
         self._last_run = ""
@@ -144,10 +160,8 @@ class EventLog:
         """
 
         def work(connection: Connection) -> tuple[int, str, Mapping[str, _LastEvents]]:
-            found = connection.execute(_last(self._thread)).first()
-            if found is None:
-                return 0, "", {}
-            return found.seq, found.run_id, _last_events(connection, self._thread, found.run_id)
+            last, run = _last(connection, self._thread)
+            return last, run, _last_events(connection, self._thread, run) if last else {}
 
         last, self._last_run, self._former = await reading(self._database, self._thread, work)
         self._next = last + 1
@@ -264,28 +278,46 @@ class EventLog:
         epoch = self._database.epoch(self._thread.session)
         fence = None if epoch is None else Fence(self._thread.session, epoch)
 
+        values = [
+            {
+                "thread": self._thread.key,
+                "seq": row.seq,
+                "session": each.session,
+                "run_id": row.run,
+                "kind": _kind(each.event),
+                "with_message": int(each.session == finishes),
+                "created_ms": 0 if each.event.origin is None else each.event.origin.time_ms,
+                "payload": row.payload,
+            }
+            for row, each in zip(rows, waiting, strict=True)
+        ]
+
+        ends = [
+            self._at_end.writing(each.event)
+            for each in waiting
+            if self._at_end is not None and each.event.type in _ENDS
+        ]
+
         def write(connection: Connection) -> None:
-            for row, each in zip(rows, waiting, strict=True):
-                values = {
-                    "thread": self._thread.key,
-                    "seq": row.seq,
-                    "session": each.session,
-                    "run_id": row.run,
-                    "kind": _kind(each.event),
-                    "with_message": int(each.session == finishes),
-                    "created_ms": 0 if each.event.origin is None else each.event.origin.time_ms,
-                    "payload": row.payload,
-                }
-                put(connection, EVENT, values, fence)
+            put_all(connection, EVENT, values, fence)
+            for end in ends:
+                end(connection)
 
         try:
             await append(write)
         except BaseException:
             self._waiting[:0] = waiting
             raise
+        if ends and self._at_end is not None:
+            self._at_end.written()
         self._next += len(rows)
-        if rows:
-            self._stored_at = asyncio.get_running_loop().time()
+        if self._timer is not None and not self._waiting:
+            # The next event sets its own: this one's would store it alone, just before its message.
+            self._timer.cancel()
+            self._timer = None
+        if not rows:
+            return
+        self._stored_at = asyncio.get_running_loop().time()
         self._stored(self._thread.session, rows)
         for each in waiting:
             self._deliver(each.event)
@@ -305,7 +337,7 @@ async def events_after(log: ThreadLog, session: str, after: int, *, at_most: int
         values = {"of_thread": thread.key, "after": min(after, MOST_NUMBER), "at_most": at_most}
         return [
             StoredEvent(seq, run, payload, kind == _END)
-            for seq, run, payload, kind in connection.execute(_AFTER, values)
+            for seq, run, payload, kind in _AFTER.rows(connection, values)
         ]
 
     return await log.within(session, work)
@@ -313,17 +345,12 @@ async def events_after(log: ThreadLog, session: str, after: int, *, at_most: int
 
 async def has_events(database: Database, thread: Thread) -> bool:
     """Whether a session's events are stored; then every further run stores them too, so that none is missing."""
-    return await database.run(lambda connection: connection.execute(_last(thread)).first() is not None)
+    return await last_number(database, thread) > 0
 
 
 async def last_number(database: Database, thread: Thread) -> int:
     """The number of a session's last event; 0 without one."""
-
-    def work(connection: Connection) -> int:
-        found = connection.execute(_last(thread)).first()
-        return 0 if found is None else found.seq
-
-    return await database.run(work)
+    return await database.run(lambda connection: _last(connection, thread)[0])
 
 
 async def last_numbers(database: Database, sessions: Collection[str]) -> Mapping[str, int]:
@@ -349,7 +376,7 @@ def drop_events(connection: Connection, before_ms: int, *, agent: str) -> int:
     return connection.execute(delete(EVENT).where(*old)).rowcount
 
 
-_AFTER: Final = (
+_AFTER: Final = Prepared(
     select(EVENT.c.seq, EVENT.c.run_id, EVENT.c.payload, EVENT.c.kind)
     .where(EVENT.c.thread == bindparam("of_thread"), EVENT.c.seq > bindparam("after"))
     .order_by(EVENT.c.seq)
@@ -357,9 +384,18 @@ _AFTER: Final = (
 )
 
 
-def _last(thread: Thread) -> Select[tuple[int, str]]:
-    query = select(EVENT.c.seq, EVENT.c.run_id).where(EVENT.c.thread == thread.key)
-    return query.order_by(EVENT.c.seq.desc()).limit(1)
+_LAST: Final = Prepared(
+    select(EVENT.c.seq, EVENT.c.run_id)
+    .where(EVENT.c.thread == bindparam("of_thread"))
+    .order_by(EVENT.c.seq.desc())
+    .limit(literal_column("1"))
+)
+
+
+def _last(connection: Connection, thread: Thread) -> tuple[int, str]:
+    """The number and the run of a session's last event; 0 without one."""
+    found = _LAST.rows(connection, {"of_thread": thread.key})
+    return (found[0][0], found[0][1]) if found else (0, "")
 
 
 def _last_events(connection: Connection, thread: Thread, run: str) -> Mapping[str, _LastEvents]:

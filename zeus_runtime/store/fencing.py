@@ -7,16 +7,29 @@ cannot fork the session, its edits or its ledger. Without a claim, only the prim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Insert, Table, bindparam, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Insert,
+    Table,
+    bindparam,
+    cast,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError, claim_lost
-from zeus_runtime.store.tables import EDIT, EVENT, MESSAGE, NOTE, STEP, THREAD
+from zeus_runtime.store.tables import EDIT, EVENT, MESSAGE, NOTE, STEP, TEXT, THREAD
 from zeus_runtime.store.threads import HERE, Thread, of_row, refuse_archived
 
 T = TypeVar("T")
@@ -140,6 +153,23 @@ def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fen
         raise _Taken
 
 
+def put_all(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], fence: Fence | None
+) -> None:
+    """``put`` for rows of ``EVENT`` or ``TEXT`` of one session; a server gets all of them in one statement."""
+    if len(rows) < 2 or connection.dialect.name == "sqlite":
+        for row in rows:
+            put(connection, table, row, fence)
+        return
+    values: dict[str, object] = {column.name: [row[column.name] for row in rows] for column in table.columns}
+    statement = _PLAIN_ARRAYS[table]
+    if fence is not None:
+        statement = _FENCED_ARRAYS[table]
+        values |= {"in_session": fence.session, "in_epoch": fence.epoch, "in_thread": rows[0]["thread"]}
+    if statement.changed(connection, values) != len(rows):
+        raise _Taken
+
+
 def take(connection: Connection, thread: Thread) -> int:
     """Raise the session's epoch inside a larger transaction: its former holder can no longer write.
 
@@ -166,14 +196,32 @@ def _in_epoch(table: Table) -> Insert:
     """
     names = [column.name for column in table.columns]
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
-    fence = (
-        THREAD.c.key == values["thread"],
+    held = select(*values.values()).select_from(THREAD).where(*_in_fence(values["thread"]))
+    held = held.with_for_update(read=True, of=THREAD)
+    # SQLAlchemy counts inserted rows only on request.
+    return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
+
+
+def _in_fence(thread: ColumnElement[Any]) -> tuple[ColumnElement[bool], ...]:
+    return (
+        THREAD.c.key == thread,
         THREAD.c.session == bindparam("in_session"),
         THREAD.c.epoch == bindparam("in_epoch"),
     )
-    held = select(*values.values()).select_from(THREAD).where(*fence).with_for_update(read=True, of=THREAD)
-    # SQLAlchemy counts inserted rows only on request.
-    return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
+
+
+def _arrays(table: Table, *, fenced: bool) -> Insert:
+    """``_in_epoch``, or a plain INSERT, of rows that are given as an array for each column (PostgreSQL)."""
+    names = [column.name for column in table.columns]
+    arrays = (
+        cast(bindparam(name, type_=ARRAY(table.c[name].type)), ARRAY(table.c[name].type)) for name in names
+    )
+    given = func.unnest(*arrays).table_valued(*names, name="given").render_derived()
+    rows = select(*(given.c[name] for name in names))
+    if fenced:
+        rows = rows.select_from(THREAD.join(given, true())).where(*_in_fence(bindparam("in_thread")))
+        rows = rows.with_for_update(read=True, of=THREAD)
+    return insert(table).from_select(names, rows).execution_options(preserve_rowcount=True)
 
 
 _HELD = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch))
@@ -182,5 +230,7 @@ _HELD_IN_EPOCH = Prepared(
 )
 _RAISED = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch + 1))
 _EPOCH = Prepared(select(THREAD.c.epoch).where(HERE))
-_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}
+_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT, TEXT)}
 _FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}
+_PLAIN_ARRAYS = {table: Prepared(_arrays(table, fenced=False)) for table in (EVENT, TEXT)}
+_FENCED_ARRAYS = {EVENT: Prepared(_arrays(EVENT, fenced=True))}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, select, text
+from sqlalchemy import bindparam, func, literal_column, select
+
+from zeus_runtime.store.compiled_statements import Prepared, server_driver
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -17,6 +19,9 @@ MOST_CHARACTERS: Final = 7_900
 """Of a notice in ASCII; PostgreSQL takes less than 8,000 bytes."""
 
 
+_NOTIFY: Final = Prepared(select(func.pg_notify(literal_column(f"'{CHANNEL}'"), bindparam("told"))))
+
+
 async def give_notice(database: Database, notices: Sequence[str]) -> None:
     """Send texts to all who listen; also to this process.
 
@@ -26,9 +31,9 @@ async def give_notice(database: Database, notices: Sequence[str]) -> None:
 
     def work(connection: Connection) -> None:
         # A notice changes no row, so its commit need not wait for the disk.
-        connection.execute(text("SET LOCAL synchronous_commit TO OFF"))
+        server_driver(connection).execute("SET LOCAL synchronous_commit TO OFF")
         for each in notices:
-            connection.execute(select(func.pg_notify(CHANNEL, each)))
+            _NOTIFY.rows(connection, {"told": each})
 
     await database.run(work)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import select
+import sys
 import time
 from collections.abc import Callable
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, make_url, text
+from sqlalchemy import URL, Connection, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -46,8 +47,8 @@ def driver_url(url: str) -> URL:
 def connection_arguments(url: str) -> dict[str, Any]:
     """The keyword arguments with which psycopg connects to ``url``.
 
-    No statement is prepared on the server: behind pgbouncer the next transaction may use another server process, and a
-    prepared plan does not see later settings.
+    No statement is prepared on the server by itself: behind pgbouncer the next transaction may use another server
+    process, and a prepared plan does not see later settings. ``Server`` permits it for ``Prepared`` statements.
 
     Raises:
         MissingError: psycopg is not installed, or the URL's host is not valid.
@@ -102,6 +103,7 @@ class Server:
             pool_reset_on_return=None,
             use_native_hstore=False,
         )
+        event.listen(self._engine, "connect", _permit_preparing)
 
     def connect(self) -> Connection:
         """Open the connection for ``transact``."""
@@ -216,6 +218,25 @@ class Server:
         except _error_type():
             return False
         return True
+
+
+_ON_REQUEST_ONLY: Final = sys.maxsize
+"""How often psycopg sees a statement before it prepares it unasked."""
+_KEPT_STATEMENTS: Final = 300
+"""Prepared statements that a connection keeps; a statement counts once for each size of its integers."""
+
+
+def _permit_preparing(raw: Any, _record: object) -> None:
+    """Let ``Prepared`` statements be planned once for a new connection, if it keeps its server process.
+
+    Planning takes a third of the server's time for a turn. A pooler between us and the server, such as pgbouncer,
+    announces a process id of its own invention, and may use another server process for each transaction.
+    """
+    (pid,) = raw.execute("SELECT pg_backend_pid()").fetchone()
+    raw.rollback()
+    if pid == raw.info.backend_pid:
+        raw.prepare_threshold = _ON_REQUEST_ONLY
+        raw.prepared_max = _KEPT_STATEMENTS
 
 
 _HEARD_AT: Final = "zeus_heard_at"

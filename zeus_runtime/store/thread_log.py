@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
 
@@ -14,7 +14,7 @@ from zeus_runtime.errors import NotFoundError
 from zeus_runtime.store import schema
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.fencing import Fence, appending, put, reading
+from zeus_runtime.store.fencing import Fence, appending, put, put_all, reading
 from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.listing import (
     SessionInfo,
@@ -26,7 +26,7 @@ from zeus_runtime.store.listing import (
 )
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
-from zeus_runtime.store.threads import HERE, Owner, Thread, first_epoch, key_of, of_row
+from zeus_runtime.store.threads import HERE, Owner, Thread, agent_of, first_epoch, key_of, of_row
 
 if TYPE_CHECKING:
     from zeus_runtime.store.event_log import EventLog
@@ -41,11 +41,12 @@ _MESSAGES: Final = (
     .where(MESSAGE.c.thread == _OF_THREAD, MESSAGE.c.seq > bindparam("after"))
     .order_by(MESSAGE.c.seq)
 )
-_EDITS: Final = (
+_EDITS: Final = Prepared(
     select(EDIT.c.number, EDIT.c.at_seq, EDIT.c.payload)
     .where(EDIT.c.thread == _OF_THREAD)
     .order_by(EDIT.c.number)
 )
+_ALL_MESSAGES: Final = Prepared(_MESSAGES)
 _OF_STEPS: Final = select(STEP.c.number, STEP.c.seq, STEP.c.payload, STEP.c.created_ms).where(
     STEP.c.thread == _OF_THREAD
 )
@@ -179,6 +180,12 @@ class ThreadLog:
         except NotFoundError:
             return None
 
+    async def agent_of(self, session: str) -> str | None:
+        """The agent of a session, archived or not; None if it does not exist."""
+        if not session.isprintable():
+            return None
+        return await self.database.run(lambda connection: agent_of(connection, session, owner=self.owner))
+
     async def has(self, session: str) -> bool:
         """Whether the session exists, archived or not."""
         return await self._key(session, archived=True) is not None
@@ -253,8 +260,12 @@ class ThreadLog:
         self, connection: Connection, thread: Thread, after: int = 0, limit: int | None = None
     ) -> Sequence[LogEntry]:
         """``read`` inside a larger transaction."""
-        query = _MESSAGES if limit is None else _MESSAGES.limit(limit)
-        rows = connection.execute(query, {"of_thread": thread.key, "after": after})
+        values = {"of_thread": thread.key, "after": after}
+        rows: Iterable[Any] = (
+            _ALL_MESSAGES.rows(connection, values)
+            if limit is None
+            else connection.execute(_MESSAGES.limit(limit), values)
+        )
         return [LogEntry(*row) for row in rows]
 
     async def read_edits(self, thread: Thread) -> Sequence[str]:
@@ -288,7 +299,7 @@ class ThreadLog:
 
     def edits_in(self, connection: Connection, thread: Thread) -> Sequence[tuple[int, int, str]]:
         """``edit_entries`` inside a larger transaction."""
-        rows = connection.execute(_EDITS, {"of_thread": thread.key})
+        rows = _EDITS.rows(connection, {"of_thread": thread.key})
         return [(row[0], row[1], row[2]) for row in rows]
 
     async def append_step(self, thread: Thread, step: StepEntry) -> None:
@@ -336,8 +347,7 @@ class ThreadLog:
                 for digest, text in step.texts.items()
                 if digest not in there
             ]
-            if rows:
-                connection.execute(insert(TEXT), rows)
+            put_all(connection, TEXT, rows, None)
         entry = {
             "thread": thread.key,
             "number": step.number,

@@ -69,6 +69,25 @@ def owned(owner: Owner | None) -> ColumnElement[bool]:
     return and_(THREAD.c.owner == owner.user, THREAD.c.owner_project.is_not_distinct_from(owner.project))
 
 
+OWNED: Final = and_(
+    THREAD.c.owner == bindparam("of_user"),
+    THREAD.c.owner_project.is_not_distinct_from(bindparam("in_project", type_=THREAD.c.owner_project.type)),
+)
+"""``owned`` with the parameters ``of_owner``."""
+
+
+def of_owner(owner: Owner) -> dict[str, object]:
+    """The parameters of ``OWNED``."""
+    return {"of_user": owner.user, "in_project": owner.project}
+
+
+def agent_of(connection: Connection, session: str, *, owner: Owner | None = None) -> str | None:
+    """The agent of a session, archived or not; None if it does not exist, or is another owner's."""
+    statement, whose = (_AGENT, {}) if owner is None else (_AGENT_OWN, of_owner(owner))
+    found = statement.rows(connection, {"thread_session": session, **whose})
+    return str(found[0][0]) if found else None
+
+
 def key_of(
     connection: Connection, session: str, *, archived: bool = False, owner: Owner | None = None
 ) -> int | None:
@@ -80,9 +99,7 @@ def key_of(
     Raises:
         UsageError: it is archived.
     """
-    statement, whose = _FOUND, {}
-    if owner is not None:
-        statement, whose = _FOUND_OWN, {"of_user": owner.user, "in_project": owner.project}
+    statement, whose = (_FOUND, {}) if owner is None else (_FOUND_OWN, of_owner(owner))
     rows = statement.rows(connection, {"thread_session": session, **whose})
     if not rows:
         return None
@@ -108,14 +125,10 @@ _FIND: Final = (
     .where(THREAD.c.session == bindparam("thread_session"))
 )
 _FOUND: Final = Prepared(_FIND)
-_FOUND_OWN: Final = Prepared(
-    _FIND.where(
-        THREAD.c.owner == bindparam("of_user"),
-        THREAD.c.owner_project.is_not_distinct_from(
-            bindparam("in_project", type_=THREAD.c.owner_project.type)
-        ),
-    )
-)
+_FOUND_OWN: Final = Prepared(_FIND.where(OWNED))
+_AGENT_FIND: Final = select(THREAD.c.agent).where(THREAD.c.session == bindparam("thread_session"))
+_AGENT: Final = Prepared(_AGENT_FIND)
+_AGENT_OWN: Final = Prepared(_AGENT_FIND.where(OWNED))
 _PACKED: Final = Prepared(select(ARCHIVE.c.thread).where(ARCHIVE.c.thread == bindparam("thread_key")))
 
 

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from zeus_runtime.errors import BusyError
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.tables import MESSAGE, NOTE, THREAD, TURN
-from zeus_runtime.store.threads import Owner, owned
+from zeus_runtime.store.threads import OWNED, Owner, of_owner, owned
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -58,7 +70,7 @@ class StoredTurn:
 
 async def add_turn(
     log: ThreadLog,
-    thread: Thread,
+    session: str,
     run: str,
     request: Mapping[str, Any],
     *,
@@ -71,36 +83,27 @@ async def add_turn(
         queue: whether it may wait for others.
 
     Raises:
+        NotFoundError, UsageError: the session does not exist, or it is archived.
         BusyError: the session has a turn that is not over, and ``queue`` is false.
     """
     now = log.now_ms()
 
-    def work(connection: Connection) -> tuple[StoredTurn, bool]:
+    def work(connection: Connection, thread: Thread) -> tuple[StoredTurn, bool]:
+        here = {"of_thread": thread.key, "of_run": run}
         # The row's lock keeps two requests with one key apart.
-        connection.execute(update(THREAD).where(THREAD.c.key == thread.key).values(updated_ms=now))
-        known = connection.execute(_turns().where(TURN.c.thread == thread.key, TURN.c.run_id == run))
-        if (row := known.mappings().first()) is not None:
-            return _read(row), False
-        if not queue and connection.execute(_open_turns(thread).limit(1)).first() is not None:
+        _USED.changed(connection, {"of_thread": thread.key, "now_ms": now})
+        if known := _KNOWN.rows(connection, here):
+            return _read(known[0]), False
+        if not queue and _FIRST_OPEN.rows(connection, {"of_thread": thread.key}):
             raise BusyError(
                 f"the session {thread.session} has a turn that is not over",
                 remedy="Wait for it, cancel it, or queue the turn (queue=1).",
             )
-        last = select(func.coalesce(func.max(TURN.c.number), 0)).where(TURN.c.thread == thread.key)
-        values = {
-            "thread": thread.key,
-            "run_id": run,
-            "number": connection.execute(last).scalar_one() + 1,
-            "state": "queued",
-            "request": json.dumps(request),
-            "idempotency_key": key,
-            "created_ms": now,
-        }
-        connection.execute(insert(TURN), values)
+        ((last,),) = _LAST_NUMBER.rows(connection, {"of_thread": thread.key})
         made = StoredTurn(
             session=thread.session,
             run=run,
-            number=values["number"],
+            number=last + 1,
             state="queued",
             request=request,
             created_ms=now,
@@ -109,9 +112,16 @@ async def add_turn(
             ending=None,
             idempotency_key=key,
         )
+        values = {
+            "of_number": made.number,
+            "as_json": json.dumps(request),
+            "of_client": key,
+            "now_ms": now,
+        }
+        _QUEUED.changed(connection, {**here, **values})
         return made, True
 
-    return await log.database.run(work)
+    return await log.within(session, work)
 
 
 async def begin_turn(log: ThreadLog, session: str) -> tuple[StoredTurn, bool] | None:
@@ -123,15 +133,14 @@ async def begin_turn(log: ThreadLog, session: str) -> tuple[StoredTurn, bool] | 
     now = log.now_ms()
 
     def work(connection: Connection, thread: Thread) -> tuple[StoredTurn, bool] | None:
-        while (row := connection.execute(_open_turns(thread).limit(1)).mappings().first()) is not None:
-            turn = _read(row)
+        while found := _FIRST_OPEN.rows(connection, {"of_thread": thread.key}):
+            turn = _read(found[0])
             if turn.state == "waiting":
                 return None
             if turn.state == "queued" or turn.started_ms is None:
                 started = now if turn.started_ms is None else turn.started_ms
-                here = (TURN.c.thread == thread.key, TURN.c.run_id == turn.run, TURN.c.state == turn.state)
-                changed = update(TURN).where(*here).values(state="running", started_ms=started)
-                if not connection.execute(changed).rowcount:
+                here = {"of_thread": thread.key, "of_run": turn.run, "was": turn.state, "now_ms": started}
+                if not _BEGUN.changed(connection, here):
                     continue  # cancelled meanwhile
                 turn = replace(turn, state="running", started_ms=started)
             return turn, _last_run(connection, thread) == turn.run
@@ -142,14 +151,14 @@ async def begin_turn(log: ThreadLog, session: str) -> tuple[StoredTurn, bool] | 
 
 async def next_turn(log: ThreadLog, thread: Thread) -> StoredTurn | None:
     """The first turn of a session that is queued or running, unless one before it waits for a decision."""
-    found = await _all(log, _open_turns(thread).limit(1))
-    return found[0] if found and found[0].state != "waiting" else None
+    found = await _first_open(log, thread)
+    return found if found is not None and found.state != "waiting" else None
 
 
 async def waiting_turn(log: ThreadLog, thread: Thread) -> StoredTurn | None:
     """The turn of a session that waits for a decision: the first that is not over, if any."""
-    found = await _all(log, _open_turns(thread).limit(1))
-    return found[0] if found and found[0].state == "waiting" else None
+    found = await _first_open(log, thread)
+    return found if found is not None and found.state == "waiting" else None
 
 
 async def turns_of(log: ThreadLog, thread: Thread) -> Sequence[StoredTurn]:
@@ -157,10 +166,17 @@ async def turns_of(log: ThreadLog, thread: Thread) -> Sequence[StoredTurn]:
     return await _all(log, _turns().where(TURN.c.thread == thread.key).order_by(TURN.c.number))
 
 
-async def find_turn(log: ThreadLog, run: str) -> StoredTurn | None:
-    """The turn of a run, among the sessions that the log may use."""
-    found = await _all(log, _turns().where(TURN.c.run_id == run, owned(log.owner)))
-    return found[0] if found else None
+async def find_turn(log: ThreadLog, run: str, *, agent: str | None = None) -> StoredTurn | None:
+    """The turn of a run, among the sessions that the log may use.
+
+    Args:
+        agent: only among this agent's sessions.
+    """
+    statement, whose = (_OF_ANY, {}) if log.owner is None else (_OF_OWNER, of_owner(log.owner))
+    values = {"of_run": run, **whose}
+    found = await log.database.run(lambda connection: statement.rows(connection, values))
+    own = [turn for *turn, name in found if agent is None or name.partition("/")[0] == agent]
+    return _read(own[0]) if own else None
 
 
 async def set_mark(log: ThreadLog, turn: StoredTurn, mark: str) -> None:
@@ -187,22 +203,33 @@ async def set_state(
     Args:
         ending: the terminal event of a turn that waits or ended.
     """
+    return await log.database.run(setting_state(log, turn, state, ending=ending))
+
+
+def setting_state(
+    log: ThreadLog, turn: StoredTurn, state: TurnState, *, ending: Mapping[str, Any] | None = None
+) -> Callable[[Connection], TurnState]:
+    """``set_state`` inside a larger transaction."""
     now = log.now_ms()
-    values: dict[str, Any] = {"state": state}
-    if state == "running":
-        values["started_ms"] = now if turn.started_ms is None else turn.started_ms
-    if ending is not None:
-        values |= {"ending": json.dumps(ending), "ended_ms": now}
+    values = {
+        "of_session": turn.session,
+        "of_run": turn.run,
+        "now_is": state,
+        "began_ms": now if state == "running" else None,
+        "over_ms": None if ending is None else now,
+        "as_json": None if ending is None else json.dumps(ending),
+    }
 
     def work(connection: Connection) -> TurnState:
+        now_is = state
         if state == "waiting":
             _lock(connection, turn)
             if _is_asked(connection, turn):
-                values["state"] = "cancelled"
-        changed = update(TURN).where(*_row(turn), TURN.c.state.in_(_OPEN)).values(values)
-        return values["state"] if connection.execute(changed).rowcount else _state(connection, turn)
+                now_is = "cancelled"
+        is_set = _SET.changed(connection, {**values, "now_is": now_is})
+        return now_is if is_set else _state(connection, turn)
 
-    return await log.database.run(work)
+    return work
 
 
 async def cancel_turn(log: ThreadLog, turn: StoredTurn, *, ending: Mapping[str, Any]) -> TurnState:
@@ -265,8 +292,8 @@ async def asked_to_cancel(log: ThreadLog, sessions: Collection[str]) -> Sequence
 
 def _last_run(connection: Connection, thread: Thread) -> str:
     """The run that wrote the session's last message; empty if there is none."""
-    query = select(MESSAGE.c.id).where(MESSAGE.c.thread == thread.key).order_by(MESSAGE.c.seq.desc()).limit(1)
-    return (connection.execute(query).scalar() or "").rpartition(".")[0]
+    found = _LAST_MESSAGE.rows(connection, {"of_thread": thread.key})
+    return str(found[0][0]).rpartition(".")[0] if found else ""
 
 
 async def unfinished_sessions(log: ThreadLog, agent: str) -> Sequence[tuple[str, Owner | None]]:
@@ -288,31 +315,92 @@ async def unfinished_sessions(log: ThreadLog, agent: str) -> Sequence[tuple[str,
 
 
 async def _all(log: ThreadLog, query: Select[Any]) -> list[StoredTurn]:
-    return await log.database.run(
-        lambda connection: [_read(row) for row in connection.execute(query).mappings()]
-    )
+    return await log.database.run(lambda connection: [_read(row) for row in connection.execute(query)])
 
 
-def _open_turns(thread: Thread) -> Select[Any]:
-    """The turns of a session that are not over, in order."""
-    query = _turns().where(TURN.c.thread == thread.key, TURN.c.state.in_(_OPEN))
-    return query.order_by(TURN.c.number)
+async def _first_open(log: ThreadLog, thread: Thread) -> StoredTurn | None:
+    found = await log.database.run(lambda connection: _FIRST_OPEN.rows(connection, {"of_thread": thread.key}))
+    return _read(found[0]) if found else None
 
 
 def _turns() -> Select[Any]:
-    return select(THREAD.c.session, TURN).select_from(TURN.join(THREAD))
+    columns = ("run_id", "number", "state", "request", "created_ms", "started_ms", "ended_ms", "ending")
+    names = (TURN.c[name] for name in (*columns, "idempotency_key"))
+    return select(THREAD.c.session, *names).select_from(TURN.join(THREAD))
 
 
-def _read(row: RowMapping) -> StoredTurn:
+def _read(row: Sequence[Any]) -> StoredTurn:
+    session, run, number, state, request, created_ms, started_ms, ended_ms, ending, key = row
     return StoredTurn(
-        session=row["session"],
-        run=row["run_id"],
-        number=row["number"],
-        state=row["state"],
-        request=json.loads(row["request"]),
-        created_ms=row["created_ms"],
-        started_ms=row["started_ms"],
-        ended_ms=row["ended_ms"],
-        ending=None if row["ending"] is None else json.loads(row["ending"]),
-        idempotency_key=row["idempotency_key"],
+        session=session,
+        run=run,
+        number=number,
+        state=state,
+        request=json.loads(request),
+        created_ms=created_ms,
+        started_ms=started_ms,
+        ended_ms=ended_ms,
+        ending=None if ending is None else json.loads(ending),
+        idempotency_key=key,
     )
+
+
+def _is_open() -> ColumnElement[bool]:
+    return TURN.c.state.in_([literal_column(f"'{each}'") for each in _OPEN])
+
+
+def _given(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
+    return bindparam(name, type_=column.type)
+
+
+_OF_THREAD: Final = TURN.c.thread == bindparam("of_thread")
+_OF_RUN: Final = TURN.c.run_id == bindparam("of_run")
+_USED: Final = Prepared(
+    update(THREAD).where(THREAD.c.key == bindparam("of_thread")).values(updated_ms=bindparam("now_ms"))
+)
+_KNOWN: Final = Prepared(_turns().where(_OF_THREAD, _OF_RUN))
+_OF_ANY: Final = Prepared(_turns().add_columns(THREAD.c.agent).where(_OF_RUN))
+_OF_OWNER: Final = Prepared(_turns().add_columns(THREAD.c.agent).where(_OF_RUN, OWNED))
+_FIRST_OPEN: Final = Prepared(
+    _turns().where(_OF_THREAD, _is_open()).order_by(TURN.c.number).limit(literal_column("1"))
+)
+_LAST_NUMBER: Final = Prepared(
+    select(func.coalesce(func.max(TURN.c.number), literal_column("0"))).where(_OF_THREAD)
+)
+_QUEUED: Final = Prepared(
+    insert(TURN).values(
+        thread=bindparam("of_thread"),
+        run_id=bindparam("of_run"),
+        number=bindparam("of_number"),
+        state=literal_column("'queued'"),
+        request=bindparam("as_json"),
+        idempotency_key=bindparam("of_client"),
+        created_ms=bindparam("now_ms"),
+    )
+)
+_BEGUN: Final = Prepared(
+    update(TURN)
+    .where(_OF_THREAD, _OF_RUN, TURN.c.state == bindparam("was"))
+    .values(state=literal_column("'running'"), started_ms=bindparam("now_ms"))
+)
+_SET: Final = Prepared(
+    update(TURN)
+    .where(
+        TURN.c.thread
+        == select(THREAD.c.key).where(THREAD.c.session == bindparam("of_session")).scalar_subquery(),
+        _OF_RUN,
+        _is_open(),
+    )
+    .values(
+        state=bindparam("now_is"),
+        started_ms=func.coalesce(TURN.c.started_ms, _given("began_ms", TURN.c.started_ms)),
+        ended_ms=func.coalesce(_given("over_ms", TURN.c.ended_ms), TURN.c.ended_ms),
+        ending=func.coalesce(_given("as_json", TURN.c.ending), TURN.c.ending),
+    )
+)
+_LAST_MESSAGE: Final = Prepared(
+    select(MESSAGE.c.id)
+    .where(MESSAGE.c.thread == bindparam("of_thread"))
+    .order_by(MESSAGE.c.seq.desc())
+    .limit(literal_column("1"))
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, NotFoundError, UsageError, ZeusError
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.service import Service
     from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.listing import SessionInfo
-
-
-_NOTED_SECONDS: Final = 5
 
 
 class ServedProtocol(ABC):
@@ -296,8 +292,6 @@ class ProtocolCaller:
                             continue
                         event = json.loads(row.payload)
                         ends = row.ends and event["type"] != SubAgentEvent.type
-                        if ends and follow:
-                            await self._until_noted(turn, row.seq)
                         yield ServedEvent(row.seq, event, ends)
                         if ends:
                             return
@@ -311,14 +305,6 @@ class ProtocolCaller:
                 f"the service stops before the run {run} of {turn.session} ends",
                 remedy="The next process resumes it: ask there for the run, and do not send the prompt again.",
             ) from None
-
-    async def _until_noted(self, turn: StoredTurn, last: int) -> None:
-        """Wait until a turn's state says what its last event says, so that the client's next request fits it."""
-        for _ in range(_NOTED_SECONDS * 100):
-            is_running = (await self.turn(turn.run)).state == "running"
-            if not is_running or await self.last_number(turn.session) > last:
-                return
-            await asyncio.sleep(0.01)
 
     async def cancel(self, run: str) -> StoredTurn:
         """Cancel a turn, and return it as it is now: one that runs is over once its ``error`` event is stored.

@@ -204,8 +204,8 @@ class Service:
         """
         for hosted in self.agents_of(caller):
             agent = hosted.of(caller.owner)
-            info = await (await agent.log()).seek(session)
-            if info is not None and info.agent.partition("/")[0] == hosted.name:
+            name = await (await agent.log()).agent_of(session)
+            if name is not None and name.partition("/")[0] == hosted.name:
                 return hosted, agent
         raise NotFoundError(f"there is no session {session!r}")
 
@@ -216,11 +216,11 @@ class Service:
             NotFoundError: there is no such run, or it is another user's.
         """
         for hosted in self.agents_of(caller):
-            turn = await find_turn(await hosted.of(caller.owner).log(), run)
+            agent = hosted.of(caller.owner)
+            # Agents may share a database: the one whose session it is works on the turn.
+            turn = await find_turn(await agent.log(), run, agent=hosted.name)
             if turn is not None:
-                with suppress(NotFoundError):  # the session of an agent that the caller may not use
-                    # Agents may share a database: the one whose session it is works on the turn.
-                    return *await self.of_session(caller, turn.session), turn
+                return hosted, agent, turn
         raise NotFoundError(f"there is no run {run!r}")
 
     async def approvals(self, caller: Principal) -> Sequence[tuple[HostedAgent, PendingApproval]]:

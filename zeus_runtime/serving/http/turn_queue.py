@@ -23,12 +23,15 @@ from zeus_runtime.store.turns import (
     cancel_turn,
     find_turn,
     set_state,
+    setting_state,
     unfinished_sessions,
 )
 from zeus_runtime.tools.attachments import GivenFile
 from zeus_runtime.tools.client_tool import ClientTool
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.uploads import Uploads
@@ -72,8 +75,6 @@ class TurnQueue:
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
-    _ending: dict[str, asyncio.Event] = field(default_factory=dict)
-    """Sessions with a turn whose end its client may have read, and whose row does not say so yet."""
     _runs: dict[str, str] = field(default_factory=dict)
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
@@ -126,10 +127,9 @@ class TurnQueue:
         """
         agent = hosted.of(owner)
         log = await agent.log()
-        thread = await log.find(session)
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
         if request.get("resume") and await find_turn(log, run) is None:
-            await _refuse_answered(log, thread)
+            await _refuse_answered(log, await log.find(session))
         if request.get("attachments"):
             refuse_unshown(agent.plan)
             sizes = [
@@ -141,14 +141,7 @@ class TurnQueue:
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
-        while True:
-            try:
-                turn, is_new = await add_turn(log, thread, run, masked, key=agent.masked(key), queue=queue)
-                break
-            except BusyError:
-                if (ending := self._ending.get(session)) is None:
-                    raise
-                await ending.wait()
+        turn, is_new = await add_turn(log, session, run, masked, key=agent.masked(key), queue=queue)
         if is_new:
             self.wake(hosted, owner, session)
         return turn
@@ -204,12 +197,7 @@ class TurnQueue:
         try:
             while not self._is_closing:
                 self._woken.discard(session)
-                try:
-                    has_worked = await self._one(hosted, owner, session)
-                finally:
-                    if (ending := self._ending.pop(session, None)) is not None:
-                        ending.set()
-                if not has_worked and session not in self._woken:
+                if not await self._one(hosted, owner, session) and session not in self._woken:
                     break
         except BusyError:
             _log.debug("%s runs elsewhere", session)
@@ -244,9 +232,10 @@ class TurnQueue:
         self._agents[session], self._runs[session] = agent, turn.run
         tools = [ClientTool.from_json(each) for each in turn.request.get("tools", ())]
         ending: Event | None = None
+        noted = _NotedEnd(agent, log, turn)
         try:
             events = (
-                agent.resume(session, run_id=turn.run, tools=tools)
+                agent.resume(session, run_id=turn.run, tools=tools, at_end=noted)
                 if has_begun or turn.request.get("resume")
                 else agent.stream(
                     turn.request["prompt"],
@@ -254,14 +243,13 @@ class TurnQueue:
                     attachments=await self._attached(owner, turn),
                     run_id=turn.run,
                     tools=tools,
+                    at_end=noted,
                 )
             )
             async for event in events:
                 ending = event
                 if self._to_cancel.get(session) == turn.run:
                     agent.cancel(session)
-                if isinstance(event, RunCompleted | RunFailed):
-                    self._ending[session] = asyncio.Event()
         except UsageError as error:
             # It would fail again each time: it must not keep the turns behind it.
             if isinstance(error, BusyError):
@@ -269,16 +257,51 @@ class TurnQueue:
             ending = RunFailed(session, error.code, str(error), error.exit_code)
         finally:
             del self._agents[session], self._runs[session]
-        if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
-            return False
-        assert isinstance(ending, RunCompleted | RunFailed)
-        state = await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
-        if state == "cancelled":
+        state = noted.state
+        if state is None:
+            # The run has not begun, or its last event could not be stored.
+            if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
+                return False
+            assert isinstance(ending, RunCompleted | RunFailed)
+            state = await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
             self.over(session)
-        elif state == "waiting" and not await agent.pending_approvals(session):
+        elif state == "cancelled":
+            # It may have been cancelled while it waits, which no event tells.
+            self.over(session)
+        if state == "waiting" and not await agent.pending_approvals(session):
             # Decided between the run's end and the turn's new state.
             await set_state(log, turn, "running")
         return True
+
+
+class _NotedEnd:
+    """Notes a turn's end in the transaction of its run's terminal event, so that a reader of one finds the other.
+
+    Attributes:
+        state: the turn's state then; None as long as nothing is noted.
+    """
+
+    def __init__(self, agent: Agent, log: ThreadLog, turn: StoredTurn) -> None:
+        self.state: TurnState | None = None
+        self._agent = agent
+        self._log = log
+        self._turn = turn
+        self._is_now: TurnState | None = None
+
+    def writing(self, event: Event) -> Callable[[Connection], None]:
+        """A function that writes the turn's end."""
+        assert isinstance(event, RunCompleted | RunFailed)
+        ending = self._agent.masked(event.to_wire())
+        set_to = setting_state(self._log, self._turn, state_of(event), ending=ending)
+
+        def write(connection: Connection) -> None:
+            self._is_now = set_to(connection)
+
+        return write
+
+    def written(self) -> None:
+        """The end is committed."""
+        self.state = self._is_now
 
 
 def same_user(one: Owner | None, other: Owner | None) -> bool:

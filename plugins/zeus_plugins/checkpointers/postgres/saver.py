@@ -47,6 +47,10 @@ _DELETE_RUNS = (
     " AND c.checkpoint_ns = b.checkpoint_ns AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version"
     " AND (c.thread_id, c.checkpoint_ns, c.checkpoint_id) NOT IN (SELECT * FROM gone))",
 )
+_WITH_OLDER: Final = (
+    "SELECT DISTINCT thread_id FROM checkpoints WHERE thread_id = ANY(%s)"
+    " GROUP BY thread_id, checkpoint_ns HAVING count(*) > 1"
+)
 _VALUES: Final = re.compile(r"VALUES \(([%s, ]+)\)")
 _IS_EPOCH: Final = "WHERE zeus_in_epoch(%s, %s)"
 
@@ -156,6 +160,17 @@ class PostgresSaver(AsyncPostgresSaver):
         """
         with self._within(config):
             await super().aput_writes(config, writes, task_id, task_path)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Prune checkpoints as the stock saver does; it is only asked about threads that have older checkpoints.
+
+        For each thread it takes seven statements, also if nothing is to be removed, as after a session's first turn.
+        """
+        if strategy == "keep_latest" and not isinstance(thread_ids, str):
+            async with self._cursor() as cursor:
+                await cursor.execute(_WITH_OLDER, ([*map(str, thread_ids)],))
+                thread_ids = [row["thread_id"] for row in await cursor.fetchall()]
+        await super().aprune(thread_ids, strategy=strategy)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         async with self._cursor() as cursor, cursor.connection.transaction():
