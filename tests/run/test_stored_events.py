@@ -186,9 +186,14 @@ async def test_pieces_are_joined_and_the_reader_of_the_stream_gets_each_event_wh
 ) -> None:
     write_agent(tmp_path, tools="[probe]")
     rows: list[StoredEvent] = []
+
+    def stored(_session: str, new: Sequence[StoredEvent]) -> None:
+        assert new, "readers are woken by events only"
+        rows.extend(new)
+
     model = Wordy(lambda _request: AIMessage("one two three four five six seven"))
     async with Agent.from_config(tmp_path / "zeus.yaml", directory=tmp_path, model=model) as living:
-        living.keep_events(lambda _session, new: rows.extend(new))
+        living.keep_events(stored)
         events = []
         async for event in living.stream("go"):
             events.append(event)
@@ -236,7 +241,7 @@ async def test_events_reach_their_reader_even_if_the_database_fails(
     rows: list[StoredEvent] = []
     async with Agent.from_config(tmp_path / "zeus.yaml", directory=tmp_path, model=script("done")) as living:
         living.keep_events(lambda _session, new: rows.extend(new))
-        monkeypatch.setattr(event_log, "put", failing)
+        monkeypatch.setattr(event_log, "put_all", failing)
         events = await events_of(living.stream("go"))
     assert isinstance(events[-1], RunFailed)
     assert rows == []

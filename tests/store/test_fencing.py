@@ -18,7 +18,10 @@ from sqlalchemy import text
 from tests.support.databases import execute
 from tests.support.logs import log_of
 from zeus_runtime.errors import BusyError, UsageError
+from zeus_runtime.events import Event, Notice
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.event_log import EventLog, StoredEvent, events_after
+from zeus_runtime.store.fencing import take
 from zeus_runtime.store.session_lock import LogConflictError
 from zeus_runtime.store.session_tree import removal
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
@@ -183,6 +186,39 @@ async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
             await log.read(thread)
         assert epochs == list(range(epochs[0], epochs[0] + 3))
         await log.append(thread, 1, "x.1", "{}")
+
+
+async def test_events_that_wait_together_are_stored_as_they_are_or_not_at_all(
+    tmp_path: Path, database_url: str
+) -> None:
+    odd = ['{"a", NULL}', "back\\slash, 'quote'", "", "漢字 \n \t"]
+    async with (
+        log_of(database_url, tmp_path) as (database, log),
+        log_of(database_url, tmp_path) as (other, _),
+    ):
+        thread = await log.open("session_1", agent="a")
+        give_back = await database.claim("session_1")
+        told: list[Event] = []
+        shown: list[StoredEvent] = []
+        kept = EventLog(database, thread, told.append, lambda _session, rows: shown.extend(rows))
+        await kept.begin()
+        for each in odd:
+            kept.put(Notice("odd", each))
+        await kept.aclose()
+
+        async def stored() -> list[tuple[int, str]]:
+            events = await events_after(log, "session_1", 0, at_most=100)
+            return [(each.seq, json.loads(each.payload)["message"]) for each in events]
+
+        assert await stored() == list(enumerate(odd, 1))
+        await other.run(lambda connection: take(connection, thread))
+        for each in odd:
+            kept.put(Notice("late", each))
+        await kept.aclose()
+        assert await stored() == list(enumerate(odd, 1)), "another process has the session"
+        assert [each.seq for each in shown] == [1, 2, 3, 4], "nobody is told that they are stored"
+        assert len(told) == 2 * len(odd), "the reader gets the events all the same"
+        give_back()
 
 
 async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(

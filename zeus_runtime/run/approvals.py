@@ -152,9 +152,15 @@ class ApprovalBroker:
         self._made: set[tuple[str, str]] = set()
         self._refused_mode: str | None = None
 
-    def begin(self, thread: Thread, run_id: str) -> None:
-        """Set the session and the run, before the first request."""
+    def begin(self, thread: Thread, run_id: str, *, is_new: bool = False) -> None:
+        """Set the session and the run, before the first request.
+
+        Args:
+            is_new: whether the run begins now, so that it has asked nothing yet.
+        """
         self._thread, self._run_id = thread, run_id
+        if is_new:
+            self._has_asked = False
 
     def judged_by(self, judge: Judge) -> None:
         """Add ``judge``, which says of each call whether it needs approval."""

@@ -163,7 +163,7 @@ class Session:
                 resources.meter.before_usd = await spent_before(
                     self._log, self._thread, emit.run, memory=resources.memory
                 )
-            resources.approvals.begin(self._thread, emit.run)
+            resources.approvals.begin(self._thread, emit.run, is_new=prompt is not None)
             resources.notes.begin(self._log, self._thread, emit.run)
             turn = await self._turn(transcript, emit.run, mode, prompt or "")
             turn = turn.override(answer=lambda: "" if run is None else run.ending()[0])

@@ -15,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Insert,
+    Select,
     Table,
     bindparam,
     cast,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     true,
     update,
 )
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.store.compiled_statements import Prepared
@@ -156,18 +158,31 @@ def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fen
 def put_all(
     connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], fence: Fence | None
 ) -> None:
-    """``put`` for rows of ``EVENT`` or ``TEXT`` of one session; a server gets all of them in one statement."""
+    """``put`` for rows of ``EVENT`` of one session; a server gets all of them in one statement."""
     if len(rows) < 2 or connection.dialect.name == "sqlite":
         for row in rows:
             put(connection, table, row, fence)
         return
-    values: dict[str, object] = {column.name: [row[column.name] for row in rows] for column in table.columns}
-    statement = _PLAIN_ARRAYS[table]
+    values = _columns(table, rows)
+    statement = _EVENT_ARRAYS
     if fence is not None:
-        statement = _FENCED_ARRAYS[table]
+        statement = _FENCED_EVENT_ARRAYS
         values |= {"in_session": fence.session, "in_epoch": fence.epoch, "in_thread": rows[0]["thread"]}
     if statement.changed(connection, values) != len(rows):
         raise _Taken
+
+
+def put_new_texts(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert those rows of ``TEXT`` that are not there, in a transaction that also ``put``s a row."""
+    if connection.dialect.name == "sqlite":
+        for row in rows:
+            _NEW_TEXT.changed(connection, row)
+    else:
+        _NEW_TEXT_ARRAYS.changed(connection, _columns(TEXT, rows))
+
+
+def _columns(table: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    return {column.name: [row[column.name] for row in rows] for column in table.columns}
 
 
 def take(connection: Connection, thread: Thread) -> int:
@@ -176,12 +191,12 @@ def take(connection: Connection, thread: Thread) -> int:
     Raises:
         LogConflictError: the session was deleted.
     """
-    if _RAISED.changed(connection, of_row(thread)) != 1:
+    found = _RAISED.rows(connection, of_row(thread))
+    if not found:
         raise LogConflictError(
             f"the session {thread.session} was deleted meanwhile", remedy="Begin another one."
         )
-    ((epoch,),) = _EPOCH.rows(connection, of_row(thread))
-    return int(epoch)
+    return int(found[0][0])
 
 
 class _Taken(Exception):  # noqa: N818 - internal, without a message
@@ -210,27 +225,29 @@ def _in_fence(thread: ColumnElement[Any]) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _arrays(table: Table, *, fenced: bool) -> Insert:
-    """``_in_epoch``, or a plain INSERT, of rows that are given as an array for each column (PostgreSQL)."""
+def _rows_of_arrays(table: Table, *, fenced: bool = False) -> tuple[list[str], Select[Any]]:
+    """The columns of a table, and rows that are given as an array for each of them (PostgreSQL)."""
     names = [column.name for column in table.columns]
-    arrays = (
-        cast(bindparam(name, type_=ARRAY(table.c[name].type)), ARRAY(table.c[name].type)) for name in names
-    )
+    kinds = {name: ARRAY(table.c[name].type) for name in names}
+    arrays = (cast(bindparam(name, type_=kind), kind) for name, kind in kinds.items())
     given = func.unnest(*arrays).table_valued(*names, name="given").render_derived()
     rows = select(*(given.c[name] for name in names))
     if fenced:
         rows = rows.select_from(THREAD.join(given, true())).where(*_in_fence(bindparam("in_thread")))
         rows = rows.with_for_update(read=True, of=THREAD)
-    return insert(table).from_select(names, rows).execution_options(preserve_rowcount=True)
+    return names, rows
 
 
 _HELD = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch))
 _HELD_IN_EPOCH = Prepared(
     update(THREAD).where(HERE, THREAD.c.epoch == bindparam("held_epoch")).values(epoch=THREAD.c.epoch)
 )
-_RAISED = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch + 1))
-_EPOCH = Prepared(select(THREAD.c.epoch).where(HERE))
-_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT, TEXT)}
+_RAISED = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch + 1).returning(THREAD.c.epoch))
+_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}
 _FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}
-_PLAIN_ARRAYS = {table: Prepared(_arrays(table, fenced=False)) for table in (EVENT, TEXT)}
-_FENCED_ARRAYS = {EVENT: Prepared(_arrays(EVENT, fenced=True))}
+_EVENT_ARRAYS = Prepared(insert(EVENT).from_select(*_rows_of_arrays(EVENT)))
+_FENCED_EVENT_ARRAYS = Prepared(insert(EVENT).from_select(*_rows_of_arrays(EVENT, fenced=True)))
+_NEW_TEXT = Prepared(insert(TEXT).prefix_with("OR IGNORE"))
+_NEW_TEXT_ARRAYS = Prepared(
+    postgresql.insert(TEXT).from_select(*_rows_of_arrays(TEXT)).on_conflict_do_nothing()
+)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, and_, exists, func, or_, select
+from sqlalchemy import Connection, and_, bindparam, exists, func, literal_column, or_, select
 
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.tables import ARCHIVE, MESSAGE, PARENT, ROLLBACK, SNAPSHOT, THREAD
 from zeus_runtime.store.threads import Owner, owned
 
@@ -93,11 +94,8 @@ def children(connection: Connection, session: str, *, archived: bool = False) ->
 
 def one_session(connection: Connection, thread: int) -> SessionInfo:
     """The session of that key, archived or not."""
-    rows = (
-        connection.execute(_INFOS[archived].where(THREAD.c.key == thread)).first()
-        for archived in (False, True)
-    )
-    return next(_info(*row) for row in rows if row is not None)
+    rows = (_ONE[archived].rows(connection, {"of_thread": thread}) for archived in (False, True))
+    return next(_info(*found[0]) for found in rows if found)
 
 
 def last_used(
@@ -155,7 +153,7 @@ def _infos(*, archived: bool) -> Any:
         select(SNAPSHOT.c.reason)
         .where(SNAPSHOT.c.thread == THREAD.c.key)
         .order_by(SNAPSHOT.c.number.desc())
-        .limit(1)
+        .limit(literal_column("1"))
         .scalar_subquery()
     )
     query = select(
@@ -177,6 +175,10 @@ def _infos(*, archived: bool) -> Any:
 
 
 _INFOS = {archived: _infos(archived=archived) for archived in (False, True)}
+_ONE = {
+    archived: Prepared(query.where(THREAD.c.key == bindparam("of_thread")))
+    for archived, query in _INFOS.items()
+}
 
 
 def _info(*row: Any) -> SessionInfo:

@@ -64,6 +64,9 @@ class MaskedLog(ThreadLog):
     async def info(self, thread: Thread) -> SessionInfo:
         return self._titled(await super().info(thread))
 
+    async def opened(self, session: str, *, agent: str, title: str = "") -> SessionInfo:
+        return self._titled(await super().opened(session, agent=agent, title=title))
+
     async def seek(self, session: str) -> SessionInfo | None:
         found = await super().seek(session)
         return None if found is None else self._titled(found)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -248,9 +248,13 @@ def _heard(connection: Connection) -> None:
 
 
 class _Claims:
-    """The claims on one connection, which would take a lock again that it has: so their keys are known here too."""
+    """The claims on one connection, which would take a lock again that it has: so their keys are known here too.
+
+    A statement is sent together with the beginning or the end of the transaction: the event loop waits for a release.
+    """
 
     def __init__(self, connection: Connection) -> None:
+        server_driver(connection).autocommit = True  # otherwise psycopg would send a BEGIN of its own
         self._connection = connection
         self._keys: set[int] = set()
         self.is_closed = False
@@ -262,13 +266,15 @@ class _Claims:
             DBAPIError: the connection is lost, and with it all claims.
         """
         if key in self._keys:
-            self._connection.execute(_PROBE)
+            self._last_row("SELECT 1")
             return False
-        has_it = bool(self._connection.execute(_CLAIM, {"key": key}).one()[1])
+        begin = "" if self._keys else f"{_BEGIN}; "
+        (has_it,) = self._last_row(f"{begin}SELECT pg_try_advisory_lock({key})")
         if has_it:
             self._keys.add(key)
-        self._end_if_unused()
-        return has_it
+        elif not self._keys:
+            self._last_row("ROLLBACK")
+        return bool(has_it)
 
     def give_back(self, key: int) -> None:
         """Release the lock ``key``; a lost connection has released it."""
@@ -276,8 +282,7 @@ class _Claims:
             return
         self._keys.discard(key)
         try:
-            self._connection.execute(_RELEASE, {"key": key})
-            self._end_if_unused()
+            self._last_row(f"SELECT pg_advisory_unlock({key}){'' if self._keys else '; ROLLBACK'}")
         except DBAPIError:
             self.close()
 
@@ -289,9 +294,14 @@ class _Claims:
         self._connection.invalidate()
         self._connection.close()
 
-    def _end_if_unused(self) -> None:
-        if not self._keys:
-            self._connection.rollback()
+    def _last_row(self, statements: str) -> tuple[Any, ...]:
+        """Send statements, and return the row of the last one; empty if it has none."""
+        found = _as_sqlalchemy_has_it(
+            self._connection, lambda connection: server_driver(connection).execute(statements)
+        )
+        while found.nextset():
+            pass
+        return tuple(found.fetchone()) if found.description else ()
 
 
 def _as_sqlalchemy_has_it(connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -409,11 +419,7 @@ _MEANINGS: Final = (
     ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
 )
 # Without a timeout, because the claims' transaction stays open and idle while sessions run.
-_CLAIM: Final = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_try_advisory_lock(:key)"
-)
-_PROBE: Final = text("SELECT 1")
-_RELEASE: Final = text("SELECT pg_advisory_unlock(:key)")
+_BEGIN: Final = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
 def _lock_key(session: str) -> int:

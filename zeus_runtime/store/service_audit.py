@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.tables import AUDIT
 
 if TYPE_CHECKING:
@@ -81,9 +82,17 @@ def append_only(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
+_ADDED: Final = Prepared(
+    insert(AUDIT).values(
+        {each: bindparam(each, type_=AUDIT.c[each].type) for each in AuditEntry.__annotations__}
+    )
+)
+
+
 async def add_entry(database: Database, entry: AuditEntry) -> None:
     """Store an act."""
-    await database.write(lambda connection: connection.execute(insert(AUDIT), asdict(entry)))
+    row = asdict(entry)
+    await database.write(lambda connection: _ADDED.run(connection, row))
 
 
 async def expire(database: Database, before_ms: int) -> int:

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, insert, literal_column, select, update
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.store import schema
 from zeus_runtime.store.compiled_statements import Prepared
+from zeus_runtime.store.compressed_columns import Packed
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.fencing import Fence, appending, put, put_all, reading
+from zeus_runtime.store.fencing import Fence, appending, put, put_new_texts, reading
 from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.listing import (
     SessionInfo,
@@ -51,7 +52,18 @@ _OF_STEPS: Final = select(STEP.c.number, STEP.c.seq, STEP.c.payload, STEP.c.crea
     STEP.c.thread == _OF_THREAD
 )
 _STEPS: Final = _OF_STEPS.order_by(STEP.c.number)
-_LAST_STEP: Final = _OF_STEPS.order_by(STEP.c.number.desc()).limit(1)
+_LAST_STEP: Final = Prepared(
+    # The driver gives the payload as it is stored.
+    _OF_STEPS.order_by(STEP.c.number.desc()).limit(literal_column("1"))
+)
+_PACKED: Final = Packed()
+_MADE: Final = Prepared(
+    insert(THREAD)
+    .values(
+        {each.name: bindparam(each.name, type_=each.type) for each in THREAD.columns if each.name != "key"}
+    )
+    .returning(THREAD.c.key)
+)
 _TOUCHED: Final = Prepared(update(THREAD).where(HERE).values(updated_ms=bindparam("now_ms")))
 
 
@@ -121,27 +133,34 @@ class ThreadLog:
         Raises:
             UsageError: it is archived.
         """
+        return await self.database.run(
+            lambda connection: self._open_in(connection, session, agent=agent, title=title)
+        )
 
-        def work(connection: Connection) -> Thread:
-            key = key_of(connection, session, owner=self.owner)
-            if key is None:
-                now = self.now_ms()
-                row = {
-                    "session": session,
-                    "agent": agent,
-                    "created_ms": now,
-                    "updated_ms": now,
-                    "title": _storable(cut_text(title, TITLE_CHARACTERS)),
-                    "epoch": first_epoch(),
-                    "owner": self.owner and self.owner.user,
-                    "owner_project": self.owner and self.owner.project,
-                }
-                connection.execute(insert(THREAD), row)
-                key = key_of(connection, session)
-                assert key is not None
-            return Thread(int(key), session)
+    async def opened(self, session: str, *, agent: str, title: str = "") -> SessionInfo:
+        """``open``, and the session as a list shows it."""
+
+        def work(connection: Connection) -> SessionInfo:
+            return one_session(connection, self._open_in(connection, session, agent=agent, title=title).key)
 
         return await self.database.run(work)
+
+    def _open_in(self, connection: Connection, session: str, *, agent: str, title: str) -> Thread:
+        key = key_of(connection, session, owner=self.owner)
+        if key is None:
+            now = self.now_ms()
+            row = {
+                "session": session,
+                "agent": agent,
+                "created_ms": now,
+                "updated_ms": now,
+                "title": _storable(cut_text(title, TITLE_CHARACTERS)),
+                "epoch": first_epoch(),
+                "owner": self.owner and self.owner.user,
+                "owner_project": self.owner and self.owner.project,
+            }
+            ((key,),) = _MADE.rows(connection, row)
+        return Thread(int(key), session)
 
     async def find(self, session: str, *, archived: bool = False) -> Thread:
         """The thread of ``session``.
@@ -323,8 +342,13 @@ class ThreadLog:
 
     def steps_in(self, connection: Connection, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
         """``steps`` inside a larger transaction."""
-        rows = connection.execute(_LAST_STEP if last else _STEPS, {"of_thread": thread.key})
-        return [StepEntry(*row) for row in rows]
+        here = {"of_thread": thread.key}
+        if last:
+            return [
+                StepEntry(number, seq, _PACKED.process_result_value(payload, None) or "", created_ms)
+                for number, seq, payload, created_ms in _LAST_STEP.rows(connection, here)
+            ]
+        return [StepEntry(*row) for row in connection.execute(_STEPS, here)]
 
     async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
         """All texts that the session's ledger refers to, or those of ``digests``, by digest."""
@@ -340,14 +364,11 @@ class ThreadLog:
     ) -> None:
         if step.texts:
             # A first request brings dozens of texts, one or more for each tool.
-            query = select(TEXT.c.digest).where(TEXT.c.thread == thread.key, TEXT.c.digest.in_(step.texts))
-            there = set(connection.execute(query).scalars())
             rows = [
                 {"thread": thread.key, "digest": digest, "text": _storable(text)}
                 for digest, text in step.texts.items()
-                if digest not in there
             ]
-            put_all(connection, TEXT, rows, None)
+            put_new_texts(connection, rows)
         entry = {
             "thread": thread.key,
             "number": step.number,

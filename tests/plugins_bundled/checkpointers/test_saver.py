@@ -86,6 +86,33 @@ async def test_the_postgres_saver_opens_a_dropped_connection_again(postgres_url:
         await saver.aclose()
 
 
+async def test_only_threads_with_older_checkpoints_are_pruned(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+    prune, asked = AsyncPostgresSaver.aprune, []
+
+    async def noted(saver: Any, threads: Any, **options: Any) -> None:
+        asked.append(threads)
+        await prune(saver, threads, **options)
+
+    monkeypatch.setattr(AsyncPostgresSaver, "aprune", noted)
+    saver = postgres_saver()(postgres_url)
+    other = {"configurable": {"thread_id": "session_2", "checkpoint_ns": ""}}
+    try:
+        await saver.setup()
+        for place, numbers in ((PLACE, "01"), (other, "0")):
+            for number in numbers:
+                await saver.aput(place, {**empty_checkpoint(), "id": number}, CheckpointMetadata(), {})
+        await saver.aprune(["session_1", "session_2"])
+        assert asked == [["session_1"]]
+        for place, number in ((PLACE, "1"), (other, "0")):
+            assert [found.checkpoint["id"] async for found in saver.alist(place)] == [number]
+    finally:
+        await saver.aclose()
+
+
 async def test_a_cancelled_write_does_not_spoil_the_next(postgres_url: str) -> None:
     saver = postgres_saver()(postgres_url)
     try:

@@ -34,8 +34,8 @@ class DemoService(Service):
         await super().start()
         (hosted,) = self.hosting
         for title, prompts in SESSIONS.items():
-            session = await self.turns.begin_session(hosted, None, title=title, key=f"{CONFIG}:{title}")
+            begun = await self.turns.begin_session(hosted, None, title=title, key=f"{CONFIG}:{title}")
             for number, prompt in enumerate(prompts):
                 await self.turns.add(
-                    hosted, None, session, {"prompt": prompt}, key=f"{CONFIG}:{number}", queue=True
+                    hosted, None, begun.session, {"prompt": prompt}, key=f"{CONFIG}:{number}", queue=True
                 )

@@ -141,7 +141,8 @@ class ProtocolCaller:
         """
         self._principal.require("run")
         hosted = self._service.agent(self._principal, agent)
-        return await self._service.turns.begin_session(hosted, self._principal.owner, title=title, key=key)
+        owner = self._principal.owner
+        return (await self._service.turns.begin_session(hosted, owner, title=title, key=key)).session
 
     async def session(self, session: str) -> SessionInfo:
         """One session.

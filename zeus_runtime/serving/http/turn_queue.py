@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.uploads import Uploads
+    from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Owner, Thread
 
@@ -96,12 +97,12 @@ class TurnQueue:
 
     async def begin_session(
         self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
-    ) -> str:
+    ) -> SessionInfo:
         """Make a session; with an idempotency key, the same each time."""
         agent = hosted.of(owner)
         session = new_session_id() if key is None else session_of_key(owner, key)
-        await (await agent.log()).open(session, agent=hosted.name, title=agent.masked(title))
-        return session
+        log = await agent.masked_log()
+        return await log.opened(session, agent=hosted.name, title=agent.masked(title))
 
     async def add(
         self,

@@ -30,7 +30,6 @@ from zeus_runtime.store.turns import turns_of
 from zeus_runtime.strict_json import plain_json
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent
     from zeus_runtime.serving.http.principals import Principal
     from zeus_runtime.store.listing import SessionInfo
@@ -121,9 +120,9 @@ async def begin(request: Request, caller: Runner, body: NewSession, key: Key = N
     """Begin a session. A repeated idempotency key gives the session that it made."""
     service = service_of(request)
     hosted = service.agent(caller, body.agent)
-    session = await service.turns.begin_session(hosted, caller.owner, title=body.title, key=key)
-    note_act(request, agent=hosted.name, session=session)
-    return await _shown(hosted.of(caller.owner), session)
+    begun = await service.turns.begin_session(hosted, caller.owner, title=body.title, key=key)
+    note_act(request, agent=hosted.name, session=begun.session)
+    return asdict(begun)
 
 
 @router.get("/sessions", tags=["sessions"])
@@ -361,10 +360,6 @@ def _chosen(request: Request, caller: Principal, agent: str | None) -> Sequence[
 
 async def _info(request: Request, caller: Reader, session: str) -> dict[str, Any]:
     _, agent = await service_of(request).of_session(caller, session)
-    return await _shown(agent, session)
-
-
-async def _shown(agent: Agent, session: str) -> dict[str, Any]:
     found = await (await agent.masked_log()).seek(session)
     if found is None:
         raise NotFoundError(f"there is no session {session!r}")
