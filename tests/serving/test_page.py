@@ -255,6 +255,8 @@ def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is
     say(page, "write the plan")
     card = page.get_by_role("region", name="Approve this call?")
     card.get_by_text("- old").wait_for()
+    # The arguments that a user edits run for the change beside them.
+    card.get_by_role("button", name="Edit arguments").click()
     plan.write_text("newer\n")
     elsewhere = user.tab()
     elsewhere.evaluate(

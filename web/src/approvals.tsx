@@ -101,12 +101,9 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
   return (
     <section class="approval" aria-label={isQuestion ? t("The agent asks") : t("Approve this call?")}>
       <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{approval.tool_name}</code></h2>
-      <div class="exactly">
-        {edited === null
-          ? <Shown lines={lines} />
-          : <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
-      </div>
-      {edited === null && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
+      <div class="exactly"><Shown lines={lines} /></div>
+      {!isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
+      {edited !== null && <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
       {isQuestion ? (
         <Form schema={approval.answer_schema!} isBusy={isBusy} answer={(changed) => void decide({ decision: "approve", changed })} decline={() => void decide({ decision: "reject" })} />
       ) : (

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { fileOf, type Json, madeChanges, messages } from "./api";
 import { Shown } from "./approvals";
 import { PartView, Why } from "./chat";
-import { t } from "./i18n";
+import { number, t } from "./i18n";
 import { Exact } from "./exact";
 import { Icon } from "./icons";
 import { addressOf } from "./place";
@@ -48,7 +48,7 @@ function Result({ text }: { text: string }) {
   return (
     <>
       <pre class="exact result" tabIndex={0}>{isLong && !isWhole ? `${text.slice(0, MOST)}…` : text}</pre>
-      {isLong && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
+      {isLong && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all {n} characters", { n: number(text.length) })}</button>}
     </>
   );
 }
