@@ -299,13 +299,23 @@ def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
     cards = page.locator(".approval")
     approve = cards.get_by_role("button", name="Approve", exact=True)
     approve.nth(3).wait_for()
-    box = approve.first.bounding_box()
-    place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def begin(button: Any) -> tuple[float, float]:
+        box = button.bounding_box()
+        return box["x"] + 20, box["y"] + box["height"] / 2
+
+    def under(place: tuple[float, float]) -> str:
+        return str(page.evaluate("([x, y]) => document.elementFromPoint(x, y).textContent", place))
+
+    place = begin(approve.first)
     approve.first.click()
     cards.nth(3).wait_for(state="detached")
-    under = page.evaluate("([x, y]) => document.elementFromPoint(x, y).textContent", place)
-    assert under == "Approve", "the next call's button has come to that place"
+    assert under(place) == "Approve", "the next call's button has come to that place"
     page.mouse.click(*place)
+    approve.first.click(trial=True)
+    place = begin(cards.get_by_role("button", name="show all").first)
+    page.mouse.dblclick(*place)
+    assert under(place) == "Approve", "the button has come to the place of `show all`"
     for left in (2, 1, 0):
         cards.get_by_role("button", name="Reject").first.click()
         cards.nth(left).wait_for(state="detached")
