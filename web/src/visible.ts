@@ -5,7 +5,7 @@ import { options } from "preact";
 // Controls, formats such as bidirectional ones, line ends of other kinds, variation selectors, blanks and fillers.
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/gu;
 // Joiners and a selector belong to emoji and to Persian and Indic words, a carriage return to the line end.
-const BELONGS = /\r(?=\n)|(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])|(?<=[^\x00-\x7f]|[0-9#*])\ufe0f/gu;
+const BELONGS = /\r(?=\n)|(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])|(?<=[^\x00-\x7f])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
 
 /** `text` in a form that shows all of it; tabs and line feeds stay. What is visible already stays as it is. */
 export function visible(text: string): string {
