@@ -12,7 +12,13 @@ from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.options import ConfigArgs, json_option, read_owner
 from zeus_runtime.cli.output import as_json
-from zeus_runtime.cli.sessions.options import Age, config_option, sessions_argument, yes_option
+from zeus_runtime.cli.sessions.options import (
+    Age,
+    config_option,
+    middlewares_option,
+    sessions_argument,
+    yes_option,
+)
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 
 if TYPE_CHECKING:
@@ -65,21 +71,48 @@ def roll_back_session(
     type=click.IntRange(min=1),
     help="A step, by the number that `zeus context steps` prints.",
 )
+@middlewares_option
 @config_option
 @click.pass_obj
 def fork_session(
     process: Process,
     session: str,
     step: int,
+    middlewares: str | None,
     which: ConfigArgs,
 ) -> None:
     """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change.
 
     `zeus run --session NEW --continue` asks that step again, under the config as it is now; with a prompt, it goes on
     from there. Files of the workspace stay as they are.
+
+    With --middlewares, NEW has policies of its own, and keeps them. Lines that judge calls, such as `approve` and
+    `hooks`, stay as the config has them.
     """
     checked, _ = read_owner(process, which)
-    answer(_with_keeper(process, checked, lambda lifecycle: lifecycle.fork(session, step)))
+
+    async def fork(lifecycle: SessionLifecycle) -> str:
+        if middlewares is not None:
+            await _refuse_foreign(lifecycle, session, checked)
+        return await lifecycle.fork(session, step, policies=middlewares)
+
+    answer(_with_keeper(process, checked, fork, policies=middlewares))
+
+
+async def _refuse_foreign(lifecycle: SessionLifecycle, session: str, checked: Checked) -> None:
+    """Check that a session is of the config's agent: its policies were checked with this config.
+
+    Raises:
+        UsageError: it is another agent's, or does not exist.
+    """
+    from zeus_runtime.errors import UsageError
+
+    info = await lifecycle.log.info(await lifecycle.log.find(session))
+    if info.agent.partition("/")[0] != checked.config.name:
+        raise UsageError(
+            f"{session} is a session of the agent {info.agent!r}, not of {checked.config.name!r}",
+            remedy="Name its config with --config.",
+        )
 
 
 @click.command("archive")
@@ -254,14 +287,25 @@ def _each(
 _ALREADY = {"archived": "archived already", "restored": "not archived"}
 
 
-def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
+def _with_keeper(
+    process: Process,
+    checked: Checked,
+    work: Callable[[SessionLifecycle], Awaitable[T]],
+    *,
+    policies: str | None = None,
+) -> T:
     """What ``work`` gives, with the database and the checkpointer of a config open; no model is needed.
+
+    Args:
+        policies: checked first, as those of a session.
 
     Raises:
         UsageError: the database does not exist.
+        ZeusError: the policies cannot be a session's; ``SessionPlans.check`` says when.
     """
     import asyncio
 
+    from zeus_runtime.agent.session_plans import SessionPlans
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
@@ -280,6 +324,8 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
         plan = make_plan(checked)
         database = Database(url, directory=checked.directory, acting=EVERYONE)
         try:
+            if policies is not None:
+                await SessionPlans(checked, plan, lambda _session: False).check(policies)
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.context) as saver:
