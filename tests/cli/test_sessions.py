@@ -283,6 +283,14 @@ def test_a_fork_has_the_policies_that_it_is_given_and_keeps_them(zeus: Zeus, pro
     for fork in (made.out.strip(), given.out.strip()):
         assert zeus("run", "zeus.yaml", "--session", fork, "--continue").exit_code == 0
         assert sent(fork) < sent(session) - 500
+    plan = zeus("plan", "--session", fork, "--format", "json").json
+    assert [each["name"] for each in plan["middlewares"]] == ["approve", "eviction"]
+    assert "max_tokens=100" in zeus("plan", "--session", fork).out
+    explained = zeus("plan", "--session", fork, "--explain", "middlewares.1.eviction.max_tokens").out
+    assert "= 100\n  set at --set middlewares=" in explained
+    assert "eviction" not in zeus("plan", "--session", session).out
+    absent = zeus("plan", "--session", "session_000000000000")
+    assert (absent.exit_code, "there is no session" in absent.err) == (2, True)
     assert len(zeus("sessions", "list", "--json").json) == 3
 
 
@@ -318,4 +326,4 @@ def test_policies_are_checked_with_the_config_of_the_session(zeus: Zeus, project
     )
     words = ("sessions", "fork", session, "--step", "1", "--middlewares", "[]")
     refused = zeus(*words, "--config", "other.yaml")
-    assert (refused.exit_code, "Name its config with --config" in refused.err) == (2, True), refused.err
+    assert (refused.exit_code, "Name its config" in refused.err) == (2, True), refused.err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,7 +59,8 @@ class SessionPlans:
         async with self._lock:
             plan = self._made.pop(session, None)
             if plan is None:
-                plan = await asyncio.to_thread(self._planned, session if has_workspace else "", policies)
+                own = session if has_workspace else ""
+                plan = (await asyncio.to_thread(self._planned, own, policies))[1]
                 connections.share(self._plan, plan)
             self._made[session] = plan
             idle = [each for each in self._made if each != session and not self._is_running(each)]
@@ -79,12 +82,30 @@ class SessionPlans:
                 "the policies of a session hold a variable or a known secret, and they would be stored",
                 remedy="Write plain values.",
             )
-        plan = await asyncio.to_thread(self._planned, "", policies)
-        for part in plans(plan):
-            await part.context.closing.aclose()
+        async with self.shown("", policies):
+            pass
 
-    def _planned(self, session: str, policies: str | None) -> Plan:
-        """The plan of a session.
+    @asynccontextmanager
+    async def shown(self, session: str, policies: str | None) -> AsyncIterator[tuple[Checked, Plan]]:
+        """The config and the plan of a session, to be looked at: what the plan opened is closed at the end.
+
+        Args:
+            session: empty for none yet.
+            policies: its own middlewares as YAML; None for those of the config.
+
+        Raises:
+            ConfigError, UntrustedError: as for ``of``.
+        """
+        has_workspace = self._plan.config.workspace.per == "session"
+        found = await asyncio.to_thread(self._planned, session if has_workspace else "", policies)
+        try:
+            yield found
+        finally:
+            for part in plans(found[1]):
+                await part.context.closing.aclose()
+
+    def _planned(self, session: str, policies: str | None) -> tuple[Checked, Plan]:
+        """The config and the plan of a session.
 
         Args:
             session: empty for a session without its own workspace.
@@ -93,7 +114,8 @@ class SessionPlans:
         own = self._checked if policies is None else self._checked.with_middlewares(policies)
         if policies is not None:
             own.trust.require(all_parts(own))
-        plan = make_plan(replace(own, session=session or own.session), mode=self._plan.mode)
+        own = replace(own, session=session or own.session)
+        plan = make_plan(own, mode=self._plan.mode)
         if [each.config.name for each in plans(plan)] != [each.config.name for each in plans(self._plan)]:
             # They would share no models with the agent's plan (`Connections.share`).
             raise UsageError(
@@ -107,7 +129,7 @@ class SessionPlans:
                 " and hooks, with the same options",
                 remedy="Copy their lines from the config, in the same order; change context policies only.",
             )
-        return plan
+        return own, plan
 
     async def aclose(self, connections: Connections) -> None:
         """Close what the plans opened."""

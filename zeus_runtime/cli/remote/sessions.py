@@ -94,7 +94,7 @@ def roll_back_session(process: Process, session: str, to: int, before: bool) -> 
 def fork_session(process: Process, session: str, step: int, middlewares: str | None) -> None:
     """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change.
 
-    With --middlewares, which need a key with the scope `admin`, it has policies of its own, and keeps them.
+    With --middlewares, which need a key with the scope `admin`, it has its own policies, and keeps them.
     """
     with client_of(process) as client:
         answer(client.fork_session(session, step, middlewares=middlewares).session)

@@ -10,6 +10,7 @@ import click
 
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.database_file import is_missing
+from zeus_runtime.cli.log import thread_of
 from zeus_runtime.cli.options import ConfigArgs, json_option, read_owner
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.sessions.options import (
@@ -86,33 +87,17 @@ def fork_session(
     `zeus run --session NEW --continue` asks that step again, under the config as it is now; with a prompt, it goes on
     from there. Files of the workspace stay as they are.
 
-    With --middlewares, NEW has policies of its own, and keeps them. Lines that judge calls, such as `approve` and
+    With --middlewares, NEW has its own policies, and keeps them. Lines that judge calls, such as `approve` and
     `hooks`, stay as the config has them.
     """
     checked, _ = read_owner(process, which)
 
     async def fork(lifecycle: SessionLifecycle) -> str:
         if middlewares is not None:
-            await _refuse_foreign(lifecycle, session, checked)
+            await thread_of(lifecycle.log, session, checked)  # they were checked with its config
         return await lifecycle.fork(session, step, policies=middlewares)
 
     answer(_with_keeper(process, checked, fork, policies=middlewares))
-
-
-async def _refuse_foreign(lifecycle: SessionLifecycle, session: str, checked: Checked) -> None:
-    """Check that a session is of the config's agent: its policies were checked with this config.
-
-    Raises:
-        UsageError: it is another agent's, or does not exist.
-    """
-    from zeus_runtime.errors import UsageError
-
-    info = await lifecycle.log.info(await lifecycle.log.find(session))
-    if info.agent.partition("/")[0] != checked.config.name:
-        raise UsageError(
-            f"{session} is a session of the agent {info.agent!r}, not of {checked.config.name!r}",
-            remedy="Name its config with --config.",
-        )
 
 
 @click.command("archive")
