@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.config.model import WorkspaceQuota
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.middleware.chain import overrides
+from zeus_runtime.middleware.protocol import METHODS
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.run.connections import plans, sandboxes_of
@@ -19,6 +20,7 @@ from zeus_runtime.tools.routes import WorkspaceConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.connections import Connections
@@ -74,7 +76,7 @@ class SessionPlans:
         Raises:
             ConfigError: they are not valid.
             UsageError: they hold a secret or a variable, bring sub-agents, or change a middleware of the
-                config that judges calls.
+                config that judges what the agent does.
             UntrustedError: they would execute something that the user has not allowed.
         """
         if "${" in policies or self._checked.secrets.text(policies) != policies:
@@ -125,8 +127,8 @@ class SessionPlans:
         if policies is not None and _judging(plan) != _judging(self._plan):
             # Else a fork would be a way around the approvals and hooks that its config asks for.
             raise UsageError(
-                "the middlewares of a session must keep those of its config that judge calls, such as approve"
-                " and hooks, with the same options",
+                "the middlewares of a session must keep those of its config that judge calls, such as approve,"
+                f" hooks and plugins' own, with the same options: {_named(self._plan)}",
                 remedy="Copy their lines from the config, in the same order; change context policies only.",
             )
         return own, plan
@@ -170,9 +172,19 @@ async def make_roots(plan: Plan) -> None:
         raise MissingError(error.message, remedy=error.remedy) from None
 
 
+def _named(plan: Plan) -> str:
+    return ", ".join(dict.fromkeys(name for one in _judging(plan) for name, _ in one)) or "none"
+
+
 def _judging(plan: Plan) -> list[list[tuple[str, Any]]]:
-    """The middlewares around tool calls, with their options, of a plan and of each sub-agent's."""
+    """The middlewares that judge what the agent does, with their options, of a plan and of each sub-agent's."""
     return [
-        [(each.name, each.value) for each in one.middlewares if overrides(each.loaded, "wrap_tool_call")]
-        for one in plans(plan)
+        [(each.name, each.value) for each in one.middlewares if _judges(each.loaded)] for one in plans(plan)
     ]
+
+
+def _judges(middleware: type[Middleware]) -> bool:
+    """Whether a middleware judges: it says so, or wraps something and does not say that it judges nothing."""
+    if middleware.judges is not None:
+        return middleware.judges
+    return any(overrides(middleware, each) for each in METHODS if each.startswith("wrap_"))
