@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
-from tests.support.databases import storage
+from tests.support.databases import execute, storage
 from zeus_runtime import Agent
-from zeus_runtime.errors import BusyError, UsageError
+from zeus_runtime.errors import BusyError, RunError, UsageError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plugin.model import ModelPiece, ModelRequest
+from zeus_runtime.store import postgres
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import claim
 
@@ -120,3 +121,39 @@ async def test_a_claim_that_is_cancelled_while_a_server_makes_it_is_released(
     finally:
         await database.close()
         await other.close()
+
+
+async def test_a_claim_that_fails_leaves_the_others_to_their_holder(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = (Database(postgres_url, directory=tmp_path) for _ in range(2))
+    try:
+        held = [await ours.claim(each) for each in ("a", "b")]
+        with monkeypatch.context() as broken:
+            # Like a statement that the server cancels, or that finds no room for a lock: the connection stays.
+            broken.setattr(postgres, "_CLAIM", postgres._CLAIM.replace("SELECT", "SELECT 1 / 0,"))
+            with pytest.raises(RunError, match="division by zero"):
+                await ours.claim("c")
+            with pytest.raises(RunError, match="division by zero"):
+                await ours.claim("c")
+        for each in ("a", "b"):
+            with pytest.raises(BusyError):
+                await theirs.claim(each)
+        held.append(await ours.claim("c"))
+        with pytest.raises(BusyError):
+            await theirs.claim("c")
+        for give_back in held:
+            give_back()
+        for each in ("a", "b", "c"):
+            (await theirs.claim(each))()
+        count = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+        assert execute(postgres_url, count) == [(0,)]
+        # Nothing is left of it: a first claim may fail too.
+        with monkeypatch.context() as broken:
+            broken.setattr(postgres, "_CLAIM", postgres._CLAIM.replace("SELECT", "SELECT 1 / 0,"))
+            with pytest.raises(RunError, match="division by zero"):
+                await ours.claim("a")
+        (await ours.claim("a"))()
+    finally:
+        await ours.close()
+        await theirs.close()
