@@ -142,7 +142,8 @@ async def test_a_query_without_a_condition_changes_and_deletes_no_other_users_ro
         "INSERT INTO turn (thread, run_id, number, state, request, created_ms)"
         f" VALUES ({bobs}, 'x', 9, 'queued', '{{}}', 1)",
         "INSERT INTO backtest (id, owner, created_ms, state, problem) VALUES ('b', 'bob', 1, 'complete', '')",
-        f"INSERT INTO backtest_replay VALUES ({bobs}, '{served.backtests['ann']}', 9, 'x')",
+        "INSERT INTO backtest_replay (backtest, number, thread, policy)"
+        f" VALUES ('{served.backtests['ann']}', 9, {bobs}, 'x')",
         "INSERT INTO allowlist VALUES ('bob', 'shell', '', 1)",
         "INSERT INTO thread (session, agent, created_ms, updated_ms, title, owner)"
         " VALUES ('s', 'a', 1, 1, '', 'bob')",

@@ -200,6 +200,7 @@ BACKTEST: Final = Table(
     Column("owner_project", Text),
     *_longs("created_ms"),
     *_texts("state", "problem"),
+    sqlite_with_rowid=False,
 )
 """A backtest that a service was asked for. ``owner`` and ``owner_project`` are the user, as in ``thread``.
 
@@ -209,11 +210,12 @@ BACKTEST: Final = Table(
 REPLAY: Final = Table(
     "backtest_replay",
     _METADATA,
-    _thread(index=True),
-    Column("backtest", Text, ForeignKey("backtest.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("backtest", Text, ForeignKey("backtest.id", ondelete="CASCADE"), primary_key=True),
     _counted("number"),
+    _thread(index=True),
     *_texts("policy"),
     Column("outcome", Packed),
+    sqlite_with_rowid=False,
 )
 """One session of a backtest under one policy; ``number`` gives the order. ``outcome`` is null until it is replayed."""
 

@@ -21,10 +21,13 @@ def upgrade() -> None:
         sa.Column("created_ms", sa.BigInteger, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("problem", sa.Text, nullable=False),
+        sqlite_with_rowid=False,
     )
     op.create_index("ix_backtest_owner", "backtest", ["owner"])
     op.create_table(
         "backtest_replay",
+        sa.Column("backtest", sa.Text, sa.ForeignKey("backtest.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column(
             "thread",
             sa.Integer,
@@ -32,11 +35,9 @@ def upgrade() -> None:
             primary_key=True,
             autoincrement=False,
         ),
-        sa.Column("backtest", sa.Text, sa.ForeignKey("backtest.id", ondelete="CASCADE"), primary_key=True),
-        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("policy", sa.Text, nullable=False),
         sa.Column("outcome", sa.LargeBinary),
+        sqlite_with_rowid=False,
     )
     op.create_index("ix_backtest_replay_thread", "backtest_replay", ["thread"])
-    op.create_index("ix_backtest_replay_backtest", "backtest_replay", ["backtest"])
     secure_sessions(op.get_bind())
