@@ -170,7 +170,7 @@ async def test_a_line_of_the_access_log_is_one_line(tmp_path: Path, caplog: pyte
 
 async def test_figures_need_their_scope_and_name_no_user(tmp_path: Path) -> None:
     async with keyed(tmp_path) as (client, database):
-        key = await made(database, "ann-4711")
+        key = await made(database, "ann-lovelace")
         session, run = await begun(client, "go")
         await told(client, f"/v1/runs/{run}/events")
         await client.get(f"/v1/unknown/{session}")
@@ -186,7 +186,7 @@ async def test_figures_need_their_scope_and_name_no_user(tmp_path: Path) -> None
         )
         assert wanted in lines
         assert session not in answer.text
-        assert "4711" not in answer.text
+        assert "lovelace" not in answer.text
 
 
 async def test_a_head_that_does_not_end_is_not_read_for_ever() -> None:

@@ -14,7 +14,7 @@ from tests.support.agents import PositionModel, call, calling, script, write_age
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http import hub, turn_queue
-from zeus_runtime.store.turns import set_state
+from zeus_runtime.store.turns import begin_turn, set_state
 
 ASKING = "middlewares: [approve]\n"
 JSON = {"content-type": "application/json"}
@@ -80,7 +80,7 @@ async def test_a_client_that_has_read_the_end_of_a_turn_is_not_told_that_it_runs
     write_agent(tmp_path)
     gate = asyncio.Event()
 
-    async def late(*given: Any, **named: Any) -> bool:
+    async def late(*given: Any, **named: Any) -> Any:
         await gate.wait()
         return await set_state(*given, **named)
 
@@ -344,6 +344,50 @@ async def test_a_turn_that_cannot_begin_fails_and_does_not_keep_the_next(tmp_pat
         assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
 
 
+@pytest.mark.parametrize("moment", ["begins", "waits"])
+async def test_a_cancel_counts_that_comes_while_a_turn_begins_or_before_it_is_noted_as_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    write_agent(tmp_path, ASKING)
+    model = script(calling(call("record", "a", text="draft")), "Done.")
+    service = service_of(tmp_path, model)
+    async with serving(service) as client:
+
+        async def cancel() -> None:
+            (session,) = [each["session"] for each in (await client.get("/v1/sessions")).json()]
+            (turn,) = (await client.get(f"/v1/sessions/{session}/runs")).json()
+            assert turn["state"] == "running"
+            assert (await client.post(f"/v1/runs/{turn['run']}/cancel")).status_code == 202
+
+        async def begin(*given: Any) -> Any:
+            begun = await begin_turn(*given)
+            if begun is not None:
+                await cancel()
+            return begun
+
+        given: list[Any] = []
+
+        async def late(log: Any, turn: Any, state: Any, **more: Any) -> Any:
+            given.extend((log, turn))
+            await cancel()
+            return await set_state(log, turn, state, **more)
+
+        if moment == "begins":
+            monkeypatch.setattr(turn_queue, "begin_turn", begin)
+        else:
+            monkeypatch.setattr(turn_queue, "set_state", late)
+        _, run = await begun(client, "go")
+        turn = await until(client, run, "cancelled", "waiting", "complete")
+        assert (turn["state"], turn["ending"]["code"]) == (
+            "cancelled",
+            "cancelled" if moment == "begins" else "approval_needed",
+        )
+        if moment == "waits":
+            assert await set_state(*given, "running") == "cancelled", "a final state stays"
+            assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "cancelled"
+    assert not (tmp_path / "effects.txt").exists()
+
+
 async def test_a_decision_counts_that_comes_before_the_turn_is_noted_as_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,12 +398,12 @@ async def test_a_decision_counts_that_comes_before_the_turn_is_noted_as_waiting(
     async with serving(service_of(tmp_path, model)) as client:
         noted = turn_queue.set_state
 
-        async def late(log: Any, turn: Any, state: Any, **more: Any) -> None:
+        async def late(log: Any, turn: Any, state: Any, **more: Any) -> Any:
             if state == "waiting":
                 (pending,) = (await client.get("/v1/approvals")).json()
                 decided = await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
                 assert decided.status_code == 200
-            await noted(log, turn, state, **more)
+            return await noted(log, turn, state, **more)
 
         monkeypatch.setattr(turn_queue, "set_state", late)
         _, run = await begun(client, "go")

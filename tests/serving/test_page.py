@@ -255,6 +255,8 @@ def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is
     say(page, "write the plan")
     card = page.get_by_role("region", name="Approve this call?")
     card.get_by_text("- old").wait_for()
+    # The arguments that a user edits run for the change beside them.
+    card.get_by_role("button", name="Edit arguments").click()
     plan.write_text("newer\n")
     elsewhere = user.tab()
     elsewhere.evaluate(
@@ -268,6 +270,77 @@ def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is
     card.get_by_role("button", name="Approve", exact=True).click()
     answered(page)
     assert plan.read_text().startswith("# Plan")
+
+
+def test_a_call_that_is_shown_stays_as_it_is_shown_when_another_begins_to_wait(user: User) -> None:
+    plan = user.server.folder / "plan.md"
+    plan.write_text("Ship order 1042.\n")
+    page = user.tab()
+    say(page, "edit the plan and ask later")
+    card = page.get_by_role("region", name="Approve this call?")
+    asked = card.locator(".shown").inner_text()
+    assert "+ Send order 1042." in asked
+    plan.write_text("Ship all that we have.\n")
+    (user.server.folder / "late").touch()
+    question = page.get_by_role("region", name="The agent asks")
+    question.wait_for()
+    assert card.locator(".shown").inner_text() == asked
+    card.get_by_role("button", name="Approve", exact=True).click()
+    question.get_by_role("button", name="Decline").click()
+    assert answered(page).locator(".tool .badge").all_inner_texts() == ["error", "done"]
+    assert plan.read_text() == "Ship all that we have.\n"
+
+
+def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
+    page = user.tab()
+    effects = user.server.folder / "effects.txt"
+    before = effects.read_text() if effects.exists() else ""
+    say(page, "record it four times")
+    cards = page.locator(".approval")
+    approve = cards.get_by_role("button", name="Approve", exact=True)
+    approve.nth(3).wait_for()
+
+    def begin(button: Any) -> tuple[float, float]:
+        box = button.bounding_box()
+        return box["x"] + 20, box["y"] + box["height"] / 2
+
+    def under(place: tuple[float, float]) -> str:
+        return str(page.evaluate("([x, y]) => document.elementFromPoint(x, y).textContent", place))
+
+    place = begin(approve.first)
+    approve.first.click()
+    cards.nth(3).wait_for(state="detached")
+    assert under(place) == "Approve", "the next call's button has come to that place"
+    page.mouse.click(*place)
+    approve.first.click(trial=True)
+    place = begin(cards.get_by_role("button", name="show all").first)
+    page.mouse.dblclick(*place)
+    assert under(place) == "Approve", "the button has come to the place of `show all`"
+    for left in (2, 1, 0):
+        cards.get_by_role("button", name="Reject").first.click()
+        cards.nth(left).wait_for(state="detached")
+    answered(page)
+    assert effects.read_text() == f"{before}line 0\n"
+
+
+def test_no_place_of_the_page_draws_what_a_browser_would_hide(user: User) -> None:
+    page = user.tab()
+    say(page, "hidden words \u202eback\u200b")
+    answered(page)
+    found = ""
+    for view in ("Chat", "Trace", "Context"):
+        page.get_by_role("tab", name=view).click()
+        page.locator({"Chat": ".tasks", "Trace": ".spans", "Context": ".sent"}[view]).wait_for()
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        if view == "Context":
+            page.locator(".sent pre").last.wait_for()
+        drawn = page.locator("body").inner_text()
+        assert not [char for char in drawn if not char.isprintable() and char not in "\n\t"], view
+        found += drawn
+    seen = r"pay \u{202e}\u{200b}bob\u{0} \u{202e}"
+    for part in (seen, r"pay \u{202e}\u{200b}bob\u{0} &#x202e;", r"\u{202e}back\u{200b}", r"no\u{202e}tool"):
+        assert part in found
+    assert user.complaints == []
 
 
 def test_the_change_of_an_edit_stays_with_its_call(user: User) -> None:
@@ -332,12 +405,16 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     form.get_by_label("Room").select_option("South")
     form.get_by_label("Nights").fill("9007199254740995")
     form.get_by_label("Breakfast").check()
+    # A field that cannot show its default says it, and has no value that only looks like it.
+    note, shared = form.get_by_label("Note"), form.get_by_label("Shared")
+    assert (note.input_value(), note.get_attribute("placeholder")) == ("", r'"two\nlines\u{202e}"')
+    assert shared.locator("option").all_inner_texts() == ['"false"', "true", "false"]
     form.get_by_role("button", name="Answer").click()
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
     said = (
         "[('breakfast', True), ('guest', 9007199254740993), ('name', 'Ada'), ('nights', 9007199254740995),"
-        " ('room', 's')]"
+        r" ('note', 'two\nlines\u202e'), ('room', 's'), ('shared', False)]"
     )
     assert turn.locator(".result").inner_text() == said
 

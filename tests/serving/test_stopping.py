@@ -49,10 +49,17 @@ OPENAI: dict[str, Callable[[AsyncOpenAI], Awaitable[Any]]] = {
 
 
 async def mcp_call(url: str, mode: Any) -> Any:
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as http:
-        transport = streamable_http_client(f"{url}/mcp", http_client=http)
-        async with Client(transport, mode=mode) as client:
-            return await client.call_tool("test", {"prompt": PROMPT})
+    answer: Any = None
+    try:
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as http:
+            transport = streamable_http_client(f"{url}/mcp", http_client=http)
+            async with Client(transport, mode=mode) as client:
+                answer = await client.call_tool("test", {"prompt": PROMPT})
+    except ExceptionGroup:
+        # The client says goodbye to a service that may be gone by now; only its answer matters here.
+        if answer is None:
+            raise
+    return answer
 
 
 @pytest.fixture
@@ -113,6 +120,8 @@ async def test_clients_that_wait_get_their_protocols_error_and_the_next_process_
             "a repeated prompt is a second turn"
         )  # type: ignore[union-attr]
     for mode in ("legacy", "2026-07-28"):
+        if isinstance(answers[mode], BaseException):
+            raise answers[mode]  # type: ignore[misc]
         assert answers[mode].is_error, answers[mode]  # type: ignore[union-attr]
         assert "the service stops" in answers[mode].content[0].text  # type: ignore[union-attr]
     assert {each["run"] for each in after} == {each["run"] for each in before}, "none began twice"

@@ -68,13 +68,26 @@ async def book(run) -> str:
         "breakfast": {"type": "boolean", "title": "Breakfast"},
         "name": {"type": "string", "title": "Name", "default": "Ada"},
         "guest": {"type": "integer", "title": "Guest", "default": 9007199254740993},
+        "note": {"type": "string", "title": "Note", "default": "two\\nlines\u202e"},
+        "shared": {"type": "boolean", "title": "Shared", "default": "false"},
     }
     answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})
     return "declined" if answer is None else str(sorted(answer.items()))
 
+@tool(access="read")
+async def late(run) -> str:
+    """Ask once the file `late` is beside this one."""
+    import asyncio
+    while not Path(__file__).with_name("late").exists():
+        await asyncio.sleep(0.01)
+    form = {"type": "object", "properties": {"when": {"type": "string"}}}
+    return str(await run.ask("When?", form))
+
 @hookimpl
 '''
 
+HIDDEN = "pay \u202e\u200bbob\0 &#x202e;"
+"""Characters that a browser hides or drops, one of them written as Markdown may write it."""
 FOREIGN = "\u05d0\u05d1 1 \u05d3 \ufeff\u2028end"
 CODE = "```python\ndef area(width: float, height: float) -> float:\n    return width * height\n```"
 LONG = "\n\n".join(
@@ -101,6 +114,18 @@ def answer(request: ModelRequest) -> AIMessage:
     # By the last call, which no policy removes, so that a compaction does not begin the script anew.
     made = calls[-1]["name"] if last.type == "tool" and calls else ""
     tag = sum(len(text) for text in texts)
+    if "four times" in prompt and not made:
+        return calling(*(call("record", f"r{tag}-{number}", text=f"line {number}") for number in range(4)))
+    if "ask later" in prompt and not made:
+        edit = call("edit_file", f"e{tag}", path="/plan.md", old="Ship", new="Send")
+        return calling(edit, call("late", f"l{tag}"))
+    if "hidden words" in prompt:
+        todos = [{"content": HIDDEN, "status": "pending"}]
+        following = {
+            "": calling(call("write_todos", f"t{tag}", todos=todos), text=HIDDEN),
+            "write_todos": calling(call("no\u202etool", f"n{tag}")),
+        }
+        return following.get(made) or AIMessage(f"`{HIDDEN}`")
     if "write" in prompt and not made:
         content = "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
         return calling(
@@ -177,7 +202,7 @@ async def fill(folder: Path, configs: Sequence[str]) -> None:
 
 def main(folder: Path, port: int, seconds: float) -> None:
     if not (folder / "zeus.yaml").exists():
-        plugin = TOOLS.replace("@hookimpl\n", BOOK, 1).replace("fail, keep]", "fail, keep, book]")
+        plugin = TOOLS.replace("@hookimpl\n", BOOK, 1).replace("fail, keep]", "fail, keep, book, late]")
         (folder / "notes.md").write_text("Order 1042 waits for a part.\n" * 100)
         write_agent(folder, YAML, plugin=plugin, tools="[probe, filesystem, todos, subagents]")
         (folder / "keeper.yaml").write_text(KEEPER)

@@ -1,27 +1,45 @@
 // Calls that wait for a decision: exactly what would run, and the change that it would make.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import * as api from "./api";
 import { Exact } from "./exact";
 import { t } from "./i18n";
-import { isSame, numberOf } from "./json";
+import { isSame, LargeNumber, numberOf } from "./json";
 import { visible } from "./visible";
+
+/** Longer than the time between the clicks of a double click. */
+const LOOK_MS = 600;
+
+/** Whether all of this has been shown for as long as a person needs to see what a press is about. */
+function useStill(...shown: unknown[]): boolean {
+  const [still, setStill] = useState<unknown[]>([]);
+  useEffect(() => {
+    const timer = setTimeout(() => setStill(shown), LOOK_MS);
+    return () => clearTimeout(timer);
+  }, shown);
+  return shown.every((each, at) => at in still && each === still[at]);
+}
 
 export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promise<void> }) {
   const [found, setFound] = useState<api.Approval[]>([]);
   const wanted = ids.join(" ");
   useEffect(() => {
     let isOld = false;
-    void Promise.all(ids.map((id) => api.approval(id).catch(() => null))).then((each) => {
-      if (!isOld) setFound(each.filter((one) => one !== null));
+    // A call that is shown stays as it is shown. If it would make another change by now, its approval is refused, and not about that change.
+    const missing = ids.filter((id) => !found.some((each) => each.id === id));
+    void Promise.all(missing.map((id) => api.approval(id).catch(() => null))).then((each) => {
+      if (!isOld) setFound((all) => [...all, ...each.filter((one) => one !== null)]);
     });
     return () => { isOld = true; };
   }, [wanted]);
+  const shown = useMemo(() => ids.flatMap((id) => found.find((each) => each.id === id) ?? []), [found, wanted]);
+  // When a call comes or goes, others move: the next press at that place is not about the one that is there now.
+  const isStill = useStill(shown);
   return (
     <>
-      {found.filter((each) => ids.includes(each.id)).map((each) => (
+      {shown.map((each) => (
         <ApprovalCard
-          key={each.id} approval={each}
+          key={each.id} approval={each} hasMoved={!isStill}
           decided={() => { setFound((all) => all.filter((one) => one.id !== each.id)); void reload(); }}
           lookAgain={async () => { const now = await api.approval(each.id); setFound((all) => all.map((one) => (one.id === now.id ? now : one))); }}
         />
@@ -41,16 +59,20 @@ export function Shown({ lines }: { lines: api.ShownLine[] }) {
   );
 }
 
-function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval; decided: () => void; lookAgain: () => Promise<void> }) {
+function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
+  approval: api.Approval; hasMoved: boolean; decided: () => void; lookAgain: () => Promise<void>;
+}) {
   const isQuestion = approval.answer_schema !== undefined;
   const [reason, setReason] = useState("");
   const [edited, setEdited] = useState<string | null>(null);
   const [always, setAlways] = useState(false);
   const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
+  const [isSent, setSent] = useState(false);
   const [isWhole, setWhole] = useState(false);
+  const isStill = useStill(isWhole, edited === null);
+  const isBusy = isSent || hasMoved || !isStill;
   const decide = async (body: api.Json, written?: string) => {
-    setBusy(true);
+    setSent(true);
     try {
       const sent = JSON.stringify({ ...body, seen: approval.seen ?? null });
       // The text itself: as values of JavaScript, large numbers would become others.
@@ -60,7 +82,7 @@ function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval
       setProblem(error instanceof Error ? error.message : String(error));
       // It may make another change by now, or be decided.
       await lookAgain().catch(() => undefined);
-      setBusy(false);
+      setSent(false);
     }
   };
   const approve = () => {
@@ -78,13 +100,10 @@ function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval
   const lines = (isWhole ? approval.whole : approval.lines) ?? [];
   return (
     <section class="approval" aria-label={isQuestion ? t("The agent asks") : t("Approve this call?")}>
-      <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{visible(approval.tool_name)}</code></h2>
-      <div class="exactly">
-        {edited === null
-          ? <Shown lines={lines} />
-          : <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
-      </div>
-      {edited === null && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
+      <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{approval.tool_name}</code></h2>
+      <div class="exactly"><Shown lines={lines} /></div>
+      {!isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
+      {edited !== null && <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
       {isQuestion ? (
         <Form schema={approval.answer_schema!} isBusy={isBusy} answer={(changed) => void decide({ decision: "approve", changed })} decline={() => void decide({ decision: "reject" })} />
       ) : (
@@ -113,17 +132,17 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
   const fields = Object.entries((props.schema.properties ?? {}) as Record<string, api.Json>);
   const required = new Set<string>(props.schema.required ?? []);
   const [values, setValues] = useState<api.Json>(
-    Object.fromEntries(fields.filter(([, about]) => about.default !== undefined).map(([name, about]) => [name, about.default])));
+    Object.fromEntries(fields.filter(([, about]) => isShown(about, about.default)).map(([name, about]) => [name, about.default])));
   const set = (name: string, value: unknown) =>
     setValues(({ [name]: _, ...rest }) => (value === "" || value === undefined ? rest : { ...rest, [name]: value }));
   return (
     <form class="form" onSubmit={(event) => { event.preventDefault(); props.answer(values); }}>
       {fields.map(([name, about]) => (
-        <label key={name} class={about.type === "boolean" ? "inline" : ""}>
-          {about.type === "boolean" && <input type="checkbox" checked={!!values[name]} onChange={(event) => set(name, event.currentTarget.checked)} />}
-          <span>{visible(about.title ?? name)}{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
-          {about.description && <span class="meta">{visible(String(about.description))}</span>}
-          {about.type !== "boolean" && <Field about={about} value={values[name]} isRequired={required.has(name)} set={(value) => set(name, value)} />}
+        <label key={name} class={isBox(about) ? "inline" : ""}>
+          {isBox(about) && <input type="checkbox" checked={!!values[name]} onChange={(event) => set(name, event.currentTarget.checked)} />}
+          <span>{about.title ?? name}{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
+          {about.description && <span class="meta">{String(about.description)}</span>}
+          {!isBox(about) && <Field about={about} value={values[name]} isRequired={required.has(name) && about.default === undefined} set={(value) => set(name, value)} />}
         </label>
       ))}
       <div class="actions">
@@ -136,7 +155,22 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
 
 interface Choice { value: unknown; title: string }
 
+/** Whether a box to tick is the field's control: it has two states, and a default of another type would be a third. */
+const isBox = (about: api.Json): boolean => about.type === "boolean" && ["boolean", "undefined"].includes(typeof about.default);
+
+/** Whether the field's control shows this default as it is. If not, the field is empty and tells the default in another form. */
+function isShown(about: api.Json, value: unknown): boolean {
+  if (isBox(about)) return typeof value === "boolean";
+  const known = choices(about);
+  if (known) return known.some((each) => isSame(each.value, value));
+  const many = about.type === "array" ? choices(about.items ?? {}) : null;
+  if (many) return Array.isArray(value) && value.every((one) => many.some((each) => isSame(each.value, one)));
+  if (about.type === "number" || about.type === "integer") return typeof value === "number" || value instanceof LargeNumber;
+  return typeof value === "string" && !/[\n\t]/.test(value) && visible(value) === value;
+}
+
 function choices(about: api.Json): Choice[] | null {
+  if (about.type === "boolean" && !isBox(about)) return [true, false].map((value) => ({ value, title: String(value) }));
   if (Array.isArray(about.enum)) return about.enum.map((value: unknown, at: number) => ({ value, title: String(about.enumNames?.[at] ?? value) }));
   const named = about.oneOf ?? about.anyOf;
   if (Array.isArray(named) && named.every((each) => "const" in each)) return named.map((each) => ({ value: each.const, title: String(each.title ?? each.const) }));
@@ -145,12 +179,14 @@ function choices(about: api.Json): Choice[] | null {
 
 function Field({ about, value, isRequired, set }: { about: api.Json; value: unknown; isRequired: boolean; set: (value: unknown) => void }) {
   const known = choices(about);
+  // What the service takes for an empty field.
+  const otherwise = about.default === undefined ? "" : JSON.stringify(about.default);
   if (known) {
     const at = known.findIndex((each) => isSame(each.value, value));
     return (
       <select required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)].value)}>
-        <option value="" />
-        {known.map((each, index) => <option value={String(index)}>{visible(each.title)}</option>)}
+        <option value="">{otherwise}</option>
+        {known.map((each, index) => <option value={String(index)}>{each.title}</option>)}
       </select>
     );
   }
@@ -162,7 +198,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
         {many.map((each) => (
           <label class="inline">
             <input type="checkbox" checked={chosen.some((one) => isSame(one, each.value))} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each.value] : chosen.filter((one) => !isSame(one, each.value)))} />
-            {visible(each.title)}
+            {each.title}
           </label>
         ))}
       </span>
@@ -171,14 +207,14 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
   if (about.type === "number" || about.type === "integer")
     return (
       <input
-        type="number" required={isRequired} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
+        type="number" required={isRequired} placeholder={otherwise} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
         value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : numberOf(event.currentTarget.value))}
       />
     );
   const formats = { email: "email", uri: "url", date: "date" } as const;
   return (
     <input
-      type={(formats[about.format as keyof typeof formats] ?? "text") as "text"} required={isRequired} minLength={about.minLength} maxLength={about.maxLength}
+      type={(formats[about.format as keyof typeof formats] ?? "text") as "text"} required={isRequired} placeholder={otherwise} minLength={about.minLength} maxLength={about.maxLength}
       value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value)}
     />
   );

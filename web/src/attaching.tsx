@@ -5,7 +5,6 @@ import { type Attachment, upload } from "./api";
 import { t } from "./i18n";
 import { Icon } from "./icons";
 import { messageOf } from "./reading";
-import { visible } from "./visible";
 
 export interface Attached { key: number; name: string; size: number; picture: string; problem: string; done: Promise<Attachment | null> }
 
@@ -79,7 +78,7 @@ export function AttachedFiles({ files, remove }: { files: Attached[]; remove: (k
       {files.map((each) => (
         <li key={each.key} class={each.problem ? "problem" : ""}>
           {each.picture ? <img src={each.picture} alt="" /> : <Icon name="clip" />}
-          <span>{visible(each.name)}</span><span class={each.problem ? "" : "meta"}>{each.problem || `${Math.max(1, Math.round(each.size / 1000))} kB`}</span>
+          <span>{each.name}</span><span class={each.problem ? "" : "meta"}>{each.problem || `${Math.max(1, Math.round(each.size / 1000))} kB`}</span>
           <button type="button" class="quiet" aria-label={`${t("Remove")}: ${each.name}`} onClick={() => remove(each.key)}><Icon name="close" /></button>
         </li>
       ))}

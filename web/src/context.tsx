@@ -8,7 +8,7 @@ import { Icon } from "./icons";
 import * as api from "./ledger";
 import { ChartCard, columnsOf, Figures, nameOf, StepCard, useStepKeys } from "./overview";
 import { addressOf, go, type Place } from "./place";
-import { visible } from "./visible";
+import { inLine } from "./visible";
 import { WhatIf } from "./whatif";
 
 const WHILE_RUNNING_MS = 2000;
@@ -109,7 +109,7 @@ function Forgotten(props: { session: string; step: api.StepInfo; message: number
       {item && !found && (
         <div class="item">
           <div class="line">
-            <span><strong>{t("Message")} {item.item}</strong> <span class="meta">{visible(word(item.source))}</span> <Status status={item.status} /></span>
+            <span><strong>{t("Message")} {item.item}</strong> <span class="meta">{word(item.source)}</span> <Status status={item.status} /></span>
             <a href={addressOf({ session, message: Number(item.item) })}>{t("Show in chat")}</a>
           </div>
           <p class="meta">
@@ -175,9 +175,9 @@ function Sent(props: { session: string; step: api.StepInfo; source: string | nul
         {shown.map((each) => (
           <details key={`${each.part} ${each.name}`}>
             <summary>
-              <span class="part">{each.part === "message" ? `#${each.name}` : visible(each.name)}</span>
-              <span class="from meta">{visible(word(each.source ?? each.part))}</span>
-              <span class="gist">{visible(each.text.slice(0, 200).replace(/\s+/g, " "))}</span>
+              <span class="part">{each.part === "message" ? `#${each.name}` : each.name}</span>
+              <span class="from meta">{word(each.source ?? each.part)}</span>
+              <span class="gist">{inLine(each.text)}</span>
               <span class="amount"><span class="bar-of" style={{ width: `${Math.max(1, (100 * each.tokens) / largest)}%` }} /></span>
               <span class="tokens" title={`${((100 * each.tokens) / total).toFixed(1)} %`}>{number(each.tokens)}</span>
             </summary>

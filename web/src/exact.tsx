@@ -3,7 +3,9 @@
 import { visible } from "./visible";
 
 // The blocks of the scripts that are written from the right to the left (Unicode Standard Annex 9, default classes R and AL).
-const FROM_RIGHT = /([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]+)/u;
+const LETTER = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufeff\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}]";
+// A joiner within a word belongs to it.
+const FROM_RIGHT = new RegExp(`(${LETTER}(?:[\\u200c\\u200d]*${LETTER})*)`, "u");
 
 /** `text` with escapes for what cannot be seen; only within a word of such a script does the text run from the right. */
 export function Exact({ text }: { text: string }) {

@@ -162,6 +162,7 @@ const texts = {
   "Required": "必填",
   "Details": "详情",
   "show all": "显示全部",
+  "show all {n} characters": "显示全部 {n} 个字符",
   "What if?": "如果换一种策略？",
   "Recompute this session under other policies. No model is called.": "用其他策略重新计算此会话，不调用任何模型。",
   "Texts that the last request should keep, one a line": "最后一次请求应保留的文本，每行一个",

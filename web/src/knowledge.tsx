@@ -7,7 +7,6 @@ import { number, t, when, word } from "./i18n";
 import { addressOf } from "./place";
 import { useRead, useSettled } from "./reading";
 import { Problem } from "./room";
-import { visible } from "./visible";
 
 interface Base { name: string; scope: string; documents: number; chunks: number; embedding: string; chunk_tokens: number; updated_ms: number; linked: boolean }
 interface OneBase extends Base { sources: string[]; files: { path: string; chunks: number; size_bytes: number; ready: boolean }[] }
@@ -29,7 +28,7 @@ export function KnowledgeView({ agent, base }: { agent: AgentInfo; base: string 
         <ul class="choices-of">
           {bases.value.map((each) => (
             <li key={each.name}>
-              <a href={addressOf({ session: null, room: "knowledge", agent: agent.name, item: each.name })} aria-current={each === chosen ? "true" : undefined}>{visible(each.name)}</a>
+              <a href={addressOf({ session: null, room: "knowledge", agent: agent.name, item: each.name })} aria-current={each === chosen ? "true" : undefined}>{each.name}</a>
             </li>
           ))}
         </ul>
@@ -49,18 +48,18 @@ function OneView({ agent, base }: { agent: string; base: Base }) {
     <>
       <section class="card" aria-label={t("Search")}>
         <div class="line">
-          <h2>{visible(base.name)} <span class="meta">{word(base.scope)}{base.linked && ` · ${t("the agent searches it")}`}</span></h2>
+          <h2>{base.name} <span class="meta">{word(base.scope)}{base.linked && ` · ${t("the agent searches it")}`}</span></h2>
           <span class="meta">{t("Documents: {a} · passages: {b}", { a: number(base.documents), b: number(base.chunks) })} · {when(base.updated_ms)}</span>
         </div>
         <input type="search" class="full" value={text} placeholder={t("Search as the agent does")} aria-label={t("Search as the agent does")} onInput={(event) => setText(event.currentTarget.value)} />
         <Problem>{found.problem}</Problem>
-        {found.value?.notices.map((each) => <p class="banner" key={each}>{visible(each)}</p>)}
+        {found.value?.notices.map((each) => <p class="banner" key={each}>{each}</p>)}
         {found.value && !found.value.hits.length && <p class="empty">{t("Nothing fits that.")}</p>}
         <ol class="rows hits">
           {found.value?.hits.map((each) => (
             <li key={each.citation + each.content}>
-              <p class="cite"><cite>{visible(each.citation)}</cite> <span class="meta">{ranks(each)}</span></p>
-              <blockquote>{visible(each.content)}</blockquote>
+              <p class="cite"><cite>{each.citation}</cite> <span class="meta">{ranks(each)}</span></p>
+              <blockquote>{each.content}</blockquote>
             </li>
           ))}
         </ol>
@@ -91,7 +90,7 @@ function Documents({ path }: { path: string }) {
           <tbody>
             {files.slice(0, MOST).map((each) => (
               <tr key={each.path}>
-                <td>{visible(each.path)}{!each.ready && <span class="badge waiting">{t("not finished")}</span>}</td>
+                <td>{each.path}{!each.ready && <span class="badge waiting">{t("not finished")}</span>}</td>
                 <td class="number">{number(each.chunks)}</td><td class="number">{number(Math.ceil(each.size_bytes / 1000))} kB</td>
               </tr>
             ))}
@@ -99,7 +98,7 @@ function Documents({ path }: { path: string }) {
         </table>
       </div>
       {files.length > MOST && <p class="meta">{t("{n} more: search for them", { n: number(files.length - MOST) })}</p>}
-      {base.value && <p class="meta">{t("Added")}: {base.value.sources.map(visible).join(", ")} · {visible(base.value.embedding)}</p>}
+      {base.value && <p class="meta">{t("Added")}: {base.value.sources.join(", ")} · {base.value.embedding}</p>}
     </section>
   );
 }

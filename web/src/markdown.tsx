@@ -5,6 +5,7 @@ import { Marked, type Token, type Tokens } from "marked";
 import { memo } from "preact/compat";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { t } from "./i18n";
+import { visible } from "./visible";
 
 const escaped = (text: string): string =>
   text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
@@ -28,6 +29,11 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("rel", "noopener noreferrer");
   }
   if (node.tagName === "INPUT") node.setAttribute("aria-label", node.hasAttribute("checked") ? "☑" : "☐");
+});
+
+// A character may also be written as an entity, `&#x202e;`.
+DOMPurify.addHook("uponSanitizeElement", (node) => {
+  if (node.nodeType === Node.TEXT_NODE) node.textContent = visible(node.textContent!);
 });
 
 const ALLOWED = {
@@ -98,7 +104,8 @@ class Blocks {
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   const blocks = useRef<Blocks | null>(null);
   blocks.current ??= new Blocks();
-  const { done, rest } = blocks.current.of(text);
+  // Before it is parsed: a browser's parser drops some of these characters.
+  const { done, rest } = blocks.current.of(visible(text));
   return (
     <div class="markdown">
       {done.map((each, index) => <Block key={index} raw={each.raw} token={each.token} />)}

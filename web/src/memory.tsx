@@ -9,7 +9,6 @@ import { Icon } from "./icons";
 import { addressOf, go } from "./place";
 import { messageOf, useRead, useSettled } from "./reading";
 import { Problem, Segments } from "./room";
-import { visible } from "./visible";
 
 interface Memory {
   id: string; content: string; memory_type: string; scope: string; scope_id: string; created_by: string; source: string; source_id: string | null;
@@ -106,7 +105,7 @@ function Memories({ agent, changes }: { agent: string; changes: number }) {
       <ul class="rows">
         {found?.memories.map((each) => (
           <li key={each.id}>
-            <a href={addressOf({ session: null, room: "memory", agent, item: each.id })}>{visible(each.content)}</a>
+            <a href={addressOf({ session: null, room: "memory", agent, item: each.id })}>{each.content}</a>
             <Marks memory={each} />
           </li>
         ))}
@@ -124,7 +123,7 @@ function Marks({ memory }: { memory: Memory | Found }) {
       <span>{word(memory.scope)}</span>
       {memory.status !== "active" && <span class="badge waiting">{word(memory.status)}</span>}
       {memory.trust !== "trusted" && <span class="badge error">{word(memory.trust)}</span>}
-      {memory.subject && <span>{visible(memory.subject)}</span>}
+      {memory.subject && <span>{memory.subject}</span>}
       {"similarity" in memory && <span title={t("Similarity")}>{Math.round(100 * memory.similarity)} %</span>}
       <span>{when(Date.parse(memory.updated_at))}</span>
     </span>
@@ -194,12 +193,12 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
           <dt>{t("Type")}</dt><dd>{word(shown.memory_type)}</dd>
           <dt>{t("Scope")}</dt><dd>{word(shown.scope)} <span class="meta">{shown.scope_id}</span></dd>
           <dt>{t("State")}</dt><dd>{word(shown.status)}{shown.superseded_by && <> → {of(shown.superseded_by)}</>}</dd>
-          <dt>{t("Source")}</dt><dd>{word(shown.source)} <span class="meta">{visible(shown.source_id ?? "")}</span></dd>
+          <dt>{t("Source")}</dt><dd>{word(shown.source)} <span class="meta">{shown.source_id ?? ""}</span></dd>
           <dt>{t("Trust")}</dt><dd>{word(shown.trust)}</dd>
-          {shown.subject && <><dt>{t("Subject")}</dt><dd>{visible(shown.subject)}</dd></>}
+          {shown.subject && <><dt>{t("Subject")}</dt><dd>{shown.subject}</dd></>}
           <dt>{t("Confidence")}</dt><dd>{Math.round(100 * shown.confidence)} %</dd>
           {(shown.valid_from || shown.valid_until) && <><dt>{t("True")}</dt><dd>{span(shown.valid_from, shown.valid_until)}</dd></>}
-          <dt>{t("Saved")}</dt><dd>{moment(shown.created_at)} <span class="meta">{visible(shown.created_by)}</span></dd>
+          <dt>{t("Saved")}</dt><dd>{moment(shown.created_at)} <span class="meta">{shown.created_by}</span></dd>
           {shown.last_used_at && <><dt>{t("Last used")}</dt><dd>{moment(shown.last_used_at)}</dd></>}
           {shown.near.length > 0 && <><dt>{t("Near")}</dt><dd class="list">{shown.near.map((each) => <span key={each}>{of(each)}</span>)}</dd></>}
         </dl>
@@ -210,8 +209,8 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
         <ol class="history">
           {history.value?.map((each, at) => (
             <li key={at}>
-              <span class="badge">{word(each.action)}</span> <span class="meta">{moment(each.at)} · {visible(each.by)} · {t("Version {n}", { n: each.version })}</span>
-              {each.content && <p>{visible(each.content)}</p>}
+              <span class="badge">{word(each.action)}</span> <span class="meta">{moment(each.at)} · {each.by} · {t("Version {n}", { n: each.version })}</span>
+              {each.content && <p>{each.content}</p>}
               {(each.valid_from || each.valid_until) && <p class="meta">{t("True")}: {span(each.valid_from, each.valid_until)}</p>}
             </li>
           ))}
@@ -244,7 +243,7 @@ function Quarantine({ agent, found, problem, changed }: { agent: string; found: 
         {found?.map((each) => (
           <li key={each.id}>
             <p class="content"><Exact text={each.content} /></p>
-            <span class="meta">{word(each.source)} {visible(each.source_id ?? "")} · {moment(each.created_at)}</span>
+            <span class="meta">{word(each.source)} {each.source_id ?? ""} · {moment(each.created_at)}</span>
             <div class="actions">
               <button onClick={() => void act(post(addressAt(agent, `memories/${encodeURIComponent(each.id)}/release`)))}>{t("Release")}</button>
               <button class="danger" onClick={() => void act(call("DELETE", addressAt(agent, `memories/${encodeURIComponent(each.id)}`)))}>{t("Delete")}</button>
@@ -290,7 +289,7 @@ function Batches({ agent, changed }: { agent: string; changed: () => void }) {
             <span class="meta marks">
               <span>{moment(each.created_at)}</span>
               {each.session && each.kind === "extraction" && <a href={addressOf({ session: each.session })}>{t("Session")}</a>}
-              <span>{visible(each.model)}</span><span>{money(each.cost_usd)}</span>
+              <span>{each.model}</span><span>{money(each.cost_usd)}</span>
               {Object.entries(each.outcomes).map(([outcome, count]) => <span key={outcome}>{word(outcome)}: {count}</span>)}
             </span>
           </li>
@@ -370,7 +369,7 @@ function Profile({ agent, kind, changes }: { agent: string; kind: "user" | "proj
         {fields.map(([name, field]) => [
           <dt key={`${name}:`}>{nameOf(name)}</dt>,
           <dd key={name}>
-            {linesOf(field).map((each, at) => <p key={at}>{visible(each.replaceAll(SEPARATOR, " · "))}</p>)}
+            {linesOf(field).map((each, at) => <p key={at}>{each.replaceAll(SEPARATOR, " · ")}</p>)}
             <span class="meta">{word(field.by)} {field.sources.map((each) => <a key={each} href={addressOf({ session: null, room: "memory", agent, item: each })}>{each} </a>)}</span>
             {field.by === "hand" && <button class="link" onClick={() => void write({ [name]: "" })}>{t("Give back to the memories")}</button>}
           </dd>,

@@ -7,7 +7,6 @@ import { Chart, FIXED, isCompacted, MEASURES, type Measure, OTHERS, type Stack, 
 import { type Key, money, number, seconds, short, t, word } from "./i18n";
 import { Icon } from "./icons";
 import type { Ledger, StepInfo } from "./ledger";
-import { visible } from "./visible";
 
 /** The steps that have a column: a compaction that the user asked for sends nothing. */
 export const columnsOf = (ledger: Ledger | null): StepInfo[] => (ledger?.steps ?? []).filter((each) => each.cause !== "compact");
@@ -59,7 +58,7 @@ const NAMES: Record<string, Key> = {
   [FIXED]: "prompt and tools", read: "Cache read", written: "Cache written", fresh: "Not cached", call: "Model calls", policies: "Policies' calls",
 };
 /** A source or another layer of the chart, for people. */
-export const nameOf = (name: string): string => (name === OTHERS ? OTHERS : name in NAMES ? t(NAMES[name]) : visible(word(name)));
+export const nameOf = (name: string): string => (name === OTHERS ? OTHERS : name in NAMES ? t(NAMES[name]) : word(name));
 const TITLES: Record<Measure, Key> = { sources: "Tokens sent per step, by source", cache: "Cache per step", cost: "Cost per step" };
 const TABS: Record<Measure, Key> = { sources: "Tokens", cache: "Cache", cost: "Cost" };
 
@@ -148,7 +147,7 @@ export function StepCard(props: {
         <span class="pair">{props.children}{move(-1, "Previous step", "left")}{move(1, "Next step", "right")}</span>
       </div>
       <dl class="facts">
-        <dt>{t("Model")}</dt><dd>{visible(step.model)}</dd>
+        <dt>{t("Model")}</dt><dd>{step.model}</dd>
         <dt>{t("Sent")}</dt><dd>{step.input_limit_tokens ? t("{a} of {b} tokens", { a: number(step.sent_tokens), b: number(step.input_limit_tokens) }) : t("{n} tokens", { n: number(step.sent_tokens) })}</dd>
         {step.usage && <><dt>{t("Output")}</dt><dd>{t("{n} tokens", { n: number(step.usage.output_tokens) })}</dd></>}
         {step.usage && <><dt>{t("Cache read")}</dt><dd>{t("{n} tokens", { n: number(step.usage.cache_read_tokens) })}</dd></>}
@@ -163,9 +162,9 @@ export function StepCard(props: {
           {step.decisions.map((each) => (
             <li class={each.admitted ? "admitted" : "refused"}>
               <span class={`badge ${each.admitted ? "waiting" : ""}`}>{t(each.admitted ? "admitted" : "refused")}</span>
-              <strong>{visible(each.policy)}</strong> <code>{each.kind}</code>
+              <strong>{each.policy}</strong> <code>{each.kind}</code>
               {each.admitted && each.tokens_before !== each.tokens_after && <span class="meta"> {number(each.tokens_before)} → {t("{n} tokens", { n: number(each.tokens_after) })}</span>}
-              <p class="meta">{visible(each.reason)}</p>
+              <p class="meta">{each.reason}</p>
             </li>
           ))}
         </ul>

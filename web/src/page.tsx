@@ -11,6 +11,7 @@ import { SessionList } from "./sessions";
 import { SessionView } from "./session";
 import { type Place, go, placeNow } from "./place";
 import { applyTheme, Settings } from "./settings";
+import { drawVisibly } from "./visible";
 
 function Login({ onDone }: { onDone: () => void }) {
   const [token, setToken] = useState("");
@@ -138,5 +139,6 @@ function Page() {
   );
 }
 
+drawVisibly();
 applyTheme();
 render(<Page />, document.getElementById("page")!);

@@ -6,7 +6,7 @@ import { type Key, number, t, word } from "./i18n";
 import { addressOf } from "./place";
 import { messageOf, useRead, useSettled } from "./reading";
 import { Problem, Segments } from "./room";
-import { visible } from "./visible";
+import { inLine } from "./visible";
 
 interface Mark { source: string; line: number; column: number }
 interface Component { name: string; options: Json; plugin: { name: string; version: string; source: string } }
@@ -44,12 +44,12 @@ export function PlanView({ agent, session }: { agent: AgentInfo; session: string
       )}
       <dl class="facts card">
         <dt>{t("Config")}</dt><dd><code>{plan.config}</code></dd>
-        <dt>{t("Model")}</dt><dd>{[plan.model, ...plan.fallbacks].map((each) => visible(String(each.options.model ?? each.options.name ?? each.name))).join(" → ")}</dd>
+        <dt>{t("Model")}</dt><dd>{[plan.model, ...plan.fallbacks].map((each) => String(each.options.model ?? each.options.name ?? each.name)).join(" → ")}</dd>
         <dt>{t("Mode")}</dt><dd>{plan.mode}</dd>
-        {plan.instructions && <><dt>{t("Instructions")}</dt><dd><code>{visible(plan.instructions)}</code></dd></>}
+        {plan.instructions && <><dt>{t("Instructions")}</dt><dd><code>{plan.instructions}</code></dd></>}
         <dt>{t("Digest")}</dt><dd><code>{plan.digest.slice(0, 16)}</code></dd>
       </dl>
-      {plan.notices.map((each) => <p class="banner" key={each.message}>{visible(each.message)}</p>)}
+      {plan.notices.map((each) => <p class="banner" key={each.message}>{each.message}</p>)}
       <Segments label={t("Plan")} chosen={tab} choose={setTab} names={{ values: t("Values"), parts: t("Parts"), prompt: t("Prompt"), edit: t("Edit and check") }} />
       {tab === "values" && <Values plan={plan} />}
       {tab === "parts" && <Parts plan={plan} />}
@@ -82,10 +82,10 @@ function Values({ plan }: { plan: Plan }) {
           <tbody>
             {found.map((each) => (
               <tr key={each.path}>
-                <td><code>{visible(each.path)}</code></td>
-                <td><code class="value">{visible(written(each.value))}</code></td>
+                <td><code>{each.path}</code></td>
+                <td><code class="value">{written(each.value)}</code></td>
                 <td>
-                  {each.written.length ? each.written.map((mark, at) => <span class={at ? "overridden" : ""} title={at ? t("overridden") : undefined}>{visible(place(mark))}</span>) : <span class="meta">{t("default")}</span>}
+                  {each.written.length ? each.written.map((mark, at) => <span class={at ? "overridden" : ""} title={at ? t("overridden") : undefined}>{place(mark)}</span>) : <span class="meta">{t("default")}</span>}
                 </td>
               </tr>
             ))}
@@ -109,8 +109,8 @@ function Parts({ plan }: { plan: Plan }) {
           {plan.middlewares.map((each, at) => (
             <li key={at}>
               <details>
-                <summary><strong>{at + 1}. {visible(each.name)}</strong> <span class="meta">{origin(each.plugin)}</span></summary>
-                <pre class="exact" tabIndex={0}>{visible(JSON.stringify(each.options, null, 2))}</pre>
+                <summary><strong>{at + 1}. {each.name}</strong> <span class="meta">{origin(each.plugin)}</span></summary>
+                <pre class="exact" tabIndex={0}>{JSON.stringify(each.options, null, 2)}</pre>
               </details>
             </li>
           ))}
@@ -121,24 +121,24 @@ function Parts({ plan }: { plan: Plan }) {
         <div class="scroll" tabIndex={0} role="group" aria-label={t("Tools")}>
           <table>
             <thead><tr><th>{t("Tool")}</th><th>{t("Category")}</th><th>{t("Access")}</th><th>{t("From")}</th></tr></thead>
-            <tbody>{plan.tools.map((each) => <tr key={each.name}><td><code>{visible(each.name)}</code></td><td>{each.category}</td><td>{each.access}</td><td>{visible(each.component)} <span class="meta">{origin(each.plugin)}</span></td></tr>)}</tbody>
+            <tbody>{plan.tools.map((each) => <tr key={each.name}><td><code>{each.name}</code></td><td>{each.category}</td><td>{each.access}</td><td>{each.component} <span class="meta">{origin(each.plugin)}</span></td></tr>)}</tbody>
           </table>
         </div>
       </section>
       {agents.length > 0 && (
         <section class="card" aria-label={t("Sub-agents")}>
           <h2>{t("Sub-agents")}</h2>
-          <ul class="rows">{agents.map(([name, each]) => <li key={name}><strong>{visible(name)}</strong> {visible(each.description ?? "")} <span class="meta">{each.mode} · {each.tools.join(", ")}</span></li>)}</ul>
+          <ul class="rows">{agents.map(([name, each]) => <li key={name}><strong>{name}</strong> {each.description ?? ""} <span class="meta">{each.mode} · {each.tools.join(", ")}</span></li>)}</ul>
         </section>
       )}
       <section class="card" aria-label={t("Files")}>
         <h2>{t("Files")}</h2>
-        <dl class="facts">{Object.entries(plan.files.folders).map(([prefix, host]) => [<dt key={prefix}><code>{prefix}</code></dt>, <dd key={`${prefix}=`}><code>{visible(host)}</code></dd>])}</dl>
+        <dl class="facts">{Object.entries(plan.files.folders).map(([prefix, host]) => [<dt key={prefix}><code>{prefix}</code></dt>, <dd key={`${prefix}=`}><code>{host}</code></dd>])}</dl>
         {plan.files.rules.length > 0 && (
           <div class="scroll" tabIndex={0} role="group" aria-label={t("Files")}>
             <table>
               <thead><tr><th>{t("Pattern")}</th><th>{t("Access")}</th><th>{t("Written at")}</th></tr></thead>
-              <tbody>{plan.files.rules.map((each) => <tr key={each.pattern}><td><code>{visible(each.pattern)}</code></td><td>{each.right}</td><td>{visible(each.written)}</td></tr>)}</tbody>
+              <tbody>{plan.files.rules.map((each) => <tr key={each.pattern}><td><code>{each.pattern}</code></td><td>{each.right}</td><td>{each.written}</td></tr>)}</tbody>
             </table>
           </div>
         )}
@@ -146,7 +146,7 @@ function Parts({ plan }: { plan: Plan }) {
       {plan.executes.length > 0 && (
         <section class="card" aria-label={t("What it executes")}>
           <h2>{t("What it executes")}</h2>
-          <ul class="rows">{plan.executes.map((each) => <li key={each.digest}><strong>{each.kind}</strong> {visible(each.name)} <span class={`badge ${each.trusted ? "done" : "error"}`}>{t(each.trusted ? "allowed" : "not allowed")}</span> <span class="meta">{visible(each.where)}</span></li>)}</ul>
+          <ul class="rows">{plan.executes.map((each) => <li key={each.digest}><strong>{each.kind}</strong> {each.name} <span class={`badge ${each.trusted ? "done" : "error"}`}>{t(each.trusted ? "allowed" : "not allowed")}</span> <span class="meta">{each.where}</span></li>)}</ul>
         </section>
       )}
     </>
@@ -162,8 +162,8 @@ function Prompt({ plan }: { plan: Plan }) {
           const source = plan.prompt_sources[name];
           return (
             <details key={name}>
-              <summary class="section-of"><span class="part">{visible(name)}</span><span class="gist">{visible(text.slice(0, 200).replace(/\s+/g, " "))}</span><span class="meta">{visible(source?.written ?? source?.path ?? "")}</span></summary>
-              <pre class="exact result" tabIndex={0}>{visible(text)}</pre>
+              <summary class="section-of"><span class="part">{name}</span><span class="gist">{inLine(text)}</span><span class="meta">{source?.written ?? source?.path ?? ""}</span></summary>
+              <pre class="exact result" tabIndex={0}>{text}</pre>
             </details>
           );
         })}
@@ -212,7 +212,7 @@ function Editor({ path, digest, isShown }: { path: string; digest: string; isSho
         </span>
       </div>
       <p class="meta">{t("Nothing is written: copy the text into the file. Known secrets are shown as placeholders.")}</p>
-      {config.value?.problem && <p class="banner problem">{t("The file is not valid now, so its former content runs.")} {visible(config.value.problem)}</p>}
+      {config.value?.problem && <p class="banner problem">{t("The file is not valid now, so its former content runs.")} {config.value.problem}</p>}
       <div class="editor">
         <pre class="gutter" ref={gutter} aria-hidden="true">{lines.map((_, at) => <span class={bad.has(at + 1) ? "bad" : ""}>{at + 1}{"\n"}</span>)}</pre>
         <textarea
@@ -228,8 +228,8 @@ function Editor({ path, digest, isShown }: { path: string; digest: string; isSho
             {each.line !== undefined && (each.file === config.value?.source && each.line <= lines.length
               ? <button class="link" onClick={() => goTo(each.line!, each.column ?? 1)}>{each.file}:{each.line}:{each.column}</button>
               : <code>{each.file}:{each.line}:{each.column}</code>)}{" "}
-            {visible(each.message)}
-            {each.hint && <p class="meta">{visible(each.hint)}</p>}
+            {each.message}
+            {each.hint && <p class="meta">{each.hint}</p>}
           </li>
         ))}
       </ul>

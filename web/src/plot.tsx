@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { browserLanguage, setLanguage, t } from "./i18n";
 import type { Ledger } from "./ledger";
 import { ChartCard, columnsOf, Figures, StepCard, useStepKeys } from "./overview";
-import { visible } from "./visible";
+import { drawVisibly } from "./visible";
 
 function Session(props: { ledger: Ledger; hasKeys: boolean; least: number }) {
   const { ledger } = props;
@@ -14,9 +14,9 @@ function Session(props: { ledger: Ledger; hasKeys: boolean; least: number }) {
   const at = steps.findIndex((each) => each.number === number);
   useStepKeys(props.hasKeys ? steps : [], at, choose);
   return (
-    <section class="session" aria-label={visible(ledger.session)}>
-      <h1>{visible(ledger.session)}</h1>
-      {ledger.problems.map((each) => <p class="banner problem">{visible(each)}</p>)}
+    <section class="session" aria-label={ledger.session}>
+      <h1>{ledger.session}</h1>
+      {ledger.problems.map((each) => <p class="banner problem">{each}</p>)}
       {steps.length ? (
         <>
           <Figures ledger={ledger} last={steps[steps.length - 1]} />
@@ -33,5 +33,6 @@ function Plot({ ledgers }: { ledgers: Ledger[] }) {
   return <div class="wide">{ledgers.map((each, at) => <Session key={at} ledger={each} hasKeys={ledgers.length === 1} least={ledgers.length > 1 ? least : 0} />)}</div>;
 }
 
+drawVisibly();
 setLanguage(browserLanguage());
 render(<Plot ledgers={JSON.parse(document.getElementById("data")!.textContent!)} />, document.getElementById("plot")!);

@@ -12,7 +12,6 @@ import { addressOf, go, type Place, type View, VIEWS } from "./place";
 import { follow } from "./stream";
 import { TraceView } from "./trace";
 import { LiveTurn, type Turn, turnsOf } from "./transcript";
-import { visible } from "./visible";
 
 const FINAL = new Set<api.RunState>(["complete", "failed", "cancelled"]);
 
@@ -163,7 +162,7 @@ export function SessionView(props: {
       <header class="bar top">
         <button class="quiet only-narrow" aria-label={t("Menu")} onClick={props.openMenu}><Icon name="menu" /></button>
         <div class="heading">
-          <h1>{visible(info?.title ?? "") || (info?.parent ? `${t("Sub-agent")} ${info.agent}` : t("New session"))}</h1>
+          <h1>{info?.title || (info?.parent ? `${t("Sub-agent")} ${info.agent}` : t("New session"))}</h1>
           {agent && <span class="meta">{agent.name} · {live?.model || agent.model}</span>}
         </div>
         {session && (

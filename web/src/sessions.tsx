@@ -5,7 +5,6 @@ import { t, when, word } from "./i18n";
 import { Icon } from "./icons";
 import { addressOf } from "./place";
 import { useRead, useSettled } from "./reading";
-import { visible } from "./visible";
 
 const WAIT_MS = 300;
 /** A shorter text is in nearly every message; a Chinese word has two characters. */
@@ -34,7 +33,7 @@ export function SessionList(props: {
         {found.map((each) => (
           <li key={each.session}>
             <a href={addressOf({ session: each.session })} aria-current={each.session === props.shown ? "page" : undefined}>
-              <span class="title">{visible(each.title) || t("New session")}</span>
+              <span class="title">{each.title || t("New session")}</span>
               <span class="meta">
                 {props.hasAgents && <span>{each.agent}</span>}
                 <span>{when(each.updated_ms)}</span>
@@ -54,8 +53,8 @@ export function SessionList(props: {
             {messages.value.map((each) => (
               <li key={`${each.session} ${each.number}`}>
                 <a href={addressOf({ session: each.session, message: each.number })}>
-                  <span class="excerpt">{visible(each.excerpt)}</span>
-                  <span class="meta"><span class="title">{visible(each.title) || t("New session")}</span><span>{when(each.created_ms)}</span></span>
+                  <span class="excerpt">{each.excerpt}</span>
+                  <span class="meta"><span class="title">{each.title || t("New session")}</span><span>{when(each.created_ms)}</span></span>
                 </a>
               </li>
             ))}

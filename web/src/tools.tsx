@@ -5,22 +5,16 @@ import { useEffect, useState } from "preact/hooks";
 import { fileOf, type Json, madeChanges, messages } from "./api";
 import { Shown } from "./approvals";
 import { PartView, Why } from "./chat";
-import { t } from "./i18n";
+import { number, t } from "./i18n";
 import { Exact } from "./exact";
 import { Icon } from "./icons";
 import { addressOf } from "./place";
 import { useRead } from "./reading";
 import { subAgentsOf } from "./trace";
 import { type KeptChange, type KeptFile, type Part, type SubTurn, type ToolPart, turnsOf } from "./transcript";
-import { visible } from "./visible";
+import { inLine } from "./visible";
 
 const MOST_OF_LINE = 160;
-
-/** A text in one line, cut visibly; only spaces, tabs and line ends become a space. */
-function inLine(text: string): string {
-  const line = visible(text).replace(/(?: |\t|\r?\n)+/g, " ");
-  return line.length > MOST_OF_LINE ? `${line.slice(0, MOST_OF_LINE)}…` : line;
-}
 
 /** One line of the arguments: the first values. */
 function summary(args: Json | null, written: string): string {
@@ -37,7 +31,7 @@ function Arguments({ args }: { args: Json }) {
   return (
     <dl class="arguments">
       {entries.map(([name, value]) => [
-        <dt key={`${name}:`}>{visible(name)}</dt>,
+        <dt key={`${name}:`}>{name}</dt>,
         <dd key={name}>
           <pre class="exact"><Exact text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} /></pre>
         </dd>,
@@ -53,8 +47,8 @@ function Result({ text }: { text: string }) {
   const isLong = text.length > MOST;
   return (
     <>
-      <pre class="exact result" tabIndex={0}>{visible(isLong && !isWhole ? `${text.slice(0, MOST)}…` : text)}</pre>
-      {isLong && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
+      <pre class="exact result" tabIndex={0}>{isLong && !isWhole ? `${text.slice(0, MOST)}…` : text}</pre>
+      {isLong && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all {n} characters", { n: number(text.length) })}</button>}
     </>
   );
 }
@@ -72,8 +66,8 @@ export function Files({ files, session, seq }: { files: KeptFile[]; session: str
 function File({ file, address }: { file: KeptFile; address: string }) {
   // Bytes that were deleted, or that the access rules close: the name is left.
   const [isGone, setGone] = useState(false);
-  const name = visible(file.name);
-  const about = <span class="meta">{visible(file.problem || file.about)}</span>;
+  const name = file.name;
+  const about = <span class="meta">{file.problem || file.about}</span>;
   if (address && file.isPicture && !isGone)
     return (
       <li class="picture">
@@ -118,7 +112,7 @@ function SubAgent({ sub }: { sub: SubTurn }) {
   return (
     <div class="sub">
       <p class="line">
-        <span class="meta">{t("Sub-agent")} {visible(sub.agent)}</span>
+        <span class="meta">{t("Sub-agent")} {sub.agent}</span>
         <a href={addressOf({ session: sub.session })}>{t("Open its session")}</a>
       </p>
       {sub.live ? (
@@ -149,8 +143,8 @@ export const ToolCard = memo(
       <div class={`tool ${part.state}`}>
         <button class="head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name={isOpen ? "down" : "right"} />
-          <span class="name">{visible(part.name)}</span>
-          <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written))} /></span>
+          <span class="name">{part.name}</span>
+          <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written), MOST_OF_LINE)} /></span>
           {part.changes && <Size changes={part.changes} />}
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>
         </button>

@@ -1,12 +1,37 @@
-// Text that others wrote, with each character that shows nothing or moves the text around it as an escape. Pure.
+// Text that others wrote, with each character that shows nothing or moves the text around it as an escape.
+
+import { options } from "preact";
 
 // Controls, formats such as bidirectional ones, line ends of other kinds, variation selectors, blanks and fillers.
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/gu;
 // Joiners and a selector belong to emoji and to Persian and Indic words, a carriage return to the line end.
-const BELONGS = /\r(?=\n)|(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])|(?<=[^\x00-\x7f])\ufe0f/gu;
+const BELONGS = /\r(?=\n)|(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])|(?<=[^\x00-\x7f])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
 
-/** `text` in a form that shows all of it; tabs and line feeds stay. */
+/** `text` in a form that shows all of it; tabs and line feeds stay. What is visible already stays as it is. */
 export function visible(text: string): string {
+  if (text.search(UNSEEN) < 0) return text;
   const kept = new Set([...text.matchAll(BELONGS)].map((each) => each.index));
   return text.replace(UNSEEN, (char, at: number) => (char === "\n" || char === "\t" || kept.has(at) ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`));
+}
+
+/** The beginning of a text in one line; only spaces, tabs and line ends become a space. */
+export function inLine(text: string, most = 200): string {
+  const part = text.slice(0, 10 * most);
+  const line = visible(part).replace(/(?: |\t|\r?\n)+/g, " ");
+  return line.length > most || part.length < text.length ? `${line.slice(0, most)}…` : line;
+}
+
+const READ_BY_PEOPLE = ["title", "aria-label", "alt", "placeholder"] as const;
+
+/** From now on each text that Preact draws is `visible`, whoever wrote it. What a user may edit stays as it is. */
+export function drawVisibly(): void {
+  const before = options.vnode;
+  options.vnode = (node) => {
+    const drawn = node as { type: unknown; props: any };
+    // A piece of text has no type, and itself in the place of properties.
+    if (typeof drawn.props === "string") drawn.props = visible(drawn.props);
+    else if (typeof drawn.type === "string")
+      for (const name of READ_BY_PEOPLE) if (typeof drawn.props[name] === "string") drawn.props[name] = visible(drawn.props[name]);
+    before?.(node);
+  };
 }

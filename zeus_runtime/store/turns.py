@@ -22,7 +22,7 @@ TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "fail
 UNFINISHED: Final = ("queued", "running")
 _OPEN: Final = (*UNFINISHED, "waiting")
 _CANCEL: Final = "cancel"
-"""The note of a run that another process is to cancel."""
+"""The note of a run that the process that runs it is to cancel."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,7 @@ async def find_turn(log: ThreadLog, run: str) -> StoredTurn | None:
 
 async def set_mark(log: ThreadLog, turn: StoredTurn, mark: str) -> None:
     """Name the conversation that ends with a turn, for ``marked_turns``."""
-    own = select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
-    changed = update(TURN).where(TURN.c.thread == own, TURN.c.run_id == turn.run).values(mark=mark)
+    changed = update(TURN).where(*_row(turn)).values(mark=mark)
     await log.database.run(lambda connection: connection.execute(changed))
 
 
@@ -180,8 +179,10 @@ async def marked_turns(log: ThreadLog, agent: str, mark: str) -> Sequence[Stored
 
 async def set_state(
     log: ThreadLog, turn: StoredTurn, state: TurnState, *, ending: Mapping[str, Any] | None = None
-) -> None:
-    """Note that a turn began, waits or ended.
+) -> TurnState:
+    """Note that a turn began, waits or ended, and return its state now: a final state stays.
+
+    A turn that was cancelled before it waits is ``cancelled``: no run would see that it was asked to.
 
     Args:
         ending: the terminal event of a turn that waits or ended.
@@ -192,26 +193,62 @@ async def set_state(
         values["started_ms"] = now if turn.started_ms is None else turn.started_ms
     if ending is not None:
         values |= {"ending": json.dumps(ending), "ended_ms": now}
-    own = select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
-    changed = update(TURN).where(TURN.c.thread == own, TURN.c.run_id == turn.run).values(values)
-    await log.database.run(lambda connection: connection.execute(changed))
+
+    def work(connection: Connection) -> TurnState:
+        if state == "waiting":
+            _lock(connection, turn)
+            if _is_asked(connection, turn):
+                values["state"] = "cancelled"
+        changed = update(TURN).where(*_row(turn), TURN.c.state.in_(_OPEN)).values(values)
+        return values["state"] if connection.execute(changed).rowcount else _state(connection, turn)
+
+    return await log.database.run(work)
 
 
-async def ask_to_cancel(log: ThreadLog, turn: StoredTurn) -> None:
-    """Ask the process that runs a turn to cancel it; ``asked_to_cancel`` tells it so."""
-    own = select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
-    here = (NOTE.c.thread == own, NOTE.c.run_id == turn.run, NOTE.c.name == _CANCEL)
+async def cancel_turn(log: ThreadLog, turn: StoredTurn, *, ending: Mapping[str, Any]) -> TurnState:
+    """Cancel a turn that does not run, and return its state; ``asked_to_cancel`` tells the process that runs it.
 
-    def work(connection: Connection) -> None:
-        # The row's lock keeps two requests apart.
-        connection.execute(
-            update(THREAD).where(THREAD.c.session == turn.session).values(epoch=THREAD.c.epoch)
-        )
-        if connection.execute(select(NOTE.c.name).where(*here)).first() is None:
-            row = {"run_id": turn.run, "name": _CANCEL, "created_ms": log.now_ms(), "value": "true"}
-            connection.execute(insert(NOTE).values(thread=own, **row))
+    Args:
+        ending: its terminal event, if it does not run.
+    """
+    now = log.now_ms()
 
-    await log.database.run(work)
+    def work(connection: Connection) -> TurnState:
+        _lock(connection, turn)
+        values = {"state": "cancelled", "ending": json.dumps(ending), "ended_ms": now}
+        changed = update(TURN).where(*_row(turn), TURN.c.state.in_(("queued", "waiting"))).values(values)
+        if connection.execute(changed).rowcount:
+            return "cancelled"
+        state = _state(connection, turn)
+        if state == "running" and not _is_asked(connection, turn):
+            row = {"run_id": turn.run, "name": _CANCEL, "created_ms": now, "value": "true"}
+            connection.execute(insert(NOTE).values(thread=_thread_of(turn), **row))
+        return state
+
+    return await log.database.run(work)
+
+
+def _lock(connection: Connection, turn: StoredTurn) -> None:
+    """Keep a request to cancel apart from another, and from the end of the run: by the lock of the session's row."""
+    connection.execute(update(THREAD).where(THREAD.c.session == turn.session).values(epoch=THREAD.c.epoch))
+
+
+def _thread_of(turn: StoredTurn) -> Any:
+    return select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
+
+
+def _row(turn: StoredTurn) -> tuple[Any, ...]:
+    return TURN.c.thread == _thread_of(turn), TURN.c.run_id == turn.run
+
+
+def _is_asked(connection: Connection, turn: StoredTurn) -> bool:
+    here = (NOTE.c.thread == _thread_of(turn), NOTE.c.run_id == turn.run, NOTE.c.name == _CANCEL)
+    return connection.execute(select(NOTE.c.name).where(*here)).first() is not None
+
+
+def _state(connection: Connection, turn: StoredTurn) -> TurnState:
+    """A turn's state now; ``cancelled`` if its session was deleted."""
+    return connection.execute(select(TURN.c.state).where(*_row(turn))).scalar() or "cancelled"
 
 
 async def asked_to_cancel(log: ThreadLog, sessions: Collection[str]) -> Sequence[tuple[str, str]]:

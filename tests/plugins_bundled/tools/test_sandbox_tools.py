@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,22 @@ import pytest
 from zeus_plugins.tools.sandbox.progress import MOST_CHARACTERS, told
 
 from tests.support.sandboxes import bubblewrap, processes_with
-from zeus_runtime import Agent, ConfigError
+from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.cli import main
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult, ToolProgress
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.sandbox import SandboxCapabilities
 from zeus_runtime.testing import ScriptedModel, calling
+from zeus_runtime.tools.question import question_lines
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 MISSING = {"backend": {"bubblewrap": {"command": "no-such-bwrap"}}}
 
 
-def agent(folder: Path, *steps: Any, mode: Any = None, **options: Any) -> Agent:
+def agent(folder: Path, *steps: Any, mode: Any = None, approve: bool = False, **options: Any) -> Agent:
     config = {"version": 1, "model": "gpt-4o", "tools": [{"sandbox": options}]}
+    if approve:
+        config["middlewares"] = ["approve"]
     (folder / "zeus.yaml").write_text(json.dumps(config))
     return Agent.from_config(directory=folder, model=ScriptedModel([*steps, "done"]), environ={}, mode=mode)
 
@@ -67,6 +70,50 @@ async def test_files_go_in_code_works_on_them_and_files_come_out(tmp_path: Path)
     assert (shell.content, shell.is_error) == ("6\n[exit code 3]", True)
     assert fetched.content == "Created /results/out.txt (1 bytes)."
     assert (tmp_path / "results/out.txt").read_text() == "6"
+
+
+class Reader:
+    """Reads each question, then does something elsewhere, and approves."""
+
+    def __init__(self, *deeds: Callable[[], object]) -> None:
+        self.read: list[str] = []
+        self._deeds = list(deeds)
+
+    async def ask(self, pending: PendingApproval) -> Decision:
+        self.read.append("\n".join(line.text for line in question_lines(pending)))
+        self._deeds.pop(0)()
+        return Decision("approve")
+
+
+async def test_a_copy_out_of_the_sandbox_replaces_only_the_file_that_its_question_names(
+    tmp_path: Path,
+) -> None:
+    bubblewrap(tmp_path)
+    target, other = tmp_path / "run.sh", tmp_path / "other.sh"
+    target.write_text("echo old\n")
+    other.write_text("echo other\n")
+
+    def becomes_a_link() -> None:
+        target.unlink()
+        target.symlink_to("other.sh")
+
+    def stays() -> None:
+        pass
+
+    copy = calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/run.sh"}))
+    code = calling(("execute_code", {"code": "open('a', 'w').write('new')"}))
+    running = agent(tmp_path, code, copy, copy, copy, copy, approve=True)
+    reader = Reader(stays, becomes_a_link, lambda: other.write_text("echo mine\n"), stays, other.unlink)
+    async with running:
+        told = [event async for event in running.stream("go", approvals=reader)]
+    found = [each for each in told if isinstance(each, ToolCallResult)]
+    assert [each.is_error for each in found] == [False, True, True, False, True]
+    assert "no diff: /workspace/a is in the sandbox and not shown; it is copied" in reader.read[1]
+    assert "when the call runs, and replaces /run.sh (9 bytes, state " in reader.read[1]
+    assert "replaces /other.sh (11 bytes, " in reader.read[2]
+    assert "replaces /other.sh (10 bytes, " in reader.read[3]
+    assert "the file changed" in found[1].content
+    assert not other.exists()
 
 
 async def test_what_leads_out_of_workspace_or_sandbox_is_refused(tmp_path: Path) -> None:

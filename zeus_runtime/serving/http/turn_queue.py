@@ -18,9 +18,9 @@ from zeus_runtime.store.turns import (
     StoredTurn,
     TurnState,
     add_turn,
-    ask_to_cancel,
     asked_to_cancel,
     begin_turn,
+    cancel_turn,
     find_turn,
     set_state,
     unfinished_sessions,
@@ -75,6 +75,8 @@ class TurnQueue:
     _ending: dict[str, asyncio.Event] = field(default_factory=dict)
     """Sessions with a turn whose end its client may have read, and whose row does not say so yet."""
     _runs: dict[str, str] = field(default_factory=dict)
+    _to_cancel: dict[str, str] = field(default_factory=dict)
+    """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
     _is_closing: bool = False
 
@@ -159,21 +161,18 @@ class TurnQueue:
             task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
             self._working[session], self._owners[session] = task, owner
 
-    async def cancel(self, agent: Agent, turn: StoredTurn) -> bool:
-        """Cancel a turn: its run, or its place in the queue. False if it is over."""
-        log = await agent.log()
-        running = self._agents.get(turn.session)
-        if turn.state in ("queued", "waiting"):
-            await set_state(log, turn, "cancelled", ending=_not_run(turn))
-            self.over(turn.session)
-            return True
-        if running is not None:
-            return running.cancel(turn.session)
-        if turn.is_over:
-            return False
-        await ask_to_cancel(log, turn)
-        self.tell_to_cancel()
-        return True
+    async def cancel(self, agent: Agent, turn: StoredTurn) -> None:
+        """Cancel a turn that is not over: its run, or its place in the queue."""
+        session = turn.session
+        state = await cancel_turn(await agent.log(), turn, ending=_not_run(turn))
+        if state == "cancelled":
+            self.over(session)
+        elif state == "running" and session in self._working:
+            self._to_cancel[session] = turn.run
+            if self._runs.get(session) == turn.run:
+                self._agents[session].cancel(session)
+        elif state == "running":
+            self.tell_to_cancel()
 
     async def cancel_as_asked(self) -> None:
         """Cancel the turns that run here and that another process was asked to cancel."""
@@ -218,6 +217,7 @@ class TurnQueue:
             _log.warning("the turns of %s wait: %s", session, error)
         finally:
             del self._working[session], self._owners[session]
+            self._to_cancel.pop(session, None)
 
     async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
         """The files of a turn's request.
@@ -258,6 +258,8 @@ class TurnQueue:
             )
             async for event in events:
                 ending = event
+                if self._to_cancel.get(session) == turn.run:
+                    agent.cancel(session)
                 if isinstance(event, RunCompleted | RunFailed):
                     self._ending[session] = asyncio.Event()
         except UsageError as error:
@@ -270,8 +272,10 @@ class TurnQueue:
         if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
             return False
         assert isinstance(ending, RunCompleted | RunFailed)
-        await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
-        if state_of(ending) == "waiting" and not await agent.pending_approvals(session):
+        state = await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
+        if state == "cancelled":
+            self.over(session)
+        elif state == "waiting" and not await agent.pending_approvals(session):
             # Decided between the run's end and the turn's new state.
             await set_state(log, turn, "running")
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,8 +12,9 @@ from zeus_plugins.tools.sandbox.options import KEEPS, Options
 from zeus_plugins.tools.sandbox.progress import told
 from zeus_plugins.tools.sandbox.report import listed, report
 from zeus_runtime.plugin import Minimum, OptionsError
+from zeus_runtime.plugin.files import NoSuchFileError
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError, SharedWorkspace
-from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
+from zeus_runtime.plugin.tool import Preview, Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
 _MOST_LISTED = 50
+_STATE_DIGITS = 16
 _BESIDE = """Prepare the sandbox's own folder /workspace: copy workspace files into it, or empty it.
 
 Programs see the workspace itself; copy the files that they shall change without changing the workspace. The folder's
@@ -142,7 +145,14 @@ def _shared(options: Options, workspace: WorkspaceFiles) -> SharedWorkspace | No
 
 
 def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
-    @tool(category="sandbox", access="write", paths=["to"])
+    def preview(path: str, to: str) -> Preview:
+        # A plan opens no sandbox, so nobody can be shown the file: the user approves to replace this one by any.
+        return Preview(
+            problem=f"{path} is in the sandbox and not shown; it is copied as it is when the call runs, and"
+            f" {_target(workspace, to, options)}"
+        )
+
+    @tool(category="sandbox", access="write", paths=["to"], preview=preview)
     async def copy_from_sandbox(run: ToolRun, path: str, to: str) -> str:
         """Copy a file from the sandbox into the workspace; an existing file there is replaced.
 
@@ -156,6 +166,17 @@ def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: Wor
         return f"{'Created' if created else 'Replaced'} {workspace.normalize(to)} ({len(data):,} bytes)."
 
     return copy_from_sandbox
+
+
+def _target(workspace: WorkspaceFiles, path: str, options: Options) -> str:
+    """A file that a copy would make or replace, in words that differ where its place or its content does."""
+    place, state = workspace.real(path), hashlib.sha256(workspace.identity(path).encode())
+    try:
+        held = workspace.read(path, max_bytes=options.max_copy_mb * 2**20)
+    except NoSuchFileError:
+        return f"becomes the new file {place} (state {state.hexdigest()[:_STATE_DIGITS]})"
+    state.update(held)
+    return f"replaces {place} ({len(held):,} bytes, state {state.hexdigest()[:_STATE_DIGITS]})"
 
 
 def _described(options: Options, capabilities: SandboxCapabilities) -> str:
