@@ -495,7 +495,7 @@ async def test_nothing_that_runs_is_pruned(tmp_path: Path, database_url: str) ->
             assert (await agent.prune(retention, dry_run=True)).archived == [running, idle]
             assert len(await agent.sessions()) == 3
             pruned = await agent.prune(retention)
-            await give_back()
+            give_back()
         assert (pruned.archived, pruned.deleted, pruned.running) == ([idle], [], [running])
         assert [each.session for each in await agent.sessions()] == [last, running]
         pruned = await agent.prune(Retention(max_sessions=1, archive=False))
@@ -516,13 +516,13 @@ async def test_a_session_that_was_archived_after_it_was_found_is_not_run(
             give_back = await mine.database.claim(session)
             with pytest.raises(UsageError, match="archived"):
                 await mine.read(found)
-            await give_back()
+            give_back()
             await other.database.run(await removal(other, await other.find(session, archived=True)))
             await other.open("session_next", agent="a")
             give_back = await mine.database.claim(session)
             with pytest.raises(RunError, match="deleted meanwhile"):
                 await mine.read(found)
-            await give_back()
+            give_back()
 
 
 async def test_the_retention_is_kept_at_the_end_of_a_run_once_a_day(

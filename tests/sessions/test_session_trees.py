@@ -139,7 +139,7 @@ async def test_whoever_worked_for_it_can_write_no_more_once_it_is_archived(
             await agent.archive(session)
             with pytest.raises(LogConflictError):
                 await late.append(child, places + 1, "late.1", '"late"')
-            await give_back()
+            give_back()
     assert await count(database_url, tmp_path, "message") == 0
 
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.databases import execute, storage
@@ -111,11 +110,11 @@ async def test_a_claim_that_is_cancelled_while_a_server_makes_it_is_released(
             with pytest.raises(asyncio.CancelledError):
                 await claiming
         # One claim after the other: this one is made when the cancelled one was.
-        await (await database.claim("t"))()
+        (await database.claim("t"))()
         async with asyncio.timeout(5):
             while True:
                 try:
-                    await (await other.claim("s"))()
+                    (await other.claim("s"))()
                     break
                 except BusyError:
                     await asyncio.sleep(0.01)
@@ -144,43 +143,17 @@ async def test_a_claim_that_fails_leaves_the_others_to_their_holder(
         with pytest.raises(BusyError):
             await theirs.claim("c")
         for give_back in held:
-            await give_back()
+            give_back()
         for each in ("a", "b", "c"):
-            await (await theirs.claim(each))()
-        here = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        locks = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND {here}"
-        assert execute(postgres_url, locks) == [(0,)]
+            (await theirs.claim(each))()
+        count = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+        assert execute(postgres_url, count) == [(0,)]
         # Nothing is left of it: a first claim may fail too.
         with monkeypatch.context() as broken:
             broken.setattr(postgres, "_CLAIM", postgres._CLAIM.replace("SELECT", "SELECT 1 / 0,"))
             with pytest.raises(RunError, match="division by zero"):
                 await ours.claim("a")
-        await (await ours.claim("a"))()
-    finally:
-        await ours.close()
-        await theirs.close()
-
-
-async def test_a_server_that_answers_late_keeps_no_event_loop_waiting_for_the_end_of_a_claim(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours, theirs = (Database(postgres_url, directory=tmp_path) for _ in range(2))
-    monkeypatch.setattr(postgres, "_RELEASE", text(f"{postgres._RELEASE.text}, pg_sleep(0.5)"))
-    try:
-        give_back = await ours.claim("s")
-        released = asyncio.ensure_future(give_back())
-        ticks = 0
-        while not released.done():
-            await asyncio.sleep(0.01)
-            ticks += 1
-        assert ticks > 10
-        await (await theirs.claim("s"))()
-        # Whoever is cancelled while the server answers has released it all the same.
-        give_back = await ours.claim("s")
-        released = asyncio.ensure_future(give_back())
-        await asyncio.sleep(0.05)
-        released.cancel()
-        await (await ours.claim("s"))()
+        (await ours.claim("a"))()
     finally:
         await ours.close()
         await theirs.close()

@@ -50,7 +50,7 @@ async def main(url):
             print("written", flush=True)
         except LogConflictError as error:
             print("refused" if "has taken the session" in str(error) else "conflict", flush=True)
-    await give_back()
+    give_back()
     await database.close()
 
 asyncio.run(main(sys.argv[1]))
@@ -87,7 +87,7 @@ def test_a_stopped_process_that_lost_its_session_is_refused_when_it_wakes(
             assert await log.texts(thread) == {}
             await log.append_edits(thread, 1, 2, ['"from b"'])
             await log.append_step(thread, StepEntry(1, 2, "{}"))
-            await give_back()
+            give_back()
             return answers
 
     with subprocess.Popen(
@@ -145,7 +145,7 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
         held = stale.epoch("session_1")
         await end(log, await log.find("session_1"))
         # The lock is lost and its holder lives on.
-        await give_back()
+        give_back()
         stale._held["session_1"] = held
         new = await log.open(name, agent="b")
         if database_url.startswith("sqlite"):
@@ -164,7 +164,7 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
         assert [each.payload for each in await log.read(new)] == ['"from b"']
         assert await log.read_edits(new) == await log.steps(new) == []
         assert await log.texts(new) == {}
-        await give_new_back()
+        give_new_back()
 
 
 async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
@@ -179,7 +179,7 @@ async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
             await log.steps(thread, last=True)
             await log.read(thread)
             epochs.append(database.epoch("session_1") or 0)
-            await give_back()
+            give_back()
             await log.read(thread)
         assert epochs == list(range(epochs[0], epochs[0] + 3))
         await log.append(thread, 1, "x.1", "{}")
@@ -222,7 +222,7 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
         first.write = within  # type: ignore[method-assign]
         with pytest.raises(LogConflictError, match="has taken the session"):
             await log.append(thread, 3, "a.3", "{}")
-        await give_back()
+        give_back()
 
 
 async def test_a_lost_connection_is_no_lost_session(tmp_path: Path, postgres_url: str) -> None:
@@ -251,12 +251,12 @@ async def test_the_claims_of_an_agent_share_a_connection_and_end_one_by_one(
         for database in (own, other):
             with pytest.raises(BusyError):
                 await database.claim("session_1")
-        await ends[1]()
-        await (await other.claim("session_1"))()
+        ends[1]()
+        (await other.claim("session_1"))()
         with pytest.raises(BusyError):
             await other.claim("session_2")
-        await ends[0]()
-        await ends[2]()
+        ends[0]()
+        ends[2]()
         assert await in_transaction() == 0, "without claims, nothing is left open"
 
 
@@ -267,11 +267,11 @@ async def test_a_claim_that_was_lost_can_be_made_again_and_its_former_end_ends_n
         former = await own.claim("session_1")
         execute(postgres_url, CUT)
         again = await own.claim("session_1")
-        await former()
+        former()
         with pytest.raises(BusyError):
             await other.claim("session_1")
-        await again()
-        await (await other.claim("session_1"))()
+        again()
+        (await other.claim("session_1"))()
         last = await own.claim("session_2")
         execute(postgres_url, CUT)
-        await last()
+        last()

@@ -33,7 +33,7 @@ async def crowd(
         ends = [await database.claim(thread.session) for thread in threads]
         yield log, threads
         for end in ends:
-            await end()
+            end()
 
 
 def group_of(database: Database) -> GroupCommit[Any]:
@@ -108,7 +108,7 @@ async def test_few_sessions_write_on_the_event_loop(tmp_path: Path) -> None:
         assert where == threading.get_ident()
         end = await log.database.claim("one_more")
         assert await log.database.append(lambda _: threading.get_ident()) != where
-        await end()
+        end()
         assert await log.database.append(lambda _: threading.get_ident()) == where
         assert len(threads) == CROWD - 1
 
@@ -121,7 +121,7 @@ async def test_agents_of_one_process_share_the_writer_and_the_last_ends_it(tmp_p
             assert group_of(other) is group_of(log.database) is _groups[key]
             threads = [await each.append(lambda _: threading.get_ident()) for each in (other, log.database)]
             assert threads[0] == threads[1] != threading.get_ident()
-            await end()
+            end()
         assert key in _groups
         assert await log.database.append(lambda _: 5) == 5
     assert key not in _groups

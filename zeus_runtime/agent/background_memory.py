@@ -149,7 +149,7 @@ class BackgroundMemory:
         try:
             calls = await extract(memory, connections.log, session, await self._asking(connections, session))
         finally:
-            await release()
+            release()
         if calls and await self._is_full(memory):
             await self.consolidate()
 
@@ -178,7 +178,7 @@ class BackgroundMemory:
         try:
             return await consolidate(memory, await self._asking(connections, ""))
         finally:
-            await release()
+            release()
 
     async def documents(
         self, parts: Sequence[DocumentPart], progress: Callable[[int, int], None]

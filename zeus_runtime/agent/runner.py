@@ -137,7 +137,7 @@ class Runner:
         try:
             outlet.keeper = await self._keeper(connections, thread, events.put_nowait, is_new=session is None)
         except BaseException:
-            await give_back()
+            give_back()
             raise
         for notice in _notices(plan, references):
             emit(notice)
@@ -159,11 +159,11 @@ class Runner:
             finally:
                 await outlet.aclose()
 
-        async def ended() -> None:
+        def ended() -> None:
             # The claim is given back, so what a run emits that was cancelled before its first step is not stored.
             outlet.keeper = None
             connections.log.events.pop(name, None)
-            await give_back()
+            give_back()
             self._memory.ended(name)
 
         running = self.running.events(name, work, events, emit=emit, ended=ended)
@@ -197,7 +197,7 @@ class Runner:
             with _untraced():
                 return await self._session(connections, thread).compact(self._plan.mode, resources, emit)
         finally:
-            await give_back()
+            give_back()
 
     async def consolidate_memories(self) -> str | None:
         """Merge, date and retire memories; ``Agent.consolidate_memories`` has the details.

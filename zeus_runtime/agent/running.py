@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 
 from zeus_runtime.errors import BusyError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
@@ -15,7 +15,6 @@ class Running:
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._ends: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -46,9 +45,8 @@ class Running:
         """Cancel all runs, and wait for their ends."""
         for task in self._tasks.values():
             _cancel_once(task)
-        while running := {*self._tasks.values(), *self._ends}:
-            await asyncio.wait(running)
-            await asyncio.sleep(0)  # the ends of those runs begin
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
 
     async def events(
         self,
@@ -57,7 +55,7 @@ class Running:
         emitted: asyncio.Queue[Event | None],
         *,
         emit: Callable[[Event], None],
-        ended: Callable[[], Awaitable[None]],
+        ended: Callable[[], None],
     ) -> AsyncGenerator[Event, None]:
         """Start a run and yield its events, the terminal event last. Closing the iterator early cancels the run.
 
@@ -69,25 +67,14 @@ class Running:
         task = asyncio.create_task(work(), name=f"run {session}")
         self._tasks[session] = task
 
-        is_over = asyncio.Event()
+        def end(task: asyncio.Task[None]) -> None:
+            del self._tasks[session]
+            ended()
+            if task.cancelled():  # before its first step
+                emit(interrupted(session, {}))
+            emitted.put_nowait(None)
 
-        async def end() -> None:
-            try:
-                await ended()
-            finally:
-                del self._tasks[session]
-                is_over.set()
-                if task.cancelled():  # before its first step
-                    emit(interrupted(session, {}))
-                emitted.put_nowait(None)
-
-        def begin_end(_task: asyncio.Task[None]) -> None:
-            ending = asyncio.create_task(end(), name=f"end of the run {session}")
-            self._ends.add(ending)
-            ending.add_done_callback(self._ends.discard)
-
-        # Not by the task itself, which may be cancelled before it begins.
-        task.add_done_callback(begin_end)
+        task.add_done_callback(end)
         terminal: Event | None = None
         try:
             while (event := await emitted.get()) is not None:
@@ -101,7 +88,7 @@ class Running:
         finally:
             if not task.done():
                 _cancel_once(task)
-            await is_over.wait()
+                await asyncio.wait([task])
         assert terminal is not None
         yield terminal
 

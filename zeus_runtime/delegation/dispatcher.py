@@ -122,7 +122,7 @@ class Dispatcher:
             return await self._worked(planned, task, thread)
         finally:
             log.events.pop(thread.session, None)
-            await give_back()
+            give_back()
 
     async def _worked(self, planned: PlannedAgent, task: DelegatedTask, thread: Thread) -> ToolResult:
         from zeus_runtime.store.approvals import open_approvals

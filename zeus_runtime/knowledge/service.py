@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from zeus_runtime.knowledge.records import BaseInfo
     from zeus_runtime.memory.items import Caller
     from zeus_runtime.memory.vectors import VectorCollection, VectorStore
-    from zeus_runtime.store.database import Release
 
 TOP_K: Final = 5
 _UNREAD: Final = object()
@@ -289,7 +288,7 @@ class KnowledgeService:
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
             return await self._ingest(database, base, embedder, progress)
         finally:
-            await give_back()
+            give_back()
 
     async def _ingest(
         self,
@@ -331,7 +330,7 @@ class KnowledgeService:
             embedder = await self._models.for_new(base.scope)
             return await self._ingest(database, base, embedder, progress)
         finally:
-            await give_back()
+            give_back()
 
     async def remove(self, name: str, paths: Sequence[Path] = ()) -> int:
         """Remove a base, or only the documents of some of its paths. Returns the number of removed documents.
@@ -359,7 +358,7 @@ class KnowledgeService:
             await database.run(work)
             return base.documents
         finally:
-            await give_back()
+            give_back()
 
     async def search(
         self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K, for_tool: bool = False
@@ -562,7 +561,7 @@ class KnowledgeService:
             raise _unknown(name)
         return base
 
-    async def _claimed(self, base: BaseInfo) -> Release:
+    async def _claimed(self, base: BaseInfo) -> Callable[[], None]:
         database = await self._open()
         try:
             return await database.database.claim(f"knowledge-{base.key}")

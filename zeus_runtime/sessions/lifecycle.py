@@ -19,7 +19,6 @@ from zeus_runtime.sessions.deletion import delete
 if TYPE_CHECKING:
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.run.graph import Saver
-    from zeus_runtime.store.database import Release
     from zeus_runtime.store.thread_log import LogEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import WorkspaceFiles
@@ -196,9 +195,9 @@ class SessionLifecycle:
         try:
             yield thread
         finally:
-            await give_back()
+            give_back()
 
-    async def claim(self, thread: Thread) -> Release:
+    async def claim(self, thread: Thread) -> Callable[[], None]:
         """Claim a session until the returned function is called; meanwhile no run can use it.
 
         Raises:

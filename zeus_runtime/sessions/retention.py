@@ -128,7 +128,7 @@ class Pruner:
                     if await self._put_away(thread, used_ms):
                         done.gone.append(session)
             finally:
-                await give_back()
+                give_back()
 
     async def _put_away(self, thread: Thread, used_ms: int) -> bool:
         """Archive or delete a claimed session, unless it was used since it was found."""

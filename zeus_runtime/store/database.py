@@ -6,13 +6,13 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from copy import copy
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.engine import make_url
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from zeus_runtime.store.postgres import Server
 
 T = TypeVar("T")
-Release: TypeAlias = Callable[[], Awaitable[None]]
-"""Releases a lock. It is released even if the caller is cancelled meanwhile."""
 
 _log = logging.getLogger(__name__)
 
@@ -171,7 +169,7 @@ class Database:
         view._acting = EVERYONE
         return view
 
-    async def claim(self, session: str) -> Release:
+    async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is released.
 
         SQLite uses a lock file beside the database, a server a lock; a database in memory has only one process. A
@@ -197,14 +195,14 @@ class Database:
             origin._group = join(self._key, self._make_group)
         end = origin._group.begin() if origin._group else lambda: None
 
-        async def give_back() -> None:
+        def give_back() -> None:
             self._held.pop(session, None)
             end()
-            await self._released(given_back)
+            given_back()
 
         return give_back
 
-    async def hold(self, name: str) -> Release | None:
+    async def hold(self, name: str) -> Callable[[], None] | None:
         """Keep other processes, and other agents of this one, from the work ``name`` until the lock is released.
 
         Args:
@@ -216,15 +214,7 @@ class Database:
         Raises:
             MissingError, RunError: the lock cannot be obtained.
         """
-        given_back = await self._lock(name)
-        return None if given_back is None else partial(self._released, given_back)
-
-    async def _released(self, give_back: Callable[[], None]) -> None:
-        """Release a lock; a server takes a round trip for it, or longer, and the event loop must not wait."""
-        if self._server is None:
-            give_back()
-        else:
-            await asyncio.to_thread(give_back)
+        return await self._lock(name)
 
     def is_new_claim(self, session: str) -> bool:
         """Whether ``session`` is claimed here and its epoch is not raised yet."""
@@ -412,7 +402,7 @@ class Database:
 
 def _give_back_unused(claiming: asyncio.Future[Callable[[], None] | None]) -> None:
     if not claiming.cancelled() and claiming.exception() is None and (give_back := claiming.result()):
-        asyncio.get_running_loop().run_in_executor(None, give_back)
+        give_back()
 
 
 def make_private(file: Path) -> None:

@@ -8,7 +8,7 @@ import select
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, text
@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is tested before use: networks drop idle connections silently."""
+
+_PATIENCE_SECONDS: Final = 0.1
+"""How long the release of a claim waits for another claim that is being made."""
 
 DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "zeus",
@@ -156,10 +159,20 @@ class Server:
             return None
 
         def give_back() -> None:
-            with self._claiming:
-                claims.give_back(key)
+            if self._claiming.acquire(timeout=_PATIENCE_SECONDS):
+                try:
+                    claims.give_back(key)
+                finally:
+                    self._claiming.release()
+            else:
+                # Another claim waits for a server that does not answer: the event loop must not wait too.
+                Thread(target=self._give_back_late, args=(claims, key), name="zeus-claim").start()
 
         return give_back
+
+    def _give_back_late(self, claims: _Claims, key: int) -> None:
+        with self._claiming:
+            claims.give_back(key)
 
     def _claimed(self, key: int) -> tuple[_Claims, bool]:
         if self._claims is not None and not self._claims.is_closed:

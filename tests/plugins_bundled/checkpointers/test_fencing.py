@@ -115,7 +115,7 @@ async def test_a_checkpoint_is_written_in_the_epoch_of_its_claim_or_not_at_all(
             ("cursor", 2),
             ("tasks", ["x"]),
         ]
-        await give_back()
+        give_back()
         await database.claim(SESSION)
         await log.append(thread, 2, "b.2", "{}")
         await saver.adelete_thread(SESSION)
@@ -148,7 +148,7 @@ async def main(url):
         print(*await write_all(saver, database.epoch(SESSION)), flush=True)
         sys.stdin.readline()
         print(*await write_all(saver, database.epoch(SESSION)), flush=True)
-        await give_back()
+        give_back()
 
 asyncio.run(main(sys.argv[1]))
 """
@@ -184,7 +184,7 @@ async def take_over(url: str, folder: Path, holder: subprocess.Popen[str]) -> No
         holder.send_signal(signal.SIGCONT)
         assert holder.communicate("go on\n", timeout=60)[0] == "refused refused refused\n"
         assert rows(url, folder) == 0
-        await give_back()
+        give_back()
 
 
 async def test_a_run_whose_session_is_deleted_elsewhere_leaves_no_row_behind(
@@ -240,7 +240,7 @@ async def what_is_written_late(folder: Path, url: str, checkpoints: str) -> list
         await log.append(thread, 1, "a.1", "{}")
         epoch = database.epoch(SESSION)
         assert await write_all(saver, epoch) == ["written"] * 3
-        await give_back()
+        give_back()
         give_back = await database.claim(SESSION)
         await log.append(thread, 2, "b.2", "{}")
         await saver.adelete_thread(SESSION)
@@ -248,7 +248,7 @@ async def what_is_written_late(folder: Path, url: str, checkpoints: str) -> list
             return await write_all(saver, epoch)
         finally:
             await saver.adelete_thread(SESSION)
-            await give_back()
+            give_back()
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from zeus_runtime.store.backtests import (
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.principals import Principal
-    from zeus_runtime.store.database import Release
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Owner
 
@@ -61,7 +60,7 @@ class _Running:
 
     hosted: HostedAgent
     owner: Owner | None
-    release: Release
+    release: Callable[[], None]
     task: asyncio.Task[None] | None = None
 
     async def log(self) -> ThreadLog:
@@ -113,9 +112,11 @@ class Backtests:
             stored = await add_backtest(log, name, named, LIMITS, key=key)
             if stored.id == name:
                 running.task = asyncio.create_task(self._run(name, running, replays), name=name)
+                # Not by the task itself, which may be cancelled before it begins.
+                running.task.add_done_callback(lambda _task: self._ended(name))
         finally:
             if running.task is None:
-                await self._ended(name)
+                self._ended(name)
         return stored
 
     async def of(self, caller: Principal) -> Sequence[StoredBacktest]:
@@ -193,18 +194,16 @@ class Backtests:
             await end_backtest(log, stored.id, "lost")  # unless it has just ended
             return await find_backtest(log, stored.id) or stored
         finally:
-            await release()
+            release()
 
     async def _stop(self, name: str) -> None:
         task = self._here[name].task if name in self._here else None
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-            await self._ended(name)  # unless it did so itself: it may be cancelled before it begins
 
-    async def _ended(self, name: str) -> None:
-        if (running := self._here.pop(name, None)) is not None:
-            await running.release()
+    def _ended(self, name: str) -> None:
+        self._here.pop(name).release()
 
     async def _run(self, name: str, running: _Running, replays: Sequence[Replay]) -> None:
         state: BacktestState = "complete"
@@ -222,5 +221,3 @@ class Backtests:
             await end_backtest(await running.log(), name, state, problem=self.mask(problem))
         except ZeusError as error:
             _log.warning("the backtest %s is lost: %s", name, error)
-        finally:
-            await self._ended(name)
