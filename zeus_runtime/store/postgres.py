@@ -26,7 +26,7 @@ IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is tested before use: networks drop idle connections silently."""
 
 _PATIENCE_SECONDS: Final = 0.1
-"""How long the release of a claim waits for another claim that is being made."""
+"""How long the release of a claim waits for another claim that is being made, and then for the server."""
 
 DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "zeus",
@@ -159,20 +159,24 @@ class Server:
             return None
 
         def give_back() -> None:
-            if self._claiming.acquire(timeout=_PATIENCE_SECONDS):
+            is_next = self._claiming.acquire(timeout=_PATIENCE_SECONDS)
+
+            def work() -> None:
+                if not is_next:
+                    self._claiming.acquire()
                 try:
                     claims.give_back(key)
                 finally:
                     self._claiming.release()
-            else:
-                # Another claim waits for a server that does not answer: the event loop must not wait too.
-                Thread(target=self._give_back_late, args=(claims, key), name="zeus-claim").start()
+
+            # Awaited, so that the next process finds the lock free; but if the server does not answer, or another claim
+            # waits for it, the event loop must not wait too. A claim that follows waits for `_claiming`.
+            releasing = Thread(target=work, name="zeus-claim", daemon=True)
+            releasing.start()
+            if is_next:
+                releasing.join(_PATIENCE_SECONDS)
 
         return give_back
-
-    def _give_back_late(self, claims: _Claims, key: int) -> None:
-        with self._claiming:
-            claims.give_back(key)
 
     def _claimed(self, key: int) -> tuple[_Claims, bool]:
         if self._claims is not None and not self._claims.is_closed:
