@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from tests.serving.test_http_keys import bearer, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.databases import storage
 from tests.support.serving import begun, service_of, serving, until
@@ -20,8 +22,10 @@ from zeus_runtime.errors import RunError
 from zeus_runtime.serving.http import backtests
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.service import Service
+from zeus_runtime.serving.http.settings import OpenAgents, Settings
 from zeus_runtime.store.backtests import BacktestLimits, add_outcome
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.schema import ready
 from zeus_runtime.store.tables import BACKTEST, REPLAY
 
 POLICIES = {"short": "[{eviction: {max_tokens: 100}}]"}
@@ -180,6 +184,34 @@ async def test_a_backtest_whose_process_is_gone_is_lost_to_every_other(
         assert (await ended(one, again["id"]))["state"] == "complete"
 
 
+async def test_an_idle_users_agent_stays_open_while_its_backtest_runs(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock by which other processes know that it runs is a connection of that agent."""
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.05)
+    write_agent(tmp_path, storage(postgres_url))
+    database = Database(postgres_url, directory=tmp_path)
+    await ready(database)
+    settings = Settings(agents=OpenAgents(most_open=1, idle_seconds=0))
+    ours, theirs = (
+        replace(service_of(tmp_path, script("Done.")), database=Database(postgres_url, directory=tmp_path))
+        for _ in range(2)
+    )
+    key = bearer(await made(database, scopes=("run", "read", "admin")))
+    ours = replace(ours, settings=settings)
+    async with serving(ours) as one, serving(theirs) as other:
+        for client in (one, other):
+            client.headers.update(key)
+        session, run = await begun(one, "go")
+        await until(one, run, "complete")
+        async with ours.replaying:
+            job = (await one.post("/v1/backtests", json={"sessions": [session]})).json()["id"]
+            await asyncio.sleep(0.5)  # several looks at idle agents
+            assert (await other.get(f"/v1/backtests/{job}")).json()["state"] == "running"
+        assert (await ended(other, job))["state"] == "complete"
+    await database.close()
+
+
 async def test_the_outcomes_of_a_session_are_deleted_with_it(tmp_path: Path, database_url: str) -> None:
     write_agent(tmp_path, storage(database_url))
     async with serving(service_of(tmp_path, script("Done.", "Done."))) as client:
@@ -264,7 +296,7 @@ async def test_a_backtest_that_fails_says_why(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_a_fork_with_policies_of_its_own_needs_an_administrator(tmp_path: Path) -> None:
-    from tests.serving.test_http_keys import bearer, keyed, made
+    from tests.serving.test_http_keys import keyed
 
     model = script(calling(call("echo", "a", text="word " * 900)), "Done.", "Again.")
     body = {"step": 2, "middlewares": "- eviction: {max_tokens: 100}\n"}
