@@ -8,10 +8,11 @@ import select
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, event, make_url
+from sqlalchemy import URL, Connection, CursorResult, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -26,7 +27,7 @@ IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is tested before use: networks drop idle connections silently."""
 
 _PATIENCE_SECONDS: Final = 0.1
-"""How long the release of a claim waits for another claim that is being made."""
+"""How long the release of a claim waits for another claim that is being made, and then for the server."""
 
 DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "zeus",
@@ -160,26 +161,32 @@ class Server:
             return None
 
         def give_back() -> None:
-            if self._claiming.acquire(timeout=_PATIENCE_SECONDS):
+            is_next = self._claiming.acquire(timeout=_PATIENCE_SECONDS)
+
+            def work() -> None:
+                if not is_next:
+                    self._claiming.acquire()
                 try:
                     claims.give_back(key)
                 finally:
                     self._claiming.release()
-            else:
-                # Another claim waits for a server that does not answer: the event loop must not wait too.
-                Thread(target=self._give_back_late, args=(claims, key), name="zeus-claim").start()
+
+            # Awaited, so that the next process finds the lock free; but if the server does not answer, or another claim
+            # waits for it, the event loop must not wait too. A claim that follows waits for `_claiming`.
+            releasing = Thread(target=work, name="zeus-claim", daemon=True)
+            releasing.start()
+            if is_next:
+                releasing.join(_PATIENCE_SECONDS)
 
         return give_back
-
-    def _give_back_late(self, claims: _Claims, key: int) -> None:
-        with self._claiming:
-            claims.give_back(key)
 
     def _claimed(self, key: int) -> tuple[_Claims, bool]:
         if self._claims is not None and not self._claims.is_closed:
             try:
                 return self._claims, self._claims.take(key)
-            except DBAPIError:
+            except DBAPIError as error:
+                if self._claims.undo(error):
+                    raise
                 # A lost connection has released its claims: whoever lost one cannot write any more (``fencing``).
                 self._claims.close()
         self._claims = _Claims(self._engine.connect())
@@ -248,13 +255,9 @@ def _heard(connection: Connection) -> None:
 
 
 class _Claims:
-    """The claims on one connection, which would take a lock again that it has: so their keys are known here too.
-
-    A statement is sent together with the beginning or the end of the transaction: the event loop waits for a release.
-    """
+    """The claims on one connection, which would take a lock again that it has: so their keys are known here too."""
 
     def __init__(self, connection: Connection) -> None:
-        server_driver(connection).autocommit = True  # otherwise psycopg would send a BEGIN of its own
         self._connection = connection
         self._keys: set[int] = set()
         self.is_closed = False
@@ -263,18 +266,33 @@ class _Claims:
         """Take the lock ``key``; whether it was free.
 
         Raises:
-            DBAPIError: the connection is lost, and with it all claims.
+            DBAPIError: it failed; ``undo`` says whether the connection and the other claims are still there.
         """
         if key in self._keys:
-            self._last_row("SELECT 1")
+            self._connection.execute(_PROBE)
             return False
-        begin = "" if self._keys else f"{_BEGIN}; "
-        (has_it,) = self._last_row(f"{begin}SELECT pg_try_advisory_lock({key})")
+        # A savepoint for the next claim, in the same message: a transaction that fails without one is over, and its
+        # connection may not come back from pgbouncer with its locks.
+        savepoint = f"RELEASE SAVEPOINT {_SAVEPOINT}; " if self._keys else ""
+        has_it = bool(self._sent(f"{_CLAIM.format(key=key)}; {savepoint}SAVEPOINT {_SAVEPOINT}").one()[0])
         if has_it:
             self._keys.add(key)
-        elif not self._keys:
-            self._last_row("ROLLBACK")
-        return bool(has_it)
+        self._end_if_unused()
+        return has_it
+
+    def undo(self, error: DBAPIError) -> bool:
+        """Undo the statement that failed, so that the other claims stay; False if there are none any more."""
+        if error.connection_invalidated or not self._keys:
+            return False
+        try:
+            self._sent(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+        except DBAPIError:
+            return False
+        return True
+
+    def _sent(self, statements: str) -> CursorResult[Any]:
+        """The result of the first of several statements, which take one message to the server."""
+        return self._connection.exec_driver_sql(statements, execution_options={"no_parameters": True})
 
     def give_back(self, key: int) -> None:
         """Release the lock ``key``; a lost connection has released it."""
@@ -282,9 +300,17 @@ class _Claims:
             return
         self._keys.discard(key)
         try:
-            self._last_row(f"SELECT pg_advisory_unlock({key}){'' if self._keys else '; ROLLBACK'}")
-        except DBAPIError:
+            self._release(key)
+        except DBAPIError as error:
+            if self.undo(error):
+                with suppress(DBAPIError):
+                    self._release(key)
+                    return
             self.close()
+
+    def _release(self, key: int) -> None:
+        self._connection.execute(_RELEASE, {"key": key})
+        self._end_if_unused()
 
     def close(self) -> None:
         """Close the connection, which releases all claims; do nothing the second time."""
@@ -294,14 +320,9 @@ class _Claims:
         self._connection.invalidate()
         self._connection.close()
 
-    def _last_row(self, statements: str) -> tuple[Any, ...]:
-        """Send statements, and return the row of the last one; empty if it has none."""
-        found = _as_sqlalchemy_has_it(
-            self._connection, lambda connection: server_driver(connection).execute(statements)
-        )
-        while found.nextset():
-            pass
-        return tuple(found.fetchone()) if found.description else ()
+    def _end_if_unused(self) -> None:
+        if not self._keys:
+            self._connection.rollback()
 
 
 def _as_sqlalchemy_has_it(connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -419,7 +440,12 @@ _MEANINGS: Final = (
     ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
 )
 # Without a timeout, because the claims' transaction stays open and idle while sessions run.
-_BEGIN: Final = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
+_CLAIM: Final = (
+    "SELECT pg_try_advisory_lock({key}), set_config('idle_in_transaction_session_timeout', '0', true)"
+)
+_SAVEPOINT: Final = "zeus_claims"
+_PROBE: Final = text("SELECT 1")
+_RELEASE: Final = text("SELECT pg_advisory_unlock(:key)")
 
 
 def _lock_key(session: str) -> int:
