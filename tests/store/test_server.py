@@ -230,6 +230,31 @@ async def test_nothing_is_prepared_behind_a_pooler(tmp_path: Path, postgres_url:
     assert found == ("zeus", "1min", "30s", 0)
 
 
+async def test_a_pooler_that_hides_itself_ends_preparing_and_loses_no_transaction(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    database = Database(postgres_url, directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        await log.append(thread, 1, "a.1", "{}")
+
+        def forget(connection: Connection) -> object:
+            # Behind psycopg's back, as the next server process of a pooler would.
+            raw: Any = connection.connection.dbapi_connection
+            raw.pgconn.exec_(b"DEALLOCATE ALL")
+            return connection.execute(text(_PREPARED)).scalar()
+
+        assert await database.run(forget) == 0
+        for seq in range(2, 20):
+            await log.append(thread, seq, f"a.{seq}", "{}")
+        assert [each.seq for each in await log.read(thread)] == list(range(1, 20))
+        assert await database.run(lambda connection: connection.execute(text(_PREPARED)).scalar()) == 0
+    finally:
+        await database.close()
+
+
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[LocalServer]:
     """A server that a test may stop; it asks the role `locked` for a password."""

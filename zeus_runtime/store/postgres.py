@@ -104,7 +104,8 @@ class Server:
             pool_reset_on_return=None,
             use_native_hstore=False,
         )
-        event.listen(self._engine, "connect", _permit_preparing)
+        self._prepares = True
+        event.listen(self._engine, "connect", self._permit_preparing)
 
     def connect(self) -> Connection:
         """Open the connection for ``transact``."""
@@ -115,8 +116,9 @@ class Server:
     def transact(self, connection: Connection, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in one transaction; on a new connection if the old one was lost.
 
-        If the connection is lost while ``work`` runs, the transaction is lost too, and ``work`` runs again, once. A
-        connection that is lost during the commit is reported, because the commit may have succeeded.
+        If the connection is lost while ``work`` runs, the transaction is lost too, and ``work`` runs again, once; also
+        if the server has lost its prepared statements. A connection that is lost during the commit is reported, because
+        the commit may have succeeded.
         """
         if not self._is_there(connection):
             connection.invalidate()
@@ -131,8 +133,10 @@ class Server:
                 _heard(connection)
                 return result
             except DBAPIError as error:
-                if committing or not tries or not error.connection_invalidated:
+                if committing or not tries or not (error.connection_invalidated or self._unprepared(error)):
                     raise
+                if not error.connection_invalidated:
+                    connection.invalidate()
 
     def _begun(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         if self._acting == NOBODY:
@@ -211,6 +215,27 @@ class Server:
         """
         return explained_postgres_error(error, self._name, self._password, is_lost=is_lost)
 
+    def _permit_preparing(self, raw: Any, _record: object) -> None:
+        """Let ``Prepared`` statements be planned once for a new connection, if it keeps its server process.
+
+        Planning takes a third of the server's time for a turn. A pooler between us and the server, such as pgbouncer,
+        announces a process id of its own invention, and may use another server process for each transaction.
+        """
+        if not self._prepares:
+            return
+        (pid,) = raw.execute("SELECT pg_backend_pid()").fetchone()
+        raw.rollback()
+        if pid == raw.info.backend_pid:
+            raw.prepare_threshold = _ON_REQUEST_ONLY
+            raw.prepared_max = _KEPT_STATEMENTS
+
+    def _unprepared(self, error: DBAPIError) -> bool:
+        """Prepare nothing from now on if ``error`` shows a pooler that was not recognized; whether it does."""
+        if getattr(error.orig, "sqlstate", None) not in _LOST_STATEMENTS:
+            return False
+        self._prepares = False
+        return True
+
     def _is_there(self, connection: Connection) -> bool:
         if connection.invalidated:  # SQLAlchemy opens a new one by itself
             return True
@@ -231,19 +256,8 @@ _ON_REQUEST_ONLY: Final = sys.maxsize
 """How often psycopg sees a statement before it prepares it unasked."""
 _KEPT_STATEMENTS: Final = 300
 """Prepared statements that a connection keeps; a statement counts once for each size of its integers."""
-
-
-def _permit_preparing(raw: Any, _record: object) -> None:
-    """Let ``Prepared`` statements be planned once for a new connection, if it keeps its server process.
-
-    Planning takes a third of the server's time for a turn. A pooler between us and the server, such as pgbouncer,
-    announces a process id of its own invention, and may use another server process for each transaction.
-    """
-    (pid,) = raw.execute("SELECT pg_backend_pid()").fetchone()
-    raw.rollback()
-    if pid == raw.info.backend_pid:
-        raw.prepare_threshold = _ON_REQUEST_ONLY
-        raw.prepared_max = _KEPT_STATEMENTS
+_LOST_STATEMENTS: Final = ("26000", "42P05")
+"""A prepared statement is not there, or another is there already: the server process is another one."""
 
 
 _HEARD_AT: Final = "zeus_heard_at"
