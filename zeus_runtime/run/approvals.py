@@ -296,7 +296,8 @@ class ApprovalBroker:
             return result
 
     async def _change(self, tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
-        change = await preview_of(tool, arguments, self._secrets)
+        session = "" if self._thread is None else self._thread.session
+        change = await preview_of(tool, arguments, self._secrets, session)
         return change and redacted(change, self._known)
 
     async def _asked_before(self) -> bool:
@@ -524,10 +525,10 @@ def _elsewhere(tool: str) -> ToolResult:
 
 
 def _outdated(tool: str) -> ToolResult:
-    """The result that tells the model that the file changed after the user saw the call."""
+    """The result that tells the model that the file or memory changed after the user saw the call."""
     return ToolResult(
-        f"This call of {tool} was not run: the file changed after the user saw what the call would do. Read the file"
-        " again and repeat the call if it is still needed.",
+        f"This call of {tool} was not run: what it would change is not as the user saw it any more. Read it again and"
+        " repeat the call if it is still needed.",
         is_error=True,
     )
 
