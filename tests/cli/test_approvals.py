@@ -813,7 +813,7 @@ def test_a_call_decided_later_does_what_was_shown_last(zeus: Zeus, project: Proj
             assert "    - second\n" in zeus("approvals", "show", pending["id"]).out
         done = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
         assert done.exit_code == 0
-        refused = "← write_file: This call of write_file was not run: what it would change is not"
+        refused = "← write_file: This call of write_file was not run: the file changed after the user saw"
         assert (refused in done.err) == (not looks)
         assert file.read_text() == ("mine\n" if looks else "second\n")
     # A decision that was made is not moved by whoever looks at it later.

@@ -283,11 +283,11 @@ class ApprovalBroker:
         if not shows_place(shown) and workspace not in ("", self._workspace):
             return _elsewhere(tool.name)
         if tool.preview is None:
-            return _outdated(tool.name) if shown else await run()
+            return _outdated(tool) if shown else await run()
         async with self.signing.alone():
             made = self.signing.made
             if shown != "" and not made.still(shown, await self._change(tool, arguments)):
-                return _outdated(tool.name)
+                return _outdated(tool)
             # Before the call runs: afterwards the preview would compare the file with its own new content.
             change = await self._change(tool, request.arguments)
             result = await run()
@@ -524,11 +524,12 @@ def _elsewhere(tool: str) -> ToolResult:
     )
 
 
-def _outdated(tool: str) -> ToolResult:
+def _outdated(tool: Tool) -> ToolResult:
     """The result that tells the model that the file or memory changed after the user saw the call."""
+    noun = "memory" if tool.category == "memory" else "file"
     return ToolResult(
-        f"This call of {tool} was not run: what it would change is not as the user saw it any more. Read it again and"
-        " repeat the call if it is still needed.",
+        f"This call of {tool.name} was not run: the {noun} changed after the user saw what the call would do. Read the"
+        f" {noun} again and repeat the call if it is still needed.",
         is_error=True,
     )
 

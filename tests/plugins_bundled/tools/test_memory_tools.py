@@ -567,7 +567,7 @@ async def test_who_approves_a_deletion_sees_the_texts_that_go(tmp_path: Path, ch
         if changes:
             await agent.memory.update_memory(new, content=FACTS[0])
         result = await decided(agent, pending)
-        assert ("is not as the user saw it any more" in result) == changes
+        assert ("the memory changed after the user saw" in result) == changes
         assert [each.content for each in await agent.memory.list_memories()] == [FACTS[0]] * changes
 
 
@@ -579,7 +579,7 @@ async def test_who_approves_a_replacement_sees_the_text_that_is_replaced(tmp_pat
         (shown,) = pending.preview.changes
         assert (shown.before, shown.after) == (f"{LIGHT}\n", f"{DARK}\n")
         await agent.memory.update_memory(old, content=FACTS[0])
-        assert "is not as the user saw it any more" in await decided(agent, pending)
+        assert "the memory changed after the user saw" in await decided(agent, pending)
         assert [each.content for each in await agent.memory.list_memories()] == [FACTS[0]]
 
 
