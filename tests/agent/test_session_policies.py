@@ -129,3 +129,49 @@ async def test_a_fork_keeps_the_approvals_and_hooks_of_its_config(tmp_path: Path
             session, step=1, middlewares="- approve: {mode: ask}\n- eviction: {max_tokens: 100}\n"
         )
         await resumed(agent, fork)
+
+
+GUARDS = """
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+
+
+class Quiet(Middleware):
+    async def wrap_model_call(self, request, call_next):
+        return await call_next(request)
+
+
+class Gate(Middleware):
+    async def wrap_run(self, turn, call_next):
+        await call_next(turn)
+
+
+class Shaping(Quiet):
+    judges = False
+
+
+@hookimpl
+def register_middlewares():
+    return [Component("quiet", Quiet), Component("gate", Gate), Component("shaping", Shaping)]
+"""
+
+
+@pytest.mark.parametrize("guard", ["quiet", "gate"])
+async def test_a_fork_keeps_a_plugins_middleware_that_may_judge(tmp_path: Path, guard: str) -> None:
+    (tmp_path / "guards.py").write_text(GUARDS)
+    yaml = f"middlewares: [{guard}, shaping, recall, caching]\n"
+    write_agent(tmp_path, yaml)
+    text = (tmp_path / "zeus.yaml").read_text().replace("files: [", "files: [guards.py, ")
+    (tmp_path / "zeus.yaml").write_text(text)
+    async with Agent.from_config(
+        tmp_path / "zeus.yaml", directory=tmp_path, model=script("Done."), environ={}
+    ) as agent:
+        session = (await agent.run("go")).session
+        for policies in ("[]", "[recall, caching]", "[gate, quiet]"):
+            with pytest.raises(UsageError, match="judge calls"):
+                await agent.fork(session, step=1, middlewares=policies)
+        # The others are context policies: they say so, or wrap nothing.
+        await agent.fork(session, step=1, middlewares=f"[{guard}]")
+        await agent.fork(
+            session, step=1, middlewares=f"[{{eviction: {{max_tokens: 100}}}}, shaping, {guard}]"
+        )

@@ -158,10 +158,11 @@ class Zeus:
         self._capsys = capsys
         self._monkeypatch = monkeypatch
 
-    def __call__(self, *words: str, stdin: str | None = None) -> Result:
+    def __call__(self, *words: str, stdin: str | bytes | None = None) -> Result:
         import io
 
-        text = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), encoding="utf-8")
+        given = stdin if isinstance(stdin, bytes) else (stdin or "").encode()
+        text = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
         self._monkeypatch.setattr(sys, "stdin", text)
         self._capsys.readouterr()
         exit_code = main(words)

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import pytest
 
 from tests.cli.conftest import Zeus, spawn
@@ -92,6 +93,19 @@ def test_what_a_session_was_sent_and_what_becomes_of_it(
     assert remote("context", "diff", "1", "1", "--session", session).exit_code == 0
     fork = remote("sessions", "fork", session, "--step", "1").out.strip()
     assert fork != session
+    own = "[approve, {eviction: {max_tokens: 100}}]"
+    other = remote("sessions", "fork", session, "--step", "1", "--middlewares", own)
+    assert other.exit_code == 0, other.err
+    told = httpx.get(
+        f"{service.url}/v1/sessions/{other.out.strip()}/what-if", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    assert told.json() == {"middlewares": own, "own": True}
+    refused = remote("sessions", "fork", session, "--step", "1", "--middlewares", "[]")
+    assert (refused.exit_code, "judge calls" in refused.err, "Copy their lines" in refused.err) == (
+        2,
+        True,
+        True,
+    )
     assert remote("sessions", "rollback", session, "--to", "1").exit_code == 0
     assert remote("sessions", "archive", session).exit_code == 0
     assert session in remote("sessions", "list", "--archived").out

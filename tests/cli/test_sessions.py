@@ -261,3 +261,69 @@ def test_prune_names_the_sessions_that_could_not_be_put_away(
     told = zeus("sessions", "prune", "--keep", "1", "--yes")
     assert (told.exit_code, told.out) == (1, "")
     assert f"{stuck} stays: OSError: the disk is on fire" in told.err
+
+
+def test_a_fork_has_the_policies_that_it_is_given_and_keeps_them(zeus: Zeus, project: Project) -> None:
+    long = {"call": "echo", "args": {"text": "word " * 900}}
+    rest = "middlewares: [{approve: {mode: run_everything}}]"
+    project.agent(long, "A", "A", "A", more=rest)
+    session = talk(zeus, "one")
+    keeping = "[{approve: {mode: run_everything}}, {eviction: {max_tokens: 100}}]"
+    made = zeus("sessions", "fork", session, "--step", "2", "--middlewares", keeping)
+    assert made.exit_code == 0, made.err
+    given = zeus("sessions", "fork", session, "--step", "2", "--middlewares", "-", stdin=keeping)
+    assert given.exit_code == 0, given.err
+
+    def sent(name: str) -> int:
+        step = zeus("context", "show", "--session", name, "--format", "json").json["step"]
+        assert step["number"] == 2
+        tokens: int = step["view_tokens"]
+        return tokens
+
+    for fork in (made.out.strip(), given.out.strip()):
+        assert zeus("run", "zeus.yaml", "--session", fork, "--continue").exit_code == 0
+        assert sent(fork) < sent(session) - 500
+    plan = zeus("plan", "--session", fork, "--format", "json").json
+    assert [each["name"] for each in plan["middlewares"]] == ["approve", "eviction"]
+    assert "max_tokens=100" in zeus("plan", "--session", fork).out
+    explained = zeus("plan", "--session", fork, "--explain", "middlewares.1.eviction.max_tokens").out
+    assert "= 100\n  set at --set middlewares=" in explained
+    assert "eviction" not in zeus("plan", "--session", session).out
+    absent = zeus("plan", "--session", "session_000000000000")
+    assert (absent.exit_code, "there is no session" in absent.err) == (2, True)
+    assert len(zeus("sessions", "list", "--json").json) == 3
+
+
+@pytest.mark.parametrize(
+    ("policies", "code", "words"),
+    [
+        ("[]", 2, "must keep those of its config that judge calls"),
+        ("[{evicton: {max_tokens: 100}}]", 3, "did you mean 'eviction'"),
+        ("[{eviction: {max_tokens: ${MOST}}}]", 2, "hold a variable or a known secret"),
+        ("[", 3, "middlewares"),
+        (b"\xff", 2, "is not UTF-8"),
+    ],
+)
+def test_policies_that_a_fork_cannot_have_are_refused(
+    zeus: Zeus, project: Project, policies: str | bytes, code: int, words: str
+) -> None:
+    project.agent("A", more="middlewares: [{approve: {mode: run_everything}}]")
+    session = talk(zeus, "one")
+    given = policies if isinstance(policies, str) else "-"
+    words_given = ("sessions", "fork", session, "--step", "1", "--middlewares", given)
+    refused = zeus(*words_given, stdin=policies if isinstance(policies, bytes) else None)
+    assert (refused.exit_code, refused.out) == (code, "")
+    assert words in refused.err, refused.err
+    assert len(zeus("sessions", "list", "--json").json) == 1
+
+
+def test_policies_are_checked_with_the_config_of_the_session(zeus: Zeus, project: Project) -> None:
+    project.agent("A", more="middlewares: [{approve: {mode: run_everything}}]")
+    session = talk(zeus, "one")
+    other = (project.folder / "zeus.yaml").read_text().replace("name: ", "name: other-")
+    project.write(
+        "other.yaml", other.replace("middlewares: [{approve: {mode: run_everything}}]", "middlewares: []")
+    )
+    words = ("sessions", "fork", session, "--step", "1", "--middlewares", "[]")
+    refused = zeus(*words, "--config", "other.yaml")
+    assert (refused.exit_code, "Name its config" in refused.err) == (2, True), refused.err

@@ -119,6 +119,7 @@ async def test_sessions_files_context_and_backtests(tmp_path: Path) -> None:
                 assert client.context(fork.session)["step"]["number"] == 2
                 assert client.context_why(fork.session, text="17 and 23")["found"]
                 assert client.plan("test")["agent"] == "test"
+                assert client.session_plan(fork.session)["own"] is False
                 assert client.validate("test", "name: [")["ok"] is False
                 job = client.begin_backtest([fork.session], {"none": "[resources]"})
                 while job.state == "running":

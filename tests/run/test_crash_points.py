@@ -221,4 +221,5 @@ async def test_a_run_that_died_after_its_answer_is_ended_by_a_resume(
             (after,) = await living.sessions()
             ended.append((before.state, type(ending), after.state))
     assert ("open", RunCompleted, "complete") in ended
+    assert {each for each in ended if each[0] == "open"} == {("open", RunCompleted, "complete")}
     assert ended[-1] == ("complete", RunFailed, "complete")

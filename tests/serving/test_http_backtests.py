@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import select
 
+from tests.serving.test_http_keys import bearer, made
 from tests.support.agents import call, calling, script, write_agent
+from tests.support.databases import storage
 from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.errors import RunError
+from zeus_runtime.serving.http import backtests
+from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.serving.http.service import Service
+from zeus_runtime.serving.http.settings import OpenAgents, Settings
+from zeus_runtime.store.backtests import BacktestLimits, add_outcome
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.schema import ready
+from zeus_runtime.store.tables import BACKTEST, REPLAY
 
 POLICIES = {"short": "[{eviction: {max_tokens: 100}}]"}
 
@@ -103,8 +118,185 @@ async def test_a_replay_that_runs_ends_when_it_is_cancelled(
         assert ended_there.is_set()
 
 
+@asynccontextmanager
+async def two(
+    folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Service, httpx.AsyncClient, Service, httpx.AsyncClient, str]]:
+    """Two services on one database, and a session with a turn; each looks often for what the other one cancels."""
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.05)
+    write_agent(folder, storage(url))
+    ours, theirs = service_of(folder, script("Done.")), service_of(folder, script())
+    async with serving(ours) as one, serving(theirs) as other:
+        session, run = await begun(one, "go")
+        await until(one, run, "complete")
+        yield ours, one, theirs, other, session
+
+
+async def test_every_process_tells_of_a_backtest_and_cancels_it(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two(tmp_path, database_url, monkeypatch) as (ours, one, theirs, other, session):
+        body, key = {"sessions": [session], "policies": POLICIES}, {"Idempotency-Key": "k"}
+        async with ours.replaying, theirs.replaying:
+            job = (await one.post("/v1/backtests", json=body, headers=key)).json()
+            seen = (await other.get(f"/v1/backtests/{job['id']}")).json()
+            assert seen == job == (await other.get("/v1/backtests")).json()[0]
+            assert (seen["state"], seen["done"], seen["total"]) == ("running", 0, 2)
+            again = await other.post("/v1/backtests", json=body, headers=key)
+            assert again.json() == job, "the other process knows the key"
+            for _ in range(2):
+                await other.post("/v1/backtests", json={**body, "policies": {}})
+            full = await one.post("/v1/backtests", json=body)
+            assert (full.status_code, full.json()["code"]) == (429, "limit")
+            gone = (await other.post(f"/v1/backtests/{job['id']}/cancel")).json()
+            assert (gone["state"], gone["done"]) == ("cancelled", 0)
+            async with asyncio.timeout(20):
+                while ours.backtests.works_for(None):  # noqa: ASYNC110 - another process asks for it
+                    await asyncio.sleep(0.02)
+        assert (await one.get(f"/v1/backtests/{job['id']}")).json() == gone
+        job = (await one.post("/v1/backtests", json=body)).json()
+        done = await ended(other, job["id"])
+        assert (done["state"], done["done"]) == ("complete", 2)
+        assert done == (await one.get(f"/v1/backtests/{job['id']}")).json()
+        assert [(each["session"], each["policy"]) for each in done["outcomes"]] == [
+            (session, "present"),
+            (session, "short"),
+        ]
+
+
+async def test_a_backtest_whose_process_is_gone_is_lost_to_every_other(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two(tmp_path, database_url, monkeypatch) as (ours, one, _, other, session):
+        body, key = {"sessions": [session]}, {"Idempotency-Key": "k"}
+        async with ours.replaying:
+            job = (await one.post("/v1/backtests", json=body, headers=key)).json()["id"]
+            await ours.backtests.aclose()
+        # What a process that does not know that it lost its lock stores is refused.
+        log = await next(iter(ours.hosting)).of(None).log()
+        for client in (other, one):
+            lost = await client.get(f"/v1/backtests/{job}")
+            assert (lost.status_code, "is lost" in lost.json()["detail"]) == (404, True)
+            assert (await client.get("/v1/backtests")).json() == []
+        assert not await add_outcome(log, job, 0, {})
+        again = (await other.post("/v1/backtests", json=body, headers=key)).json()
+        assert again["id"] != job
+        assert (await ended(one, again["id"]))["state"] == "complete"
+
+
+async def test_an_idle_users_agent_stays_open_while_its_backtest_runs(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock by which other processes know that it runs is a connection of that agent."""
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.05)
+    write_agent(tmp_path, storage(postgres_url))
+    database = Database(postgres_url, directory=tmp_path)
+    await ready(database)
+    settings = Settings(agents=OpenAgents(most_open=1, idle_seconds=0))
+    ours, theirs = (
+        replace(service_of(tmp_path, script("Done.")), database=Database(postgres_url, directory=tmp_path))
+        for _ in range(2)
+    )
+    key = bearer(await made(database, scopes=("run", "read", "admin")))
+    ours = replace(ours, settings=settings)
+    async with serving(ours) as one, serving(theirs) as other:
+        for client in (one, other):
+            client.headers.update(key)
+        session, run = await begun(one, "go")
+        await until(one, run, "complete")
+        async with ours.replaying:
+            job = (await one.post("/v1/backtests", json={"sessions": [session]})).json()["id"]
+            await asyncio.sleep(0.5)  # several looks at idle agents
+            assert (await other.get(f"/v1/backtests/{job}")).json()["state"] == "running"
+        assert (await ended(other, job))["state"] == "complete"
+    await database.close()
+
+
+async def test_the_outcomes_of_a_session_are_deleted_with_it(tmp_path: Path, database_url: str) -> None:
+    write_agent(tmp_path, storage(database_url))
+    async with serving(service_of(tmp_path, script("Done.", "Done."))) as client:
+        sessions = []
+        for _ in range(2):
+            session, run = await begun(client, "go")
+            await until(client, run, "complete")
+            sessions.append(session)
+        job = (await client.post("/v1/backtests", json={"sessions": sessions})).json()["id"]
+        assert (await ended(client, job))["done"] == 2
+        assert (await client.delete(f"/v1/sessions/{sessions[0]}")).status_code == 204
+        left = (await client.get(f"/v1/backtests/{job}")).json()
+        assert [each["session"] for each in left["outcomes"]] == sessions[1:]
+        assert (left["done"], left["total"]) == (1, 1)
+        # An archived session is still there, and so are its outcomes.
+        await client.post(f"/v1/sessions/{sessions[1]}/archive")
+        assert (await client.get(f"/v1/backtests/{job}")).json() == left
+        await client.delete(f"/v1/sessions/{sessions[1]}")
+        assert (await client.get(f"/v1/backtests/{job}")).status_code == 404
+        assert (await client.get("/v1/backtests")).json() == []
+    database = Database(database_url, directory=tmp_path)
+    try:
+        for table in (BACKTEST, REPLAY):
+            assert not await database.run(lambda each, table=table: each.execute(select(table)).all())
+    finally:
+        await database.close()
+
+
+async def test_so_many_backtests_of_a_user_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backtests, "LIMITS", BacktestLimits(running=1, kept=2))
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        made = []
+        for _ in range(3):
+            made.append((await client.post("/v1/backtests", json={"sessions": [session]})).json()["id"])
+            await ended(client, made[-1])
+        assert [each["id"] for each in (await client.get("/v1/backtests")).json()] == made[1:]
+
+
+async def test_sessions_in_two_databases_need_two_backtests(tmp_path: Path) -> None:
+    file = write_agent(tmp_path)
+    text = file.read_text()
+    (tmp_path / "other.yaml").write_text(
+        text.replace("name: test", "name: other") + "storage: {url: 'sqlite:///other.db'}\n"
+    )
+    service = service_of(tmp_path, script("Done.", "Done."), ("zeus.yaml", "other.yaml"))
+    async with serving(service) as client:
+        sessions = []
+        for agent in ("test", "other"):
+            made = (await client.post("/v1/sessions", json={"agent": agent})).json()["session"]
+            _, run = await begun(client, "go", made)
+            await until(client, run, "complete")
+            sessions.append(made)
+        refused = await client.post("/v1/backtests", json={"sessions": sessions})
+        assert (refused.status_code, "databases" in refused.json()["detail"]) == (422, True)
+        jobs = [(await client.post("/v1/backtests", json={"sessions": [each]})).json() for each in sessions]
+        for each in jobs:
+            assert (await ended(client, each["id"]))["state"] == "complete"
+        assert [each["id"] for each in (await client.get("/v1/backtests")).json()] == [
+            each["id"] for each in jobs
+        ]
+
+
+async def test_a_backtest_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zeus_runtime.agent import what_if
+
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        for error, words in ((RunError("no disk"), "no disk"), (ValueError("odd"), "ValueError: odd")):
+
+            async def failing(*_: Any, error: Exception = error, **__: Any) -> None:
+                raise error
+
+            monkeypatch.setattr(what_if, "replay", failing)
+            job = (await client.post("/v1/backtests", json={"sessions": [session]})).json()["id"]
+            told = await ended(client, job)
+            assert (told["state"], told["done"], told["problem"]) == ("failed", 0, words)
+
+
 async def test_a_fork_with_policies_of_its_own_needs_an_administrator(tmp_path: Path) -> None:
-    from tests.serving.test_http_keys import bearer, keyed, made
+    from tests.serving.test_http_keys import keyed
 
     model = script(calling(call("echo", "a", text="word " * 900)), "Done.", "Again.")
     body = {"step": 2, "middlewares": "- eviction: {max_tokens: 100}\n"}

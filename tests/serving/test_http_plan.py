@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import script, write_agent
-from tests.support.serving import service_of, serving
+from tests.support.serving import begun, service_of, serving, until
 
 
 async def test_the_plan_tells_where_each_value_was_written(tmp_path: Path) -> None:
@@ -19,6 +20,33 @@ async def test_the_plan_tells_where_each_value_was_written(tmp_path: Path) -> No
         config = (await client.get("/v1/agents/test/config")).json()
         assert config["text"] == (tmp_path / "zeus.yaml").read_text()
         assert (await client.get("/v1/agents/other/plan")).status_code == 404
+
+
+async def test_the_plan_of_a_session_has_its_own_policies(tmp_path: Path) -> None:
+    write_agent(tmp_path, "middlewares: [{eviction: {max_tokens: 5000}}]\nworkspace: {per: session}\n")
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        own = "[{eviction: {max_tokens: 700}}, recall]"
+        body = {"step": 1, "middlewares": own}
+        fork = (await client.post(f"/v1/sessions/{session}/fork", json=body)).json()["session"]
+        of_agent = (await client.get("/v1/agents/test/plan")).json()
+        plain = (await client.get(f"/v1/sessions/{session}/plan")).json()
+        plan = (await client.get(f"/v1/sessions/{fork}/plan")).json()
+        assert (plain["own"], plain["session"], plan["own"], plan["session"]) == (False, session, True, fork)
+        assert [each["name"] for each in plain["middlewares"]] == ["eviction"]
+        assert [each["name"] for each in plan["middlewares"]] == ["eviction", "recall"]
+        assert plain["digest"] == of_agent["digest"] != plan["digest"]
+        name = "middlewares.0.eviction.max_tokens"
+        (value,) = (each for each in plan["values"] if each["path"] == name)
+        assert (value["value"], value["written"][0]["source"]) == (700, f"--set middlewares={own}")
+        folders = [each["files"]["folders"]["/"] for each in (plain, plan)]
+        assert session in folders[0]
+        assert fork in folders[1]
+        assert not await asyncio.to_thread(Path(folders[1]).exists), "a plan makes no folder"
+        await client.post(f"/v1/sessions/{fork}/archive")
+        refused = await client.get(f"/v1/sessions/{fork}/plan")
+        assert (refused.status_code, "archived" in refused.json()["detail"]) == (422, True)
 
 
 async def test_a_text_is_checked_with_positions_and_changes_nothing(tmp_path: Path) -> None:
@@ -57,6 +85,8 @@ async def test_a_check_executes_nothing_that_the_agent_does_not_execute_already(
 async def test_only_an_admin_sees_and_checks_a_config(tmp_path: Path) -> None:
     async with keyed(tmp_path) as (client, database):
         ann = bearer(await made(database))
+        session, _ = await begun(client, "go")
+        assert (await client.get(f"/v1/sessions/{session}/plan", headers=ann)).status_code == 403
         for method, path in (("GET", "plan"), ("GET", "config"), ("POST", "validate")):
             body = {"text": "name: x"} if method == "POST" else None
             refused = await client.request(method, f"/v1/agents/test/{path}", json=body, headers=ann)

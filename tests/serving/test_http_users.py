@@ -52,6 +52,7 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/sessions/{session}/context/why"): {"params": {"text": MARK}},
     ("GET", "/v1/sessions/{session}/forecast"): {},
     ("GET", "/v1/sessions/{session}/trace"): {},
+    ("GET", "/v1/sessions/{session}/plan"): {},
     ("GET", "/v1/sessions/{session}/what-if"): {},
     ("POST", "/v1/sessions/{session}/what-if"): {"json": {"middlewares": "[]"}},
     ("GET", "/v1/sessions/{session}/artifacts"): {},

@@ -483,6 +483,17 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     assert "recall" in page.locator(".whatif .problem").inner_text()
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.locator(".context").evaluate(FITS)
+    page.locator("summary[aria-label=More]").click()
+    page.get_by_role("link", name="Plan of this session").click()
+    page.get_by_text("This session has its own policies").wait_for()
+    page.get_by_role("searchbox").last.fill("approve.allow")
+    row = page.get_by_role("row", name="middlewares.1.approve.allow")
+    assert "task" in row.inner_text()
+    assert page.locator(".context").evaluate(FITS)
+    assert axe(page) == []
+    page.reload()
+    page.get_by_role("link", name="Back to the session").click()
+    page.wait_for_url(forked)
     assert [each for each in user.complaints if "422" not in each] == []
 
 

@@ -34,15 +34,17 @@ class Served(NamedTuple):
         url: for the role that owns nothing.
         owner_url: for the tables' owner.
         sessions: by user.
+        backtests: by user, each of the user's session.
     """
 
     url: str
     owner_url: str
     sessions: dict[str, str]
+    backtests: dict[str, str]
 
 
-def keys_of(connection: psycopg.Connection[Any], table: str) -> set[int]:
-    column = "key" if table == "thread" else "thread"
+def keys_of(connection: psycopg.Connection[Any], table: str) -> set[Any]:
+    column = {"thread": "key", "backtest": "id"}.get(table, "thread")
     return {row[0] for row in connection.execute(f"SELECT {column} FROM {table} WHERE true OR 1 = 1")}  # type: ignore[arg-type]
 
 
@@ -59,17 +61,22 @@ async def served(postgres_url: str, tmp_path: Path) -> AsyncIterator[Served]:
         keys = Database(url, directory=tmp_path)
         service = service_of(tmp_path, script("Hello.", calling(call("record", "a", text="x")), "Done."))
         service = replace(service, database=keys)
-        sessions = {}
+        sessions, backtests = {}, {}
+        scopes = ("run", "approve", "read", "admin")
         async with serving(service) as client:
             for name in ("ann", "bob"):
-                client.headers.update(bearer(await made(keys, name, project="blue", role="editor")))
+                key = await made(keys, name, project="blue", role="editor", scopes=scopes)
+                client.headers.update(bearer(key))
                 session, run = await begun(client, f"first of {name}")
                 await until(client, run, "complete")
                 await begun(client, "second", session)
                 sessions[name] = session
                 async for _ in told_until_waiting(client, session):
                     break
-        yield Served(url, postgres_url, sessions)
+                job = await client.post("/v1/backtests", json={"sessions": [session]})
+                assert job.status_code == 202, job.text
+                backtests[name] = job.json()["id"]
+        yield Served(url, postgres_url, sessions, backtests)
 
 
 async def told_until_waiting(client: Any, session: str) -> AsyncIterator[None]:
@@ -98,12 +105,15 @@ async def test_a_query_without_a_condition_gives_no_other_users_rows(served: Ser
         "pending_approval",
         "run_event",
         "turn",
+        "backtest_replay",
     }
     assert all(everything[table] == set(own.values()) for table in filled)
+    assert everything["backtest"] == set(served.backtests.values())
     for user in ("ann", "bob"):
         with acting(served.url, user, "blue") as connection:
             for table in everything:
-                assert keys_of(connection, table) == everything[table] & {own[user]}, table
+                mine = {own[user], served.backtests[user]}
+                assert keys_of(connection, table) == everything[table] & mine, table
     for user, project in (("ann", ""), ("ann", "red"), ("", ""), ("", "blue"), ("eve", "blue")):
         with acting(served.url, user, project, "owner") as connection:
             for table in everything:
@@ -117,6 +127,8 @@ async def test_a_query_without_a_condition_changes_and_deletes_no_other_users_ro
         assert connection.execute("UPDATE thread SET owner = 'eve'").rowcount == 0
         assert connection.execute("UPDATE message SET payload = 'x'").rowcount == 0
         assert connection.execute("UPDATE turn SET state = 'cancelled'").rowcount == 0
+        assert connection.execute("UPDATE backtest SET owner = 'eve'").rowcount == 0
+        assert connection.execute("UPDATE backtest_replay SET outcome = NULL").rowcount == 0
     with acting(served.url, "ann", "blue") as connection:
         assert connection.execute("UPDATE message SET payload = 'x'").rowcount == len(
             connection.execute("SELECT FROM message").fetchall()
@@ -129,6 +141,9 @@ async def test_a_query_without_a_condition_changes_and_deletes_no_other_users_ro
         f"INSERT INTO message VALUES ({bobs}, 99, 'x', 1, '{{}}')",
         "INSERT INTO turn (thread, run_id, number, state, request, created_ms)"
         f" VALUES ({bobs}, 'x', 9, 'queued', '{{}}', 1)",
+        "INSERT INTO backtest (id, owner, created_ms, state, problem) VALUES ('b', 'bob', 1, 'complete', '')",
+        "INSERT INTO backtest_replay (backtest, number, thread, policy)"
+        f" VALUES ('{served.backtests['ann']}', 9, {bobs}, 'x')",
         "INSERT INTO allowlist VALUES ('bob', 'shell', '', 1)",
         "INSERT INTO thread (session, agent, created_ms, updated_ms, title, owner)"
         " VALUES ('s', 'a', 1, 1, '', 'bob')",

@@ -136,22 +136,30 @@ async def test_a_backtest_of_a_killed_process_is_told_as_lost_and_begins_again(
     session = (await client.post("/v1/sessions", json={})).json()["session"]
     await client.post(f"/v1/sessions/{session}/runs", json={"prompt": "hello"})
     await until_all(client, 1, "complete")
-    body, key = {"sessions": [session]}, {"Idempotency-Key": "weekly"}
-    first = (await client.post("/v1/backtests", json=body, headers=key)).json()
-    assert first["state"] in ("running", "complete")
-    await asyncio.to_thread(service.kill)
-    await asyncio.to_thread(service.start)
-    for method, path in (("GET", ""), ("POST", "/cancel")):
-        lost = await client.request(method, f"/v1/backtests/{first['id']}{path}")
-        assert lost.status_code == 404, lost.text
-        assert "another one began it" in lost.json()["detail"]
-        assert "begin it again" in lost.json()["remedy"]
-    assert (await client.get("/v1/backtests")).json() == []
+    policies = {f"p{number}": "[]" for number in range(5)}
+    body, key = {"sessions": [session], "policies": policies}, {"Idempotency-Key": "weekly"}
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        first = (await client.post("/v1/backtests", json=body, headers=key)).json()
+        assert first["state"] == "running"
+        await asyncio.to_thread(service.kill, number)
+        await asyncio.to_thread(service.start)
+        for method, path in (("GET", ""), ("POST", "/cancel")):
+            lost = await client.request(method, f"/v1/backtests/{first['id']}{path}")
+            assert lost.status_code == 404, lost.text
+            assert "process that ran it has ended" in lost.json()["detail"]
+            assert "Begin it again" in lost.json()["remedy"]
+        assert (await client.get("/v1/backtests")).json() == []
+        assert not list(service.folder.rglob("*backtest*")), "no lock is left"
     again = (await client.post("/v1/backtests", json=body, headers=key)).json()
     assert again["id"] != first["id"]
     async with asyncio.timeout(30):
         while (told := (await client.get(f"/v1/backtests/{again['id']}")).json())["state"] == "running":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-    assert (told["state"], told["done"]) == ("complete", 1)
+    assert (told["state"], told["done"]) == ("complete", 6)
+    await asyncio.to_thread(service.kill)
+    await asyncio.to_thread(service.start)
+    assert (await client.get(f"/v1/backtests/{again['id']}")).json() == told
+    same = await client.post("/v1/backtests", json=body, headers=key)
+    assert same.json() == told
     absent = await client.get(f"/v1/backtests/{again['id']}0")
     assert "GET /v1/backtests" in absent.json()["remedy"]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
-from tests.support.databases import storage
+from tests.support.databases import execute, storage
 from zeus_runtime import Agent
-from zeus_runtime.errors import BusyError, UsageError
+from zeus_runtime.errors import BusyError, RunError, UsageError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plugin.model import ModelPiece, ModelRequest
+from zeus_runtime.store import postgres
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import claim
 
@@ -120,3 +123,63 @@ async def test_a_claim_that_is_cancelled_while_a_server_makes_it_is_released(
     finally:
         await database.close()
         await other.close()
+
+
+async def test_a_claim_that_fails_leaves_the_others_to_their_holder(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = (Database(postgres_url, directory=tmp_path) for _ in range(2))
+    try:
+        held = [await ours.claim(each) for each in ("a", "b")]
+        with monkeypatch.context() as broken:
+            # Like a statement that the server cancels, or that finds no room for a lock: the connection stays.
+            broken.setattr(postgres, "_CLAIM", postgres._CLAIM.replace("SELECT", "SELECT 1 / 0,"))
+            with pytest.raises(RunError, match="division by zero"):
+                await ours.claim("c")
+            with pytest.raises(RunError, match="division by zero"):
+                await ours.claim("c")
+        for each in ("a", "b"):
+            with pytest.raises(BusyError):
+                await theirs.claim(each)
+        held.append(await ours.claim("c"))
+        with pytest.raises(BusyError):
+            await theirs.claim("c")
+        for give_back in held:
+            give_back()
+        for each in ("a", "b", "c"):
+            (await theirs.claim(each))()
+        here = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        locks = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND {here}"
+        assert execute(postgres_url, locks) == [(0,)]
+        # Nothing is left of it: a first claim may fail too.
+        with monkeypatch.context() as broken:
+            broken.setattr(postgres, "_CLAIM", postgres._CLAIM.replace("SELECT", "SELECT 1 / 0,"))
+            with pytest.raises(RunError, match="division by zero"):
+                await ours.claim("a")
+        (await ours.claim("a"))()
+    finally:
+        await ours.close()
+        await theirs.close()
+
+
+async def test_a_server_that_answers_late_keeps_the_event_loop_for_a_moment_only(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = (Database(postgres_url, directory=tmp_path) for _ in range(2))
+    quick = postgres._RELEASE
+    monkeypatch.setattr(postgres, "_RELEASE", text(f"{quick.text}, pg_sleep(2)"))
+    try:
+        give_back = await ours.claim("s")
+        other = await ours.claim("t")
+        begun = time.monotonic()
+        give_back()
+        other()
+        assert time.monotonic() - begun < 1
+        monkeypatch.setattr(postgres, "_RELEASE", quick)
+        # This process claims it again once the server has released it, and is not told that it runs elsewhere.
+        (await ours.claim("s"))()
+        (await theirs.claim("s"))()
+        (await theirs.claim("t"))()
+    finally:
+        await ours.close()
+        await theirs.close()

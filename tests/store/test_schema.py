@@ -348,6 +348,7 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
+            without_backtests(connection)
             old_allowlist(connection)
             connection.execute(text("DROP TABLE audit_entry"))
             connection.execute(text("DROP TABLE service_key"))
@@ -385,6 +386,12 @@ def behind_no_wall(connection: Connection) -> None:
             connection.execute(text(f"DROP POLICY zeus_{command} ON thread"))
 
 
+def without_backtests(connection: Connection) -> None:
+    """The tables as they were when backtests were not stored."""
+    for name in ("backtest_replay", "backtest"):
+        connection.execute(text(f"DROP TABLE {name}"))
+
+
 def old_allowlist(connection: Connection) -> None:
     """The allowlist as it was when its entries were for a tool's name."""
     connection.execute(text("DROP TABLE allowlist"))
@@ -406,6 +413,7 @@ async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(
         await log.create_tables()
 
         def back(connection: Connection) -> None:
+            without_backtests(connection)
             old_allowlist(connection)
             connection.execute(text("INSERT INTO allowlist VALUES ('ann', 'record', 5)"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0020'"))

@@ -8,6 +8,7 @@ export const ROOMS = ["memory", "knowledge", "plan"] as const;
 export type Room = (typeof ROOMS)[number];
 
 export interface Place {
+  /** The session that is shown; beside a room, the one whose plan is shown. */
   session: string | null;
   view?: View;
   room?: Room;
@@ -26,7 +27,7 @@ export function placeNow(): Place {
   const room = ROOMS.find((each) => each === wanted);
   if (room) {
     const values = new URLSearchParams(about);
-    return { session: null, room, agent: values.get("agent") ?? undefined, item: values.get("item") ?? undefined };
+    return { session: values.get("session"), room, agent: values.get("agent") ?? undefined, item: values.get("item") ?? undefined };
   }
   const [, session = "", view = "", query = ""] = /^#\/([^/?]*)\/?([^?]*)\??(.*)$/.exec(location.hash) ?? [];
   const values = new URLSearchParams(query);
@@ -44,6 +45,7 @@ export function addressOf(place: Place): string {
     const values = new URLSearchParams();
     if (place.agent) values.set("agent", place.agent);
     if (place.item) values.set("item", place.item);
+    if (place.session) values.set("session", place.session);
     return `#${place.room}${values.size ? `?${values}` : ""}`;
   }
   if (!place.session) return "#/";

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentInfo, get, type Json, post } from "./api";
 import { type Key, number, t, word } from "./i18n";
+import { addressOf } from "./place";
 import { messageOf, useRead, useSettled } from "./reading";
 import { Problem, Segments } from "./room";
 import { inLine } from "./visible";
@@ -10,6 +11,8 @@ import { inLine } from "./visible";
 interface Mark { source: string; line: number; column: number }
 interface Component { name: string; options: Json; plugin: { name: string; version: string; source: string } }
 interface Plan {
+  /** Whether the session has its own policies. */
+  own?: boolean;
   agent: string; description: string | null; config: string; mode: string; digest: string; instructions: string | null; project_instructions: string[] | null;
   model: Component; fallbacks: Component[]; middlewares: Component[]; checkpointer: Component; memory: { backend: Component } | null;
   tools: { name: string; category: string; access: string; component: string; plugin: Component["plugin"] }[];
@@ -25,13 +28,20 @@ interface Checked { ok: boolean; exit_code: number; diagnostics: Diagnostic[] }
 
 type Tab = "values" | "parts" | "prompt" | "edit";
 
-export function PlanView({ agent }: { agent: AgentInfo }) {
+/** The plan of an agent, or of one of its sessions. */
+export function PlanView({ agent, session }: { agent: AgentInfo; session: string | null }) {
   const [tab, setTab] = useState<Tab>("values");
   const path = `v1/agents/${encodeURIComponent(agent.name)}`;
-  const { value: plan, problem } = useRead(() => get<Plan>(`${path}/plan`), [path, agent.digest]);
+  const read = session ? `v1/sessions/${encodeURIComponent(session)}/plan` : `${path}/plan`;
+  const { value: plan, problem } = useRead(() => get<Plan>(read), [read, agent.digest]);
   if (!plan) return <Problem>{problem}</Problem>;
   return (
     <>
+      {session && (
+        <p class="banner">
+          {t(plan.own ? "This session has its own policies, in place of those of the config." : "This session has the policies of its config.")} <a href={addressOf({ session })}>{t("Back to the session")}</a>
+        </p>
+      )}
       <dl class="facts card">
         <dt>{t("Config")}</dt><dd><code>{plan.config}</code></dd>
         <dt>{t("Model")}</dt><dd>{[plan.model, ...plan.fallbacks].map((each) => String(each.options.model ?? each.options.name ?? each.name)).join(" → ")}</dd>

@@ -46,7 +46,7 @@ export function RoomView({ place, agents, openMenu }: { place: Place; agents: Ag
         <div class="wide">
           {room === "memory" && <MemoryView key={agent.name} agent={agent} item={place.item ?? null} />}
           {room === "knowledge" && <KnowledgeView key={agent.name} agent={agent} base={place.item ?? null} />}
-          {room === "plan" && <PlanView key={agent.name} agent={agent} />}
+          {room === "plan" && <PlanView key={`${agent.name} ${place.session}`} agent={agent} session={place.session} />}
         </div>
       </div>
     </>

@@ -176,6 +176,7 @@ export function SessionView(props: {
               <summary class="quiet" aria-label={t("More")}><Icon name="dots" /></summary>
               <div class="popup">
                 <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; setFiles(true); }}>{t("Files that tools wrote")}</button>
+                <a href={addressOf({ session, room: "plan", agent: agent?.name })}>{t("Plan of this session")}</a>
                 <a href={api.exported(session, "markdown")} download={`${session}.md`}>{t("Export as Markdown")}</a>
                 <a href={api.exported(session, "json")} download={`${session}.json`}>{t("Export as JSON")}</a>
                 {!isArchived && <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void put(api.archive); }}>{t("Archive")}</button>}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
@@ -537,6 +538,22 @@ class Agent:
         from zeus_runtime.plan.shown import plan_object
 
         shown: Mapping[str, Any] = self.masked(plain_json(plan_object(self._checked, self._plan)))
+        return shown
+
+    @_masking
+    async def session_plan_json(self, session: str) -> Mapping[str, Any]:
+        """As ``plan_json``, for a session that may have middlewares and a workspace of its own.
+
+        Raises:
+            UsageError: the session does not exist, is archived, or is a sub-agent's.
+            ConfigError: its middlewares are not valid any more.
+            UntrustedError: they would execute something that the user has not allowed.
+        """
+        from zeus_runtime.plan.shown import plan_object
+
+        async with self._runner.shown_plan(session) as (checked, plan):
+            found = await asyncio.to_thread(plan_object, checked, plan)  # it may look into a database
+        shown: Mapping[str, Any] = self.masked(plain_json(found))
         return shown
 
     @_masking

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -265,6 +265,23 @@ class Runner:
             UsageError: the session does not exist, or it is archived.
         """
         return (await _with_policies((await self.connections()).log, session))[1]
+
+    @asynccontextmanager
+    async def shown_plan(self, session: str) -> AsyncIterator[tuple[Checked, Plan]]:
+        """The config and the plan of a session, to be looked at; ``SessionPlans.shown`` has the details.
+
+        Raises:
+            UsageError: the session does not exist, is archived, or is a sub-agent's.
+        """
+        log = (await self.connections()).log
+        info = await log.info(await log.find(session))
+        if info.parent:
+            raise UsageError(
+                f"{session} is a session of the sub-agent {info.agent}",
+                remedy=f"Its plan is part of that of {info.parent}, under `agents`.",
+            )
+        async with self._plans.shown(session, await self.policies_of(session)) as found:
+            yield found
 
     async def check_policies(self, policies: str) -> None:
         """Check policies for a session; ``SessionPlans.check`` has the errors."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.model import WorkspaceQuota
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.middleware.chain import overrides
+from zeus_runtime.middleware.protocol import METHODS
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.run.connections import plans, sandboxes_of
@@ -17,6 +20,7 @@ from zeus_runtime.tools.routes import WorkspaceConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.connections import Connections
@@ -57,7 +61,8 @@ class SessionPlans:
         async with self._lock:
             plan = self._made.pop(session, None)
             if plan is None:
-                plan = await asyncio.to_thread(self._planned, session if has_workspace else "", policies)
+                own = session if has_workspace else ""
+                plan = (await asyncio.to_thread(self._planned, own, policies))[1]
                 connections.share(self._plan, plan)
             self._made[session] = plan
             idle = [each for each in self._made if each != session and not self._is_running(each)]
@@ -71,7 +76,7 @@ class SessionPlans:
         Raises:
             ConfigError: they are not valid.
             UsageError: they hold a secret or a variable, bring sub-agents, or change a middleware of the
-                config that judges calls.
+                config that judges what the agent does.
             UntrustedError: they would execute something that the user has not allowed.
         """
         if "${" in policies or self._checked.secrets.text(policies) != policies:
@@ -79,12 +84,30 @@ class SessionPlans:
                 "the policies of a session hold a variable or a known secret, and they would be stored",
                 remedy="Write plain values.",
             )
-        plan = await asyncio.to_thread(self._planned, "", policies)
-        for part in plans(plan):
-            await part.context.closing.aclose()
+        async with self.shown("", policies):
+            pass
 
-    def _planned(self, session: str, policies: str | None) -> Plan:
-        """The plan of a session.
+    @asynccontextmanager
+    async def shown(self, session: str, policies: str | None) -> AsyncIterator[tuple[Checked, Plan]]:
+        """The config and the plan of a session, to be looked at: what the plan opened is closed at the end.
+
+        Args:
+            session: empty for none yet.
+            policies: its own middlewares as YAML; None for those of the config.
+
+        Raises:
+            ConfigError, UntrustedError: as for ``of``.
+        """
+        has_workspace = self._plan.config.workspace.per == "session"
+        found = await asyncio.to_thread(self._planned, session if has_workspace else "", policies)
+        try:
+            yield found
+        finally:
+            for part in plans(found[1]):
+                await part.context.closing.aclose()
+
+    def _planned(self, session: str, policies: str | None) -> tuple[Checked, Plan]:
+        """The config and the plan of a session.
 
         Args:
             session: empty for a session without its own workspace.
@@ -93,7 +116,8 @@ class SessionPlans:
         own = self._checked if policies is None else self._checked.with_middlewares(policies)
         if policies is not None:
             own.trust.require(all_parts(own))
-        plan = make_plan(replace(own, session=session or own.session), mode=self._plan.mode)
+        own = replace(own, session=session or own.session)
+        plan = make_plan(own, mode=self._plan.mode)
         if [each.config.name for each in plans(plan)] != [each.config.name for each in plans(self._plan)]:
             # They would share no models with the agent's plan (`Connections.share`).
             raise UsageError(
@@ -103,11 +127,11 @@ class SessionPlans:
         if policies is not None and _judging(plan) != _judging(self._plan):
             # Else a fork would be a way around the approvals and hooks that its config asks for.
             raise UsageError(
-                "the middlewares of a session must keep those of its config that judge calls, such as approve"
-                " and hooks, with the same options",
+                "the middlewares of a session must keep those of its config that judge calls, such as approve,"
+                f" hooks and plugins' own, with the same options: {_named(self._plan)}",
                 remedy="Copy their lines from the config, in the same order; change context policies only.",
             )
-        return plan
+        return own, plan
 
     async def aclose(self, connections: Connections) -> None:
         """Close what the plans opened."""
@@ -148,9 +172,19 @@ async def make_roots(plan: Plan) -> None:
         raise MissingError(error.message, remedy=error.remedy) from None
 
 
+def _named(plan: Plan) -> str:
+    return ", ".join(dict.fromkeys(name for one in _judging(plan) for name, _ in one)) or "none"
+
+
 def _judging(plan: Plan) -> list[list[tuple[str, Any]]]:
-    """The middlewares around tool calls, with their options, of a plan and of each sub-agent's."""
+    """The middlewares that judge what the agent does, with their options, of a plan and of each sub-agent's."""
     return [
-        [(each.name, each.value) for each in one.middlewares if overrides(each.loaded, "wrap_tool_call")]
-        for one in plans(plan)
+        [(each.name, each.value) for each in one.middlewares if _judges(each.loaded)] for one in plans(plan)
     ]
+
+
+def _judges(middleware: type[Middleware]) -> bool:
+    """Whether a middleware judges: it says so, or wraps something and does not say that it judges nothing."""
+    if middleware.judges is not None:
+        return middleware.judges
+    return any(overrides(middleware, each) for each in METHODS if each.startswith("wrap_"))

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import UsageError, ZeusError
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
 
 T = TypeVar("T")
 
@@ -50,6 +51,26 @@ def with_log(
 
     with prepared(process):
         return asyncio.run(run())
+
+
+async def thread_of(log: ThreadLog, session: str, checked: Checked) -> Thread:
+    """A session of the config's agent: another one has another config.
+
+    Raises:
+        UsageError: the session does not exist, is archived, or is another agent's.
+    """
+    thread = await log.find(session)
+    info = await log.info(thread)
+    if info.parent:
+        raise UsageError(
+            f"{session} is a session of the sub-agent {info.agent}", remedy=f"Name its parent, {info.parent}."
+        )
+    if info.agent != checked.config.name:
+        raise UsageError(
+            f"{session} is a session of the agent {info.agent!r}, not of {checked.config.name!r}",
+            remedy="Name its config.",
+        )
+    return thread
 
 
 def _learn_family(process: Process, checked: Checked) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from zeus_runtime.cli.completion import complete_session
 from zeus_runtime.cli.options import (
     ConfigArgs,
     bare_config_argument,
@@ -40,12 +42,19 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.registry import Plugin
+    from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import AskMode
 
 
 @click.command("plan")
 @bare_config_argument
 @click.option("--explain", metavar="PATH", help="Only where one value comes from, such as limits.max_steps.")
+@click.option(
+    "--session",
+    metavar="ID",
+    shell_complete=complete_session,
+    help="Of that session, which may have its own policies.",
+)
 @click.option("--prompt", is_flag=True, help="Only the system prompt, without what middlewares add in a run.")
 @click.option(
     "--all", "whole", is_flag=True, help="Every tool, every option, and every value with where it comes from."
@@ -69,6 +78,7 @@ def command(
     process: Process,
     which: ConfigArgs,
     explain: str | None,
+    session: str | None,
     prompt: bool,
     whole: bool,
     mode: Any,
@@ -85,6 +95,8 @@ def command(
     from zeus_runtime.plan.plan import make_plan
 
     checked = _read(process, which, output)
+    if session is not None:
+        checked = _of_session(process, checked, session)
     redact = checked.document.redactor
     if explain is not None:
         answer(redact(_explained(ctx, checked, explain)))
@@ -98,6 +110,30 @@ def command(
         answer(rendered([*_parts_of(checked, plan, whole=whole)], mask=redact))
     for notice in plan.notices:
         complain(redact(f"note: {notice.message}"), "yellow")
+
+
+def _of_session(process: Process, checked: Checked, session: str) -> Checked:
+    """The config as it is for a session: with its own middlewares and workspace, if it has them.
+
+    Raises:
+        UsageError: the session does not exist, or is another agent's.
+    """
+    from zeus_runtime.cli.log import thread_of, with_log
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.store.forks import policies_in
+
+    async def read(log: ThreadLog) -> tuple[str | None]:
+        thread = await thread_of(log, session, checked)
+        return (await log.database.run(lambda connection: policies_in(connection, thread)),)
+
+    found = with_log(process, checked, read)
+    if found is None:
+        raise UsageError(
+            "there is no session yet", remedy=f"There is no database {checked.config.storage.url}."
+        )
+    (policies,) = found
+    own = checked if policies is None else checked.with_middlewares(policies)
+    return replace(own, session=session) if own.config.workspace.per == "session" else own
 
 
 def _read(process: Process, which: ConfigArgs, output: str) -> Checked:

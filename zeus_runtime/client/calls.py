@@ -77,6 +77,11 @@ def plan(agent: str) -> ServiceCall[Mapping[str, Any]]:
     return ServiceCall("GET", f"/v1/agents/{part(agent)}/plan", as_it_is)
 
 
+def session_plan(session: str) -> ServiceCall[Mapping[str, Any]]:
+    """As ``plan``, of a session; ``own`` if its ``middlewares`` are not those of its agent's config."""
+    return ServiceCall("GET", of_session(session, "plan"), as_it_is)
+
+
 def validate(agent: str, text: str) -> ServiceCall[Mapping[str, Any]]:
     """Check a text as the content of an agent's config: ``ok``, ``exit_code`` and ``diagnostics``."""
     return ServiceCall("POST", f"/v1/agents/{part(agent)}/validate", as_it_is, {"text": text})

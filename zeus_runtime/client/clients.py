@@ -121,6 +121,7 @@ class AsyncServiceClient:
 
     agents = AsyncMethod(calls.agents)
     plan = AsyncMethod(calls.plan)
+    session_plan = AsyncMethod(calls.session_plan)
     validate = AsyncMethod(calls.validate)
     begin_session = AsyncMethod(calls.begin_session)
     sessions = AsyncMethod(calls.sessions)
@@ -272,6 +273,7 @@ class ServiceClient:
 
     agents = SyncMethod(calls.agents)
     plan = SyncMethod(calls.plan)
+    session_plan = SyncMethod(calls.session_plan)
     validate = SyncMethod(calls.validate)
     begin_session = SyncMethod(calls.begin_session)
     sessions = SyncMethod(calls.sessions)

@@ -77,10 +77,13 @@ class Middleware:
         proposes: the kinds of edit that its ``edits`` makes, such as ``(Evict,)``; the plan warns of orders that harm.
         finishes_request: whether its ``wrap_model_call`` depends on the final request (cache points), so that nothing
             below it should change the request.
+        judges: whether it judges what the agent may do, so that a session's own middlewares must keep its line; None if
+            it does as soon as it has a ``wrap_…``. A policy of the context that wraps calls says False.
     """
 
     proposes: Collection[type[Edit]] = ()
     finishes_request: bool = False
+    judges: bool | None = None
 
     def __init__(self, options: Any, context: RunContext) -> None:
         """Called once for each run.

@@ -13,6 +13,7 @@ from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.models.content import calls_of, is_users, text_of
 from zeus_runtime.models.masking import masked_message
 from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.models.pictures import KEY as PICTURES
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.run.attachments import KEY
 from zeus_runtime.run.session_files import SessionFiles
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 _NOTHING = Pin("", "unreadable or set aside", 0)
 """Replaces an edit that keeps its number and changes nothing."""
+
+_FILES: Final = frozenset((KEY, PICTURES, SAVED))
+"""The keys of ``additional_kwargs`` by which a message has files. Only the runtime may write them: a session may read
+and send what its messages name."""
 
 GIVEN: Final = "given."
 """Prefix of the ids of messages that a fork or slice inherits from its parent session."""
@@ -293,7 +298,7 @@ class Transcript:
     ) -> None:
         """Write ``message`` at ``seq``: first to the log, then here.
 
-        Characters that UTF-8 cannot encode become U+FFFD, and known secrets are masked.
+        Characters that UTF-8 cannot encode become U+FFFD, known secrets are masked, and an answer names no files.
 
         Args:
             step: the ledger's entry of the model call, written in the same transaction.
@@ -302,6 +307,9 @@ class Transcript:
             tell: emits the event that tells of the message.
         """
         message_id = self._id(seq, run_id)
+        if message.type == "ai" and _FILES & message.additional_kwargs.keys():
+            kept = {key: each for key, each in message.additional_kwargs.items() if key not in _FILES}
+            message = message.model_copy(update={"additional_kwargs": kept})
         written = _written(message)
         # One search of the whole text is cheaper than one for each part, and most messages hold no secret. Where JSON
         # escapes a quote or a backslash, a secret may look different in the whole text, so its parts are searched.

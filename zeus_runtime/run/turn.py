@@ -337,7 +337,11 @@ class Session:
             # From a Zeus whose graph had a node for each call: its cursor is at the answer, not after the results.
             await self._saver.adelete_thread(self._thread.session)
             return self._start(cursor - 1, run_id)
-        if not state.values and (place := await self._place_in_log(transcript, form)) is not None:
+        place = await self._place_in_log(transcript, form, is_checkpointed=bool(state.values))
+        if place is not None:
+            if state.values:
+                # The graph would merge its start with the checkpoint, which is further.
+                await self._saver.adelete_thread(self._thread.session)
             return self._start(place, run_id)
         if (kept := self._log.events.get(self._thread.session)) is not None and kept.lacks_end(
             self._thread.session
@@ -348,11 +352,16 @@ class Session:
             remedy="Give a prompt to continue the conversation.",
         )
 
-    async def _place_in_log(self, transcript: Transcript, form: PlannedOutput | None) -> int | None:
-        """The ``seq`` after which a run without a checkpoint continues; None if it is over.
+    async def _place_in_log(
+        self, transcript: Transcript, form: PlannedOutput | None, *, is_checkpointed: bool
+    ) -> int | None:
+        """The ``seq`` after which a run without a checkpoint, or after its last one, continues; None if it is over.
 
         It was killed, or the session was archived: the log alone shows the remaining work.
         """
+        is_open = (await self._log.info(self._thread)).state == "open"
+        if is_checkpointed and not is_open:
+            return None
         if transcript.unanswered is not None:
             return transcript.unanswered
         if not transcript.last or transcript.is_rolled_back:
@@ -360,8 +369,7 @@ class Session:
         # The last message is an answer. It is judged again; and a run that was killed after it has yet to end.
         judgement = None if form is None else judged(form, transcript[transcript.last])
         is_refused = judgement is not None and bool(judgement.problems)
-        has_to_end = is_refused or (await self._log.info(self._thread)).state == "open"
-        return transcript.last - 1 if has_to_end else None
+        return transcript.last - 1 if is_refused or is_open else None
 
     def _reset(self, run_id: str, emit: Emitter) -> None:
         """Tell the readers of stored events which of them a resumed run replaces."""

@@ -152,6 +152,11 @@ class Database:
         return self._server
 
     @property
+    def place(self) -> str:
+        """Tells it from other databases; without a password."""
+        return self.name if self._server is not None else str(self.file or id(self._origin))
+
+    @property
     def is_own(self) -> bool:
         """Whether it cannot be opened a second time, not even by this process: a database in memory."""
         return self.file is None and self._server is None

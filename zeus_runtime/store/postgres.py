@@ -7,10 +7,11 @@ import re
 import select
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, make_url, text
+from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -25,7 +26,7 @@ IDLE_SECONDS: Final = 30.0
 """A connection that was idle for longer is tested before use: networks drop idle connections silently."""
 
 _PATIENCE_SECONDS: Final = 0.1
-"""How long the release of a claim waits for another claim that is being made."""
+"""How long the release of a claim waits for another claim that is being made, and then for the server."""
 
 DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "zeus",
@@ -158,26 +159,32 @@ class Server:
             return None
 
         def give_back() -> None:
-            if self._claiming.acquire(timeout=_PATIENCE_SECONDS):
+            is_next = self._claiming.acquire(timeout=_PATIENCE_SECONDS)
+
+            def work() -> None:
+                if not is_next:
+                    self._claiming.acquire()
                 try:
                     claims.give_back(key)
                 finally:
                     self._claiming.release()
-            else:
-                # Another claim waits for a server that does not answer: the event loop must not wait too.
-                Thread(target=self._give_back_late, args=(claims, key), name="zeus-claim").start()
+
+            # Awaited, so that the next process finds the lock free; but if the server does not answer, or another claim
+            # waits for it, the event loop must not wait too. A claim that follows waits for `_claiming`.
+            releasing = Thread(target=work, name="zeus-claim", daemon=True)
+            releasing.start()
+            if is_next:
+                releasing.join(_PATIENCE_SECONDS)
 
         return give_back
-
-    def _give_back_late(self, claims: _Claims, key: int) -> None:
-        with self._claiming:
-            claims.give_back(key)
 
     def _claimed(self, key: int) -> tuple[_Claims, bool]:
         if self._claims is not None and not self._claims.is_closed:
             try:
                 return self._claims, self._claims.take(key)
-            except DBAPIError:
+            except DBAPIError as error:
+                if self._claims.undo(error):
+                    raise
                 # A lost connection has released its claims: whoever lost one cannot write any more (``fencing``).
                 self._claims.close()
         self._claims = _Claims(self._engine.connect())
@@ -238,16 +245,33 @@ class _Claims:
         """Take the lock ``key``; whether it was free.
 
         Raises:
-            DBAPIError: the connection is lost, and with it all claims.
+            DBAPIError: it failed; ``undo`` says whether the connection and the other claims are still there.
         """
         if key in self._keys:
             self._connection.execute(_PROBE)
             return False
-        has_it = bool(self._connection.execute(_CLAIM, {"key": key}).one()[1])
+        # A savepoint for the next claim, in the same message: a transaction that fails without one is over, and its
+        # connection may not come back from pgbouncer with its locks.
+        savepoint = f"RELEASE SAVEPOINT {_SAVEPOINT}; " if self._keys else ""
+        has_it = bool(self._sent(f"{_CLAIM.format(key=key)}; {savepoint}SAVEPOINT {_SAVEPOINT}").one()[0])
         if has_it:
             self._keys.add(key)
         self._end_if_unused()
         return has_it
+
+    def undo(self, error: DBAPIError) -> bool:
+        """Undo the statement that failed, so that the other claims stay; False if there are none any more."""
+        if error.connection_invalidated or not self._keys:
+            return False
+        try:
+            self._sent(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+        except DBAPIError:
+            return False
+        return True
+
+    def _sent(self, statements: str) -> CursorResult[Any]:
+        """The result of the first of several statements, which take one message to the server."""
+        return self._connection.exec_driver_sql(statements, execution_options={"no_parameters": True})
 
     def give_back(self, key: int) -> None:
         """Release the lock ``key``; a lost connection has released it."""
@@ -255,10 +279,17 @@ class _Claims:
             return
         self._keys.discard(key)
         try:
-            self._connection.execute(_RELEASE, {"key": key})
-            self._end_if_unused()
-        except DBAPIError:
+            self._release(key)
+        except DBAPIError as error:
+            if self.undo(error):
+                with suppress(DBAPIError):
+                    self._release(key)
+                    return
             self.close()
+
+    def _release(self, key: int) -> None:
+        self._connection.execute(_RELEASE, {"key": key})
+        self._end_if_unused()
 
     def close(self) -> None:
         """Close the connection, which releases all claims; do nothing the second time."""
@@ -388,9 +419,10 @@ _MEANINGS: Final = (
     ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
 )
 # Without a timeout, because the claims' transaction stays open and idle while sessions run.
-_CLAIM: Final = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_try_advisory_lock(:key)"
+_CLAIM: Final = (
+    "SELECT pg_try_advisory_lock({key}), set_config('idle_in_transaction_session_timeout', '0', true)"
 )
+_SAVEPOINT: Final = "zeus_claims"
 _PROBE: Final = text("SELECT 1")
 _RELEASE: Final = text("SELECT pg_advisory_unlock(:key)")
 

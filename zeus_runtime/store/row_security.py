@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sqlalchemy import inspect
+
 from zeus_runtime.store.compiled_statements import server_driver
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ def _of_session(table: str) -> Mapping[str, str]:
 _Rules = Mapping[str, str]
 SESSIONS: Final[Mapping[str, _Rules]] = {
     "thread": dict.fromkeys(_COMMANDS, _OWNERS),
+    "backtest": dict.fromkeys(_COMMANDS, _OWNERS),
     **{
         table: _of_session(table)
         for table in (
@@ -94,6 +97,7 @@ SESSIONS: Final[Mapping[str, _Rules]] = {
             "run_note",
             "run_event",
             "turn",
+            "backtest_replay",
             "original_handle",
         )
     },
@@ -210,13 +214,15 @@ def secure_rows(connection: Connection, table: str) -> None:
 
 
 def secure_sessions(connection: Connection) -> None:
-    """Secure the tables of sessions (PostgreSQL only)."""
+    """Secure the tables of sessions (PostgreSQL only); a later revision secures those that it makes."""
     if connection.dialect.name != "postgresql":
         return
     for statement in (_SEES, _IN_EPOCH):
         connection.exec_driver_sql(statement)
+    found = set(inspect(connection).get_table_names())
     for table in SESSIONS:
-        secure_rows(connection, table)
+        if table in found:
+            secure_rows(connection, table)
 
 
 class Acting(NamedTuple):

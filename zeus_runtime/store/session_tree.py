@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from zeus_runtime.cutting import cut_text
+from zeus_runtime.store.backtests import drop_replays
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.compression import drop_rows
 from zeus_runtime.store.fencing import holding, owning
@@ -124,6 +125,7 @@ async def removal(
         for each in _family_in(connection, thread):
             leaving(connection, each)
             drop_rows(connection, each.key)
+            drop_replays(connection, each.key)
             connection.execute(delete(ARCHIVE).where(ARCHIVE.c.thread == each.key))
             connection.execute(delete(THREAD).where(THREAD.c.key == each.key))
 

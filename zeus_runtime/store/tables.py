@@ -191,6 +191,34 @@ TURN: Final = Table(
 for the conversation up to the turn's end.
 """
 
+BACKTEST: Final = Table(
+    "backtest",
+    _METADATA,
+    *_named("id"),
+    Column("idempotency_key", Text, unique=True),
+    Column("owner", Text, index=True),
+    Column("owner_project", Text),
+    *_longs("created_ms"),
+    *_texts("state", "problem"),
+    sqlite_with_rowid=False,
+)
+"""A backtest that a service was asked for. ``owner`` and ``owner_project`` are the user, as in ``thread``.
+
+``state`` is ``running``, ``complete``, ``failed``, ``cancelled`` or ``lost``.
+"""
+
+REPLAY: Final = Table(
+    "backtest_replay",
+    _METADATA,
+    Column("backtest", Text, ForeignKey("backtest.id", ondelete="CASCADE"), primary_key=True),
+    _counted("number"),
+    _thread(index=True),
+    *_texts("policy"),
+    Column("outcome", Packed),
+    sqlite_with_rowid=False,
+)
+"""One session of a backtest under one policy; ``number`` gives the order. ``outcome`` is null until it is replayed."""
+
 ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool", "setting"), *_longs("created_ms"))
 """A tool that a user does not want to be asked about again.
 
@@ -247,6 +275,8 @@ TABLES: Final = (
     NOTE,
     EVENT,
     TURN,
+    BACKTEST,
+    REPLAY,
     ALLOWED,
     HANDLE,
     SERVICE_KEY,

@@ -12,7 +12,7 @@ from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.options import AT_MOST, json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.remote.service import client_of
-from zeus_runtime.cli.sessions.options import file_option, form_option
+from zeus_runtime.cli.sessions.options import file_option, form_option, middlewares_option
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.columns import shortened
 
@@ -89,11 +89,15 @@ def roll_back_session(process: Process, session: str, to: int, before: bool) -> 
 @command.command("fork")
 @click.argument("session")
 @click.option("--step", required=True, metavar="N", type=click.IntRange(min=1), help="The step to ask again.")
+@middlewares_option
 @click.pass_obj
-def fork_session(process: Process, session: str, step: int) -> None:
-    """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change."""
+def fork_session(process: Process, session: str, step: int, middlewares: str | None) -> None:
+    """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change.
+
+    With --middlewares, which need a key with the scope `admin`, it has its own policies, and keeps them.
+    """
     with client_of(process) as client:
-        answer(client.fork_session(session, step).session)
+        answer(client.fork_session(session, step, middlewares=middlewares).session)
 
 
 @command.command("archive")

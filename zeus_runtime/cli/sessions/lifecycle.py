@@ -10,9 +10,16 @@ import click
 
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.database_file import is_missing
+from zeus_runtime.cli.log import thread_of
 from zeus_runtime.cli.options import ConfigArgs, json_option, read_owner
 from zeus_runtime.cli.output import as_json
-from zeus_runtime.cli.sessions.options import Age, config_option, sessions_argument, yes_option
+from zeus_runtime.cli.sessions.options import (
+    Age,
+    config_option,
+    middlewares_option,
+    sessions_argument,
+    yes_option,
+)
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 
 if TYPE_CHECKING:
@@ -65,21 +72,32 @@ def roll_back_session(
     type=click.IntRange(min=1),
     help="A step, by the number that `zeus context steps` prints.",
 )
+@middlewares_option
 @config_option
 @click.pass_obj
 def fork_session(
     process: Process,
     session: str,
     step: int,
+    middlewares: str | None,
     which: ConfigArgs,
 ) -> None:
     """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change.
 
     `zeus run --session NEW --continue` asks that step again, under the config as it is now; with a prompt, it goes on
     from there. Files of the workspace stay as they are.
+
+    With --middlewares, NEW has its own policies, and keeps them. Lines that judge calls, such as `approve` and
+    `hooks`, stay as the config has them.
     """
     checked, _ = read_owner(process, which)
-    answer(_with_keeper(process, checked, lambda lifecycle: lifecycle.fork(session, step)))
+
+    async def fork(lifecycle: SessionLifecycle) -> str:
+        if middlewares is not None:
+            await thread_of(lifecycle.log, session, checked)  # they were checked with its config
+        return await lifecycle.fork(session, step, policies=middlewares)
+
+    answer(_with_keeper(process, checked, fork, policies=middlewares))
 
 
 @click.command("archive")
@@ -254,14 +272,25 @@ def _each(
 _ALREADY = {"archived": "archived already", "restored": "not archived"}
 
 
-def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
+def _with_keeper(
+    process: Process,
+    checked: Checked,
+    work: Callable[[SessionLifecycle], Awaitable[T]],
+    *,
+    policies: str | None = None,
+) -> T:
     """What ``work`` gives, with the database and the checkpointer of a config open; no model is needed.
+
+    Args:
+        policies: checked first, as those of a session.
 
     Raises:
         UsageError: the database does not exist.
+        ZeusError: the policies cannot be a session's; ``SessionPlans.check`` says when.
     """
     import asyncio
 
+    from zeus_runtime.agent.session_plans import SessionPlans
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
@@ -280,6 +309,8 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
         plan = make_plan(checked)
         database = Database(url, directory=checked.directory, acting=EVERYONE)
         try:
+            if policies is not None:
+                await SessionPlans(checked, plan, lambda _session: False).check(policies)
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.context) as saver:

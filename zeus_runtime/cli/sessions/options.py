@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,29 @@ file_option: Decorator = click.option(
     metavar="FILE",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Write it there.",
+)
+
+
+class Given(click.ParamType):  # type: ignore[type-arg]  # generic in newer clicks only
+    """A text, or ``-`` for that of standard input."""
+
+    name = "TEXT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text."""
+        if value != "-":
+            return str(value)
+        try:
+            return sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            self.fail(f"standard input is not UTF-8: {error}.", param, ctx)
+
+
+middlewares_option: Decorator = click.option(
+    "--middlewares",
+    metavar="YAML",
+    type=Given(),
+    help="The value of `middlewares` for the new session, in YAML (`-`: standard input); without it, those of SESSION.",
 )
 
 _DAYS: Final = {"m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}

@@ -1,154 +1,223 @@
-"""Backtests that users asked for: they run one after the other in this process, and are kept until it ends."""
+"""Backtests that users asked for: each runs in the process that was asked, and every process tells of it."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
-import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from zeus_runtime.errors import LimitError, NotFoundError, ZeusError
+from zeus_runtime.errors import NotFoundError, ZeusError
+from zeus_runtime.serving.http.turn_queue import same_user
+from zeus_runtime.store.backtests import (
+    BacktestLimits,
+    BacktestState,
+    StoredBacktest,
+    add_backtest,
+    add_outcome,
+    backtests_of,
+    end_backtest,
+    find_backtest,
+    running_among,
+)
 
 if TYPE_CHECKING:
+    from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.principals import Principal
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Owner
 
-State: TypeAlias = Literal["running", "complete", "failed", "cancelled"]
-Replay: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+_log = logging.getLogger(__name__)
 
-MOST_RUNNING: Final = 3
-"""Of one user."""
-MOST_KEPT: Final = 20
-"""Of one user; the oldest that is over goes first."""
+Play: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
+
+LIMITS: Final = BacktestLimits(running=3, kept=20)
+
+
+class Replay(NamedTuple):
+    """A session to be played under one config.
+
+    Args:
+        policy: the config's name.
+        play: plays it, and gives the outcome.
+    """
+
+    session: str
+    policy: str
+    play: Play
 
 
 @dataclass
-class Backtest:
-    """A job.
+class _Running:
+    """A backtest that runs here.
 
     Args:
-        whose: the user and the project.
-        agents: those whose sessions it replays.
-        total: how many replays it has.
-        outcomes: those of the replays that are done.
-        problem: why it failed.
+        hosted: the agent in whose database it is.
+        release: gives back the lock by which other processes know that this one runs it.
     """
 
-    id: str
-    whose: tuple[str, str | None] | None
-    agents: frozenset[str]
-    total: int
-    created_ms: int
-    state: State = "running"
-    outcomes: list[dict[str, Any]] = field(default_factory=list)
-    problem: str = ""
-    task: asyncio.Task[None] | None = field(default=None, repr=False)
+    hosted: HostedAgent
+    owner: Owner | None
+    release: Callable[[], None]
+    task: asyncio.Task[None] | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """The job as the API shows it."""
-        return {
-            "id": self.id,
-            "state": self.state,
-            "done": len(self.outcomes),
-            "total": self.total,
-            "created_ms": self.created_ms,
-            "outcomes": list(self.outcomes),
-            "problem": self.problem,
-        }
+    async def log(self) -> ThreadLog:
+        """The log, of an agent that is open now."""
+        await self.hosted.prepare(self.owner)
+        return await self.hosted.of(self.owner).log()
 
 
+@dataclass
 class Backtests:
-    """The backtests of a service."""
+    """The backtests of a service.
 
-    def __init__(self) -> None:
-        self._jobs: dict[str, Backtest] = {}
-        self._process = secrets.token_hex(4)
+    Args:
+        hosting: the agents, in whose databases they are.
+        mask: masks known secrets in a text.
+    """
 
-    def begin(
-        self,
-        caller: Principal,
-        replays: Sequence[Replay],
-        *,
-        agents: Collection[str],
-        name: str | None = None,
-    ) -> Backtest:
-        """Begin a backtest; a known name gives the one that it named.
+    hosting: Hosting
+    mask: Callable[[str], str]
+    tell_to_cancel: Callable[[], None] = lambda: None
+    """Tells other processes that one of their backtests was cancelled."""
+    _here: dict[str, _Running] = field(default_factory=dict)
+
+    def works_for(self, owner: Owner | None) -> bool:
+        """Whether a backtest of a user runs here: its lock is a connection of the user's agent."""
+        return any(same_user(each.owner, owner) for each in self._here.values())
+
+    async def begin(
+        self, hosted: HostedAgent, owner: Owner | None, replays: Sequence[Replay], *, key: str | None = None
+    ) -> StoredBacktest:
+        """Begin a backtest; a known key gives the one that it named.
 
         Args:
-            agents: those whose sessions it replays.
-            name: tells it from the caller's others.
+            hosted: an agent whose database has all the sessions.
+            key: tells it from all others.
 
         Raises:
             LimitError: too many of the user's run.
         """
-        own = [each for each in self._jobs.values() if each.whose == _whose(caller)]
-        number = f"{self._process}_{name or secrets.token_hex(8)}"
-        known = next((each for each in self.of(caller) if each.id == number), None)
-        if known is not None:
-            return known
-        if sum(each.state == "running" for each in own) >= MOST_RUNNING:
-            raise LimitError(
-                f"{MOST_RUNNING} of your backtests run already", remedy="Wait for one, or cancel it."
-            )
-        over = [each for each in own if each.state != "running"]
-        for each in over[: max(0, len(own) + 1 - MOST_KEPT)]:
-            del self._jobs[each.id]
-        job = Backtest(number, _whose(caller), frozenset(agents), len(replays), round(time.time() * 1000))
-        self._jobs[job.id] = job
-        job.task = asyncio.create_task(_run(job, replays), name=f"backtest {job.id}")
-        return job
+        log = await hosted.of(owner).log()
+        for each in await backtests_of(log):
+            await self._settled(log, each)
+        name = f"backtest_{secrets.token_hex(8)}"
+        release = await log.database.hold(name)
+        assert release is not None, "the name is new"
+        running = self._here[name] = _Running(hosted, owner, release)
+        try:
+            named = [(each.session, each.policy) for each in replays]
+            stored = await add_backtest(log, name, named, LIMITS, key=key)
+            if stored.id == name:
+                running.task = asyncio.create_task(self._run(name, running, replays), name=name)
+                # Not by the task itself, which may be cancelled before it begins.
+                running.task.add_done_callback(lambda _task: self._ended(name))
+        finally:
+            if running.task is None:
+                self._ended(name)
+        return stored
 
-    def of(self, caller: Principal) -> Sequence[Backtest]:
+    async def of(self, caller: Principal) -> Sequence[StoredBacktest]:
         """The caller's, oldest first: those of agents that the caller may use."""
-        return [
-            each
-            for each in self._jobs.values()
-            if each.whose == _whose(caller) and all(map(caller.may_use, each.agents))
-        ]
+        found = {
+            each.id: each
+            for log in await self._logs(caller)
+            for each in [await self._settled(log, stored) for stored in await backtests_of(log)]
+            if each.state != "lost" and all(map(caller.may_use, each.agents))
+        }
+        return sorted(found.values(), key=lambda each: each.created_ms)
 
-    def find(self, caller: Principal, name: str) -> Backtest:
+    async def find(self, caller: Principal, name: str) -> StoredBacktest:
         """One of the caller's.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: there is none of that name, or it is lost.
         """
-        for each in self.of(caller):
-            if each.id == name:
-                return each
-        if name.partition("_")[0] != self._process:
-            raise NotFoundError(
-                f"this process has no backtest {name!r}: another one began it, or there was none",
-                remedy="If the service was started again since, the backtest is lost: begin it again."
-                " If several processes serve, ask the one that began it.",
-            )
-        raise NotFoundError(f"there is no backtest {name!r}", remedy="`GET /v1/backtests` lists them.")
+        return (await self._found(caller, name))[1]
 
-    async def cancel(self, job: Backtest) -> None:
-        """End a job that runs; what it has stays."""
-        if job.task is not None and not job.task.done():
-            job.task.cancel()
-            await asyncio.wait([job.task])
+    async def cancel(self, caller: Principal, name: str) -> StoredBacktest:
+        """End a backtest that runs, here or in another process; the outcomes that it has stay.
+
+        Raises:
+            NotFoundError: there is none of that name, or it is lost.
+        """
+        log, stored = await self._found(caller, name)
+        if stored.state != "running":
+            return stored
+        await end_backtest(log, name, "cancelled")
+        if name in self._here:
+            await self._stop(name)
+        else:
+            self.tell_to_cancel()
+        return await self.find(caller, name)
+
+    async def cancel_as_asked(self) -> None:
+        """End the backtests that run here and that another process was asked to cancel."""
+        for name, each in list(self._here.items()):
+            if each.task is not None and not await running_among(await each.log(), [name]):
+                await self._stop(name)
 
     async def aclose(self) -> None:
-        """End all jobs."""
-        await asyncio.gather(*(self.cancel(each) for each in self._jobs.values()))
+        """End all that run here, which are lost."""
+        await asyncio.gather(*map(self._stop, list(self._here)))
 
+    async def _logs(self, caller: Principal) -> Sequence[ThreadLog]:
+        """The caller's logs, one for each database."""
+        agents = [each for each in self.hosting if caller.may_use(each.name)]
+        logs = [await each.of(caller.owner).log() for each in agents]
+        return list({log.database.place: log for log in logs}.values())
 
-async def _run(job: Backtest, replays: Sequence[Replay]) -> None:
-    try:
-        for replay in replays:
-            job.outcomes.append(await replay())
-    except asyncio.CancelledError:
-        job.state = "cancelled"
-    except ZeusError as error:
-        job.state, job.problem = "failed", str(error)
-    except BaseException as error:
-        job.state, job.problem = "failed", f"{type(error).__name__}: {error}"
-        raise
-    else:
-        job.state = "complete"
+    async def _found(self, caller: Principal, name: str) -> tuple[ThreadLog, StoredBacktest]:
+        for log in await self._logs(caller):
+            stored = await find_backtest(log, name)
+            if stored is None or not all(map(caller.may_use, stored.agents)):
+                continue
+            stored = await self._settled(log, stored)
+            if stored.state == "lost":
+                raise NotFoundError(
+                    f"the backtest {name} is lost: the process that ran it has ended",
+                    remedy="Begin it again.",
+                )
+            return log, stored
+        raise NotFoundError(f"there is no backtest {name!r}", remedy="`GET /v1/backtests` lists them.")
 
+    async def _settled(self, log: ThreadLog, stored: StoredBacktest) -> StoredBacktest:
+        """The backtest, which is noted as lost if no process runs it any more: its lock is free."""
+        if stored.state != "running" or stored.id in self._here:
+            return stored
+        release = await log.database.hold(stored.id)
+        if release is None:
+            return stored
+        try:
+            await end_backtest(log, stored.id, "lost")  # unless it has just ended
+            return await find_backtest(log, stored.id) or stored
+        finally:
+            release()
 
-def _whose(caller: Principal) -> tuple[str, str | None] | None:
-    return None if caller.owner is None else (caller.owner.user, caller.owner.project)
+    async def _stop(self, name: str) -> None:
+        task = self._here[name].task if name in self._here else None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _ended(self, name: str) -> None:
+        self._here.pop(name).release()
+
+    async def _run(self, name: str, running: _Running, replays: Sequence[Replay]) -> None:
+        state: BacktestState = "complete"
+        problem = ""
+        try:
+            try:
+                for number, each in enumerate(replays):
+                    if not await add_outcome(await running.log(), name, number, await each.play()):
+                        return
+            except ZeusError as error:
+                state, problem = "failed", str(error)
+            except Exception as error:  # noqa: BLE001 - its user is told; nobody awaits the task
+                _log.exception("the backtest %s failed", name)
+                state, problem = "failed", f"{type(error).__name__}: {error}"
+            await end_backtest(await running.log(), name, state, problem=self.mask(problem))
+        except ZeusError as error:
+            _log.warning("the backtest %s is lost: %s", name, error)

@@ -44,7 +44,8 @@ class _Channel:
             self.recent.clear()
         self.recent.extend(rows)
         if rows:
-            self.last = rows[-1].seq
+            # Not lowered: a notice may have told of later ones, which are in the database.
+            self.last = max(self.last, rows[-1].seq)
         self.wake()
 
     def hear(self, last: int) -> None:
@@ -71,7 +72,7 @@ class _Channel:
             is_first: whether the reader has not looked before, so what the database has is not known.
         """
         rows = self._recent_after(seq)
-        if rows is None and (is_first or self.last > seq):
+        if (rows is None and is_first) or (not rows and self.last > seq):
             rows = await read(seq, AT_ONCE)
             if rows:
                 self.hear(rows[-1].seq)

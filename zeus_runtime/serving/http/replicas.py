@@ -24,6 +24,7 @@ from zeus_runtime.store.event_log import last_numbers
 from zeus_runtime.store.notices import MOST_CHARACTERS, give_notice, notices
 
 if TYPE_CHECKING:
+    from zeus_runtime.serving.http.backtests import Backtests
     from zeus_runtime.serving.http.hosting import Hosting
     from zeus_runtime.serving.http.hub import Hub
     from zeus_runtime.serving.http.turn_queue import TurnQueue
@@ -69,11 +70,13 @@ class Replicas:
         hosting: the agents, whose databases they share.
         hub: the readers here.
         turns: the turns here.
+        backtests: the backtests here.
     """
 
     hosting: Hosting
     hub: Hub
     turns: TurnQueue
+    backtests: Backtests
     _name: str = field(init=False, default_factory=lambda: secrets.token_hex(8))
     _listening: dict[str, _Listening] = field(init=False, default_factory=dict)
     _last: dict[str, int] = field(init=False, default_factory=dict)
@@ -82,7 +85,7 @@ class Replicas:
 
     def __post_init__(self) -> None:
         self.hub.announce = self._note_events
-        self.turns.tell_to_cancel = self._note_cancel
+        self.turns.tell_to_cancel = self.backtests.tell_to_cancel = self._note_cancel
 
     @property
     def are_heard(self) -> bool:
@@ -108,7 +111,7 @@ class Replicas:
             if name in self._listening:
                 # Before the question: if it comes back, it was heard from a moment on that the question covers.
                 await give_notice(database, [json.dumps({"by": self._name, "returns": True})])
-        await self.turns.cancel_as_asked()
+        await self._cancel_as_asked()
         if sessions := [each for each in self.hub.sessions if each not in self.turns]:
             for database in due.values():
                 for session, number in (await last_numbers(database, sessions)).items():
@@ -136,8 +139,7 @@ class Replicas:
         for hosted in self.hosting:
             await hosted.prepare(None)
             database = (await hosted.of(None).log()).database
-            name = database.name if database.server is not None else str(database.file or id(database))
-            found[name] = database
+            found[database.place] = database
         return found
 
     def _listen(self, databases: Mapping[str, Database]) -> None:
@@ -180,7 +182,11 @@ class Replicas:
                     if isinstance(events[digest], int):
                         self.hub.hear(sessions[digest], events[digest])
             case {"cancel": True}:
-                await self.turns.cancel_as_asked()
+                await self._cancel_as_asked()
+
+    async def _cancel_as_asked(self) -> None:
+        await self.turns.cancel_as_asked()
+        await self.backtests.cancel_as_asked()
 
     def _note_events(self, session: str, last: int) -> None:
         if self._listening:

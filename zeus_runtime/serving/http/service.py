@@ -78,8 +78,8 @@ class Service:
         directory = next(iter(self.hosting)).checked.directory
         self.uploads = Uploads(directory, self.settings.limits)
         self.turns = TurnQueue(self.hosting, self.uploads, over=self.hub.wake)
-        self.replicas = Replicas(self.hosting, self.hub, self.turns)
-        self.backtests = Backtests()
+        self.backtests = Backtests(self.hosting, self.mask)
+        self.replicas = Replicas(self.hosting, self.hub, self.turns, self.backtests)
         self.limits = CallerLimits(self.settings.limits)
         self.metrics = Metrics(lambda: self.turns.working)
         self.issuers = TokenIssuers(self.settings.oidc)
@@ -137,7 +137,7 @@ class Service:
     async def _let_idle_go(self) -> None:
         def is_busy(owner: Owner | None) -> bool:
             present = any(same_user(each, owner) for each in self.present)
-            return present or self.turns.works_for(owner)
+            return present or self.turns.works_for(owner) or self.backtests.works_for(owner)
 
         most = self.settings.agents
         for each in self.hosting:

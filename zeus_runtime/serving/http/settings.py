@@ -150,7 +150,7 @@ class OpenAgents:
         int,
         Doc(
             "Users of one config whose agents are open; beyond it, those that were not used for longest are closed. "
-            "One with a turn that runs or an open request stays."
+            "One with a turn or a backtest that runs, or an open request, stays."
         ),
         Minimum(1),
     ] = 200

@@ -27,6 +27,7 @@ class Caching(Middleware):
     """
 
     finishes_request = True
+    judges = False
 
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options

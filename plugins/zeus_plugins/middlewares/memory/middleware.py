@@ -46,6 +46,8 @@ class RememberedContext(Middleware):
         context: the memory service.
     """
 
+    judges = False
+
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
         self._context = context

@@ -34,6 +34,8 @@ class Recall(Middleware):
         view: what the last model call was sent; None before the first.
     """
 
+    judges = False
+
     def __init__(self, _options: Options, context: RunContext) -> None:
         self.history_handle = context.archive.history_handle
         self.view: View | None = None

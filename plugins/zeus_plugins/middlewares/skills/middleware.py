@@ -34,6 +34,7 @@ class SkillLibrary(Middleware):
     """
 
     proposes = (Pin,)
+    judges = False
 
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options

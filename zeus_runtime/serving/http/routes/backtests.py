@@ -9,15 +9,18 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.agent.what_if import recomputed
+from zeus_runtime.errors import UsageError
+from zeus_runtime.serving.http.backtests import Play, Replay
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Administrator, Key, service_of
-from zeus_runtime.serving.http.turn_queue import session_of_key
+from zeus_runtime.serving.http.turn_queue import run_of_key
 
 if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
-    from zeus_runtime.serving.http.backtests import Backtest, Replay
+    from zeus_runtime.serving.http.hosting import HostedAgent
     from zeus_runtime.serving.http.principals import Principal
     from zeus_runtime.serving.http.service import Service
+    from zeus_runtime.store.backtests import StoredBacktest
 
 router = APIRouter(prefix="/backtests", tags=["context"], route_class=RevalidatedRoute)
 
@@ -48,60 +51,71 @@ async def begin(
     """Begin a backtest; it runs in the background. A repeated idempotency key gives the one that it began."""
     service = service_of(request)
     replays: list[Replay] = []
-    agents: set[str] = set()
+    agents: list[HostedAgent] = []
+    places: set[str] = set()
     for session in dict.fromkeys(body.sessions):
         hosted, agent = await service.of_session(caller, session)
         await agent.stored_session(session)
-        agents.add(hosted.name)
+        agents.append(hosted)
+        places.add((await agent.log()).database.place)
         own = await agent.own_middlewares(session)
         configs = {PRESENT: hosted.read(() if own is None else [f"middlewares={own}"])}
         configs |= {name: hosted.read([f"middlewares={text}"]) for name, text in body.policies.items()}
         replays += [
-            _replay(service, caller, session, name, checked, body.needles)
+            Replay(session, agent.masked(name), _play(service, caller, session, name, checked, body.needles))
             for name, checked in configs.items()
         ]
-    name = None
+    if len(places) > 1:
+        raise UsageError(
+            "these sessions are in different databases", remedy="Begin a backtest for each of the databases."
+        )
     if key is not None:
-        name = session_of_key(caller.owner, "\0".join(("backtest", *sorted(agents), key)))
-    return _told(request, service.backtests.begin(caller, replays, agents=agents, name=name))
+        names = sorted({each.name for each in agents})
+        key = run_of_key(caller.owner, "\0".join(("backtest", *names, key)))
+    return as_json(await service.backtests.begin(agents[0], caller.owner, replays, key=key))
 
 
 @router.get("")
 async def listed(request: Request, caller: Administrator) -> list[dict[str, Any]]:
-    """The caller's backtests since the service began, oldest first."""
-    return [_told(request, each) for each in service_of(request).backtests.of(caller)]
+    """The caller's backtests, oldest first: those of every process."""
+    return [as_json(each) for each in await service_of(request).backtests.of(caller)]
 
 
 @router.get("/{backtest}")
 async def one(request: Request, caller: Administrator, backtest: str) -> dict[str, Any]:
     """A backtest: its state, how far it is, and the outcome of each session under each policy."""
-    return _told(request, service_of(request).backtests.find(caller, backtest))
+    return as_json(await service_of(request).backtests.find(caller, backtest))
 
 
 @router.post("/{backtest}/cancel")
 async def cancel(request: Request, caller: Administrator, backtest: str) -> dict[str, Any]:
     """End a backtest that runs; the outcomes that it has stay."""
-    service = service_of(request)
-    job = service.backtests.find(caller, backtest)
-    await service.backtests.cancel(job)
-    return _told(request, job)
+    return as_json(await service_of(request).backtests.cancel(caller, backtest))
 
 
-def _replay(
+def _play(
     service: Service, caller: Principal, session: str, policy: str, checked: Checked, needles: list[str]
-) -> Replay:
-    async def replay() -> dict[str, Any]:
+) -> Play:
+    async def play() -> dict[str, Any]:
         # Asked for again: the job outlives the request, and an agent that it had may be closed.
         _, agent = await service.of_session(caller, session)
         recording = await agent.recording(session)
         async with service.replaying:
             found = await recomputed(checked, recording, policy=policy, needles=needles)
         told: dict[str, Any] = agent.masked(asdict(found))
-        return {"session": session, "policy": policy, **told}
+        return told
 
-    return replay
+    return play
 
 
-def _told(request: Request, job: Backtest) -> dict[str, Any]:
-    told = job.as_json()
-    return {**told, "problem": service_of(request).mask(told["problem"])}
+def as_json(stored: StoredBacktest) -> dict[str, Any]:
+    """A backtest as the API shows it."""
+    return {
+        "id": stored.id,
+        "state": stored.state,
+        "done": len(stored.outcomes),
+        "total": stored.total,
+        "created_ms": stored.created_ms,
+        "outcomes": list(stored.outcomes),
+        "problem": stored.problem,
+    }

@@ -15,7 +15,7 @@ from zeus_runtime.plan.judged import judged
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Administrator, service_of
 
-router = APIRouter(prefix="/agents/{agent}", tags=["agents"], route_class=RevalidatedRoute)
+router = APIRouter(tags=["agents"], route_class=RevalidatedRoute)
 
 
 class EditedText(BaseModel):
@@ -25,14 +25,22 @@ class EditedText(BaseModel):
     text: str = Field(max_length=MAX_BYTES)
 
 
-@router.get("/plan")
+@router.get("/agents/{agent}/plan")
 async def plan(request: Request, caller: Administrator, agent: str) -> dict[str, Any]:
     """Exactly what a turn of the agent runs, with the place where each value was written."""
     owned = service_of(request).agent(caller, agent).of(caller.owner)
     return dict(await asyncio.to_thread(owned.plan_json))  # it may look into a database
 
 
-@router.get("/config")
+@router.get("/sessions/{session}/plan", tags=["sessions"])
+async def plan_of_session(request: Request, caller: Administrator, session: str) -> dict[str, Any]:
+    """Exactly what a turn of the session runs; `own` if its `middlewares` are not those of its agent's config."""
+    _, agent = await service_of(request).of_session(caller, session)
+    own = await agent.own_middlewares(session) is not None
+    return {**await agent.session_plan_json(session), "session": session, "own": own}
+
+
+@router.get("/agents/{agent}/config")
 async def config(request: Request, caller: Administrator, agent: str) -> dict[str, Any]:
     """The text of the agent's config, known secrets masked, and the other files that it is read from."""
     hosted = service_of(request).agent(caller, agent)
@@ -52,7 +60,7 @@ async def config(request: Request, caller: Administrator, agent: str) -> dict[st
     return dict(hosted.of(caller.owner).masked(told))
 
 
-@router.post("/validate")
+@router.post("/agents/{agent}/validate")
 async def validate(request: Request, caller: Administrator, agent: str, body: EditedText) -> dict[str, Any]:
     """Check a text as the content of the agent's config: every problem with its position."""
     hosted = service_of(request).agent(caller, agent)
