@@ -106,6 +106,10 @@ class _Waiting:
 class AtEnd(Protocol):
     """Changes something in the transaction of a run's terminal event."""
 
+    def claimed(self, connection: Connection) -> None:
+        """Called in the first transaction of the session's claim, before the run begins; an error refuses the run."""
+        ...
+
     def writing(self, event: Event) -> Callable[[Connection], None]:
         """A function that writes the change that belongs to ``event``; it may run twice."""
         ...
@@ -160,6 +164,8 @@ class EventLog:
         """
 
         def work(connection: Connection) -> tuple[int, str, Mapping[str, _LastEvents]]:
+            if self._at_end is not None:
+                self._at_end.claimed(connection)
             last, run = _last(connection, self._thread)
             return last, run, _last_events(connection, self._thread, run) if last else {}
 
