@@ -54,6 +54,26 @@ def test_a_preview_gets_its_arguments_as_the_tool_does() -> None:
     assert previewed(make, path="a") == Preview((Change("a/x", None, "yy"),), ("times",))
 
 
+def test_a_preview_may_ask_for_the_session_unless_an_argument_has_that_name() -> None:
+    def preview(session: str) -> Preview:
+        return Preview((Change(session, None, "y"),))
+
+    @tool(preview=preview)
+    def make() -> str:
+        """Make it."""
+        return ""
+
+    @tool(preview=preview)
+    def named(session: str) -> str:
+        """Make it."""
+        return ""
+
+    made = asyncio.run(preview_of(make, {}, Redactor(), "s1"))
+    assert made == Preview((Change("s1", None, "y"),))
+    given = asyncio.run(preview_of(named, {"session": "mine"}, Redactor(), "s1"))
+    assert given == Preview((Change("mine", None, "y"),))
+
+
 @pytest.mark.parametrize(
     ("error", "problem"),
     [
@@ -220,3 +240,9 @@ def test_what_was_shown_without_a_change_holds_on_texts_that_approved_calls_made
     changes.note(Preview((Change("/a", None, "new\n"),)))
     assert changes.still(shown.digest, now)
     assert not changes.still(shown.digest, Preview((*now.changes, Change("/b", "x", "y"))))
+
+
+def test_a_change_that_was_not_there_when_nothing_was_to_change_does_not_hold() -> None:
+    changes = MadeChanges()
+    assert changes.still(Preview().digest, Preview())
+    assert not changes.still(Preview().digest, Preview((Change("/a", None, "new\n"),)))

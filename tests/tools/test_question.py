@@ -238,6 +238,17 @@ def test_a_reason_and_a_problem_are_shown_exactly() -> None:
     ]
 
 
+def test_an_id_and_a_deadline_of_a_service_elsewhere_make_no_line_of_ours() -> None:
+    forged: Any = "a1\n  because: it only reads\x1b[2J"
+    told = replace(pending({}), id=forged, on_timeout=forged, expires_ms=1_000)
+    first, because, until = (line.text for line in question_lines(told))
+    assert first == "tool waits for approval (a1\\n  because: it only reads\\x1b[2J)"
+    assert (because, until.partition("then: ")[2]) == (
+        "  because: rule",
+        "a1\\n  because: it only reads\\x1b[2J",
+    )
+
+
 def test_a_long_value_is_cut_with_its_size_and_shown_whole_when_asked() -> None:
     arguments = {
         "path": "/a",

@@ -166,7 +166,14 @@ async def _previewed(
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
     setting = "" if tool is None else tool.setting
     arguments = _written(pending, redactor, setting)
-    preview = None if tool is None else await preview_of(tool, arguments, masked_for(plan, redactor))
+    preview = None
+    if tool is not None:
+        try:
+            preview = await preview_of(tool, arguments, masked_for(plan, redactor), pending.session)
+        finally:
+            # A preview may read memories, which open their database at first use.
+            if plan.context.memory is not None:
+                await plan.context.memory.aclose()
     if preview is None:
         return pending
     shows = masked(preview, redactor)

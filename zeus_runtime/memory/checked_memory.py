@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision
 from zeus_runtime.memory.backend import MemoryFilter, MemoryWrite, Written
 from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
-from zeus_runtime.memory.outcomes import Lost, unknown
+from zeus_runtime.memory.outcomes import Lost, known, unknown
 from zeus_runtime.memory.permissions import Operation, may, reach
 from zeus_runtime.memory.writes import NewMemory
 
@@ -114,6 +115,27 @@ class CheckedMemory:
         if await self.permitted(memory_id, "delete") is None:
             raise unknown(memory_id)
         await self._backend.delete([memory_id])
+
+    async def going(self, memory_id: str) -> list[MemoryItem]:
+        """What ``delete`` would remove: the memory, and then what it superseded, the oldest first.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may delete.
+            UsageError: the caller may delete it, but not read all of it.
+        """
+        item = known(await self.permitted(memory_id, "delete"), memory_id)
+        gone = [item]
+        if self._backend.in_database:
+            from zeus_runtime.memory.removal import former
+
+            operations = await self._opened.operations()
+            older = await operations.database.read(
+                lambda connection: former(connection, self._caller, item), self._caller
+            )
+            gone += sorted(older, key=lambda each: (each.created_at, each.id))
+        if not all(may(self._caller, "read", each) for each in gone):
+            raise UsageError(f"you may delete {memory_id} with its older versions, but not read all of them")
+        return gone
 
     async def forget_session(self, session: str) -> int:
         """Remove all that is stored of a session, whoever saved it; how many memories went."""

@@ -36,6 +36,15 @@ def forget_in_context(connection: Connection, vectors: VectorStore, item: Memory
             vectors.remove(connection, [following.id])
 
 
+def former(connection: Connection, caller: Caller, item: MemoryItem) -> list[MemoryItem]:
+    """The items that go with ``item``: those whose place it took, as far as the caller may delete them."""
+    return [
+        each
+        for each in records.superseded_by(connection, [item.id])
+        if (each.scope, each.scope_id) == (item.scope, item.scope_id) and may(caller, "delete", each)
+    ]
+
+
 class Removal:
     """What removes memories of one database.
 
@@ -63,12 +72,7 @@ class Removal:
                 return None
             item, place = found
             place = records.changed(connection, place)
-            former = [
-                each
-                for each in records.superseded_by(connection, [item.id])
-                if (each.scope, each.scope_id) == (item.scope, item.scope_id) and may(caller, "delete", each)
-            ]
-            return self.remove(connection, [item, *former], place, caller.user_id)
+            return self.remove(connection, [item, *former(connection, caller, item)], place, caller.user_id)
 
         gone = await self._database.write(work, caller)
         if gone is not None:

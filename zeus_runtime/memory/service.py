@@ -542,6 +542,15 @@ class MemoryService:
         """
         await (await self._checked()).delete(memory_id)
 
+    async def deleted_with(self, memory_id: str) -> list[MemoryItem]:
+        """What ``delete_memory`` would remove: the memory, and then what it superseded, the oldest first.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may delete.
+            UsageError: the caller may delete it, but not read all of it.
+        """
+        return await (await self._checked()).going(memory_id)
+
     async def forget_sessions(
         self, sessions: Sequence[str], *, along: Callable[[Connection], None] = lambda _: None
     ) -> int:

@@ -289,11 +289,11 @@ class ApprovalBroker:
         if not shows_place(shown) and workspace not in ("", self._workspace):
             return _elsewhere(tool.name)
         if tool.preview is None:
-            return _outdated(tool.name) if shown else await run()
+            return _outdated(tool) if shown else await run()
         async with self.signing.alone():
             made = self.signing.made
             if shown != "" and not made.still(shown, await self._change(tool, arguments)):
-                return _outdated(tool.name)
+                return _outdated(tool)
             # Before the call runs: afterwards the preview would compare the file with its own new content.
             change = await self._change(tool, request.arguments)
             result = await run()
@@ -302,7 +302,8 @@ class ApprovalBroker:
             return result
 
     async def _change(self, tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
-        change = await preview_of(tool, arguments, self._secrets)
+        session = "" if self._thread is None else self._thread.session
+        change = await preview_of(tool, arguments, self._secrets, session)
         return change and redacted(change, self._known)
 
     async def _asked_before(self) -> bool:
@@ -529,11 +530,12 @@ def _elsewhere(tool: str) -> ToolResult:
     )
 
 
-def _outdated(tool: str) -> ToolResult:
-    """The result that tells the model that the file changed after the user saw the call."""
+def _outdated(tool: Tool) -> ToolResult:
+    """The result that tells the model that the file or memory changed after the user saw the call."""
+    noun = "memory" if tool.category == "memory" else "file"
     return ToolResult(
-        f"This call of {tool} was not run: the file changed after the user saw what the call would do. Read the file"
-        " again and repeat the call if it is still needed.",
+        f"This call of {tool.name} was not run: the {noun} changed after the user saw what the call would do. Read the"
+        f" {noun} again and repeat the call if it is still needed.",
         is_error=True,
     )
 

@@ -470,7 +470,7 @@ class Run:
         """
         approvals = self._resources.approvals
         is_approved = approvals.has_approved(request)
-        shows = await preview_of(tool, request.arguments, self._resources.secrets) if is_approved else None
+        shows = await self._preview(tool, request) if is_approved else None
         files = set(_seen(request, shows)) if is_approved else set()
         question: ApprovalRequest | None = None
         instructions: list[str] = []
@@ -488,7 +488,7 @@ class Run:
                 return replace(result, content="\n\n".join([result.content, *instructions]))
             except AccessAsked as asked:
                 file, reason = asked.parts, f"{asked.path}: {asked.ruling.why}"
-            shows = await preview_of(tool, request.arguments, self._resources.secrets)
+            shows = await self._preview(tool, request)
             # Each file has its own question, so that a resumed run finds the decision about this file.
             place = f"{request.place}:{digest_of(join(file))[:16]}"
             question = replace(request, place=place, reason=reason, may_remember=False, preview=shows)
@@ -498,6 +498,9 @@ class Run:
             if decision.instruction:
                 instructions.append(f"The user adds: {decision.instruction}")
             files |= {file, *_seen(request, shows)}
+
+    async def _preview(self, tool: Tool, request: ApprovalRequest) -> Preview | None:
+        return await preview_of(tool, request.arguments, self._resources.secrets, self.turn.session)
 
     async def _delegate(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -33,7 +34,7 @@ def tool(
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
-    preview: Callable[..., Preview] | None = None,
+    preview: Callable[..., Preview | Awaitable[Preview]] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -51,7 +52,7 @@ def tool(
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
-    preview: Callable[..., Preview] | None = None,
+    preview: Callable[..., Preview | Awaitable[Preview]] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """A Tool from a function, as ``tool(fn)``, ``@tool`` or ``@tool(access="read", ...)``.
 
@@ -73,7 +74,8 @@ def tool(
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
         preview: sync or async, with the function's parameters except ``run``; returns the change that a call would
             make, with the texts as they are: Zeus masks them. A parameter named ``secrets`` receives the known secrets,
-            which the model sees masked, to compute what the call would write.
+            which the model sees masked, to compute what the call would write; one named ``session`` receives the id of
+            the session that calls.
 
     Raises:
         TypeError: the signature or one of these arguments cannot make a tool.
@@ -110,20 +112,24 @@ def tool(
             replayable_result=replayable_result,
             takes_run="run" in signature.parameters,
             timeout_seconds=timeout_seconds,
-            preview=None if preview is None else _previewing(preview, typed=parameters is None),
+            preview=None
+            if preview is None
+            else _previewing(preview, set(schema.get("properties", {})), typed=parameters is None),
         )
 
     return define if fn is None else define(fn)
 
 
 def _previewing(
-    preview: Callable[..., Preview], *, typed: bool
-) -> Callable[[Mapping[str, JSON], Redactor], Awaitable[Preview]]:
+    preview: Callable[..., Preview | Awaitable[Preview]], own: AbstractSet[str], *, typed: bool
+) -> Callable[[Mapping[str, JSON], Redactor, str], Awaitable[Preview]]:
     call = _asynchronous(preview, typed=typed)
-    takes_secrets = "secrets" in inspect.signature(preview).parameters
+    # An argument of the tool that has one of these names comes first.
+    takes = ({"secrets", "session"} - own) & inspect.signature(preview).parameters.keys()
 
-    async def previewed(arguments: Mapping[str, JSON], secrets: Redactor) -> Preview:
-        told: Preview = await call(**arguments, **({"secrets": secrets} if takes_secrets else {}))
+    async def previewed(arguments: Mapping[str, JSON], secrets: Redactor, session: str) -> Preview:
+        given = {"secrets": secrets, "session": session}
+        told: Preview = await call(**{**arguments, **{name: given[name] for name in takes}})
         return told
 
     return previewed

@@ -50,8 +50,8 @@ class Preview:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all changes (current text, effect and place), or of the problem; empty if it has neither."""
-        if self.problem:
+        """SHA-256 of all changes (current text, effect and place), or of the reason why there are none to show."""
+        if self.problem or not self.changes:
             return f"{_PROBLEM}{_sha256(self.problem)}"
         return ",".join(next(_signatures(each, {})) for each in self.changes)
 
@@ -164,18 +164,21 @@ def redacted(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
     return Preview(changes, preview.stands_for, str(redact(preview.problem)))
 
 
-async def preview_of(tool: Tool, arguments: Mapping[str, JSON], secrets: Redactor) -> Preview | None:
+async def preview_of(
+    tool: Tool, arguments: Mapping[str, JSON], secrets: Redactor, session: str = ""
+) -> Preview | None:
     """Return the preview of a call of ``tool`` with valid arguments; None if the tool has no previews.
 
     Args:
         secrets: the secrets that the model sees masked, because the arguments refer to the masked text.
+        session: the id of the session that calls.
     """
     if tool.preview is None:
         return None
     try:
         # A person reads this preview, not the model, so files that need an approval cause no second question.
         with calling(tool.name, approved=True):
-            return await tool.preview(arguments, secrets)
+            return await tool.preview(arguments, secrets, session)
     except ZeusError as error:
         return Preview(problem=error.message)
     except Exception as error:  # noqa: BLE001 - a plugin's preview must not keep the question from the user

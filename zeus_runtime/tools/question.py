@@ -159,7 +159,7 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     waits = "asks" if pending.is_question else "waits for approval"
     # Its files and its sandbox may be others than those of the agent that the user talks to.
     caller = f"; the sub-agent {exact_line(pending.agent)} calls it" if pending.agent else ""
-    yield StyledLine(f"{tool_label(pending.tool)} {waits} ({pending.id}){caller}", "yellow")
+    yield StyledLine(f"{tool_label(pending.tool)} {waits} ({exact_line(pending.id)}){caller}", "yellow")
     preview = pending.preview
     changes = preview.changes[: _most(rest)] if preview is not None else ()
     found = [difference(each.before or "", each.after) for each in changes]
@@ -185,7 +185,7 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
     if pending.expires_ms is not None:
         until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
-        yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {pending.on_timeout}")
+        yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {exact_line(pending.on_timeout)}")
 
 
 def _most(rest: str | None) -> int | None:

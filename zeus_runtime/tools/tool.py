@@ -213,8 +213,8 @@ class Tool:
         takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object, for tools whose
             argument names come from outside (``run`` may be among them).
         deferred: only its name and first line are shown; the model must load its schema before a call.
-        preview: computes, from the arguments and the known secrets, the change that a call would make, without making
-            it; the person who approves the call sees it as a diff.
+        preview: computes, from the arguments, the known secrets and the session's id, the change that a call would
+            make, without making it; the person who approves the call sees it as a diff.
         setting: what besides the arguments decides what a call does, such as a server's address, as text or hashed; an
             approval is bound to it, and a plan adds the component's options.
     """
@@ -235,7 +235,7 @@ class Tool:
     agents: Mapping[str, SubAgent] = field(default_factory=dict)
     takes_whole: bool = False
     deferred: bool = False
-    preview: Callable[[Mapping[str, JSON], Redactor], Awaitable[Preview]] | None = None
+    preview: Callable[[Mapping[str, JSON], Redactor, str], Awaitable[Preview]] | None = None
     setting: str = field(default="", repr=False)
 
     def within(self, setting: str) -> Tool:

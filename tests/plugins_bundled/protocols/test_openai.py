@@ -13,15 +13,16 @@ from typing import Any, cast
 import httpx
 import pytest
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
-from zeus_plugins.protocols.openai.answer import TurnAnswer
+from zeus_plugins.protocols.openai.answer import TurnAnswer, _change
 
-from tests.support.agents import PositionModel, call, calling
+from tests.support.agents import PositionModel, call, calling, script
 from tests.support.serving import TOKEN, until
 from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.serving.http.principals import Principal
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.store.threads import Owner
+from zeus_runtime.tools.approval import PendingApproval
 
 NATIVE = Ref("openai")
 
@@ -220,6 +221,77 @@ async def test_an_approval_hides_nothing_from_a_client_that_prints_it(tmp_path: 
         assert "a\\u202eb\\u009b31m\\u2028p\\u0430ypal" in text
         assert text.isascii()
         assert text.isprintable()
+
+
+@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_an_approval_is_of_the_change_that_the_client_was_shown(
+    tmp_path: Path, api: str, looks: bool
+) -> None:
+    """Somebody else may look at the call meanwhile, and see another change."""
+    file = tmp_path / "a.md"
+    file.write_text("old\n")
+    model = script(calling(call("edit_file", "r1", path="a.md", old="old", new="new\u202e")), "Done.")
+    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
+    served = talking(tmp_path, NATIVE, model=model, tools="[probe, filesystem]")
+    async with served as (native, _, _model), client_of(native) as client:
+        if api == "chat":
+            ask = client.chat.completions.create
+            first = await ask(model="test", messages=[user("go")], tools=approval)
+            (wanted,) = first.choices[0].message.tool_calls or ()
+            told = json.loads(wanted.function.arguments)  # type: ignore[union-attr]
+            lines, arguments = told["lines"], told["arguments"]
+        else:
+            response = await client.responses.create(model="test", input="go")
+            (request,) = response.output
+            arguments = json.loads(request.arguments)  # type: ignore[union-attr]
+            lines = arguments.pop("zeus_lines")
+        assert arguments == {"path": "a.md", "old": "old", "new": "new\u202e"}
+        assert lines[-4:-1] == ["  /a.md: 1 removed, 1 added", "    - old", "    + new\\u202e"]
+        (pending,) = (await native.get("/v1/approvals")).json()
+        if looks:
+            file.write_text("old and precious\n")
+            assert (await native.get(f"/v1/approvals/{pending['id']}")).status_code == 200
+
+        async def approve() -> None:
+            if api == "chat":
+                said = first.choices[0].message.model_dump(exclude_none=True)
+                result = {"role": "tool", "tool_call_id": wanted.id, "content": "approve"}
+                await ask(model="test", messages=cast(Any, [user("go"), said, result]), tools=approval)
+            else:
+                yes = {"approval_request_id": request.id, "approve": True, "type": "mcp_approval_response"}
+                given = cast(Any, [yes])
+                await client.responses.create(model="test", input=given, previous_response_id=response.id)
+
+        if looks:
+            with pytest.raises(BadRequestError, match="another change now than the one that you saw"):
+                await approve()
+        else:
+            await approve()
+    assert file.read_text() == ("old and precious\n" if looks else "new\u202e\n")
+
+
+async def test_a_text_about_a_waiting_call_has_its_change(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("old\n")
+    model = script(calling(call("write_file", "r1", path="a.md", content="new\n")))
+    served = talking(tmp_path, NATIVE, model=model, tools="[probe, filesystem]")
+    async with served as (native, _, _model), client_of(native) as client:
+        told = await client.chat.completions.create(model="test", messages=[user("go")])
+        (waiting,) = (told.model_extra or {})["zeus"]["approvals"]
+        text = told.choices[0].message.content or ""
+        assert '"    - old", "    + new"' in text
+        seen = {"decision": "approve", "seen": waiting["seen"]}
+        assert (await native.post(f"/v1/approvals/{waiting['id']}", json=seen)).status_code == 200
+
+
+def test_an_argument_of_the_name_of_our_lines_takes_no_place_of_theirs() -> None:
+    forged = {"zeus_lines": ["no line changes"]}
+    shown = PendingApproval("a1", "s", "r", "0", "d", "post", forged)
+    answer = TurnAnswer(cast(Any, None), cast(Any, None), 0)
+    answer.waiting.append({"id": "a1", "tool_name": "post", "parameters": forged, **_change(shown)})
+    answer.asks_by_request()
+    lines = json.loads(answer.calls[0].arguments)["zeus_lines"]
+    assert lines[:2] == ["post waits for approval (a1)", '  zeus_lines: ["no line changes"]']
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])

@@ -13,14 +13,19 @@ import pytest
 from zeus_plugins.tools.memory.options import Options
 from zeus_plugins.tools.memory.tools import create
 
-from tests.support.agents import call, calling, events_of, script, write_agent
+from tests.support.agents import Answer, PositionModel, call, calling, events_of, script, write_agent
 from tests.support.golden import assert_golden
 from tests.support.memory import service
 from zeus_runtime import Agent, ConfigError
+from zeus_runtime.events import ToolCallResult
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.memory import MemoryService
-from zeus_runtime.plugin.tool import Tool, ToolResult
+from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.plugin.tool import Preview, Tool, ToolResult, preview_of
 from zeus_runtime.tools import invoke, permitted, validate_arguments, visible
+from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.question import question_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 FACTS = (
@@ -513,3 +518,106 @@ async def test_what_was_true_before_is_found_when_it_is_asked_for(memory: Memory
     assert "Momo" not in past
     nothing = await use(given, "memory_search", query="zzyzx", include_past=True)
     assert nothing.content.startswith("No memory matches")
+
+
+REMEMBERING = "memory: {user: ann, embeddings: static}\nmiddlewares: [approve]\n"
+
+
+def remembering(folder: Path, name: str, **arguments: Any) -> Agent:
+    """An agent that makes one call, about which its user is asked."""
+    file = write_agent(folder, REMEMBERING, tools="[memory]")
+    model = script(calling(call(name, "c1", **arguments)), "Done.")
+    return Agent.from_config(file, directory=folder, model=model)
+
+
+async def keep(folder: Path, text: str, *replaces: str) -> str:
+    async with remembering(folder, "memory_stats") as agent:
+        saved = await agent.memory.add_explicit_memory(text, replaces=replaces)
+        assert saved.item is not None
+        return saved.item.id
+
+
+async def waiting_for(agent: Agent) -> PendingApproval:
+    """The call that waits, as its user sees it."""
+    await events_of(agent.stream("go"))
+    (pending,) = await agent.pending_approvals()
+    return await agent.previewed(pending.id)
+
+
+async def decided(agent: Agent, pending: PendingApproval) -> str:
+    """The result of the call after its user approved what was shown."""
+    await agent.decide(pending.session, {pending.id: Decision("approve")}, seen={pending.id: pending.shown})
+    events = await events_of(agent.resume(pending.session))
+    (content,) = [each.content for each in events if isinstance(each, ToolCallResult)]
+    return content
+
+
+@pytest.mark.parametrize("changes", [False, True])
+async def test_who_approves_a_deletion_sees_the_texts_that_go(tmp_path: Path, changes: bool) -> None:
+    old = await keep(tmp_path, LIGHT)
+    new = await keep(tmp_path, DARK, old)
+    async with remembering(tmp_path, "memory_delete", memory_id=new) as agent:
+        pending = await waiting_for(agent)
+        assert pending.preview is not None
+        shown = [(each.path.split()[1], each.before, each.after) for each in pending.preview.changes]
+        assert shown == [(new, f"{DARK}\n", ""), (old, f"{LIGHT}\n", "")]
+        lines = [line.text for line in question_lines(pending)]
+        assert f"    - {DARK}" in lines
+        assert f"  memory_id: {new}" in lines
+        if changes:
+            await agent.memory.update_memory(new, content=FACTS[0])
+        result = await decided(agent, pending)
+        assert ("the memory changed after the user saw" in result) == changes
+        assert [each.content for each in await agent.memory.list_memories()] == [FACTS[0]] * changes
+
+
+async def test_who_approves_a_replacement_sees_the_text_that_is_replaced(tmp_path: Path) -> None:
+    old = await keep(tmp_path, LIGHT)
+    async with remembering(tmp_path, "memory_save", content=DARK, replaces=[f" {old}", old, ""]) as agent:
+        pending = await waiting_for(agent)
+        assert pending.preview is not None
+        (shown,) = pending.preview.changes
+        assert (shown.before, shown.after) == (f"{LIGHT}\n", f"{DARK}\n")
+        await agent.memory.update_memory(old, content=FACTS[0])
+        assert "the memory changed after the user saw" in await decided(agent, pending)
+        assert [each.content for each in await agent.memory.list_memories()] == [FACTS[0]]
+
+
+async def test_a_memory_of_the_session_is_shown_to_who_approves_its_deletion(tmp_path: Path) -> None:
+    file = write_agent(tmp_path, REMEMBERING, tools="[memory]")
+
+    def answer(request: ModelRequest) -> Answer:
+        results = [str(each.content) for each in request.messages if each.type == "tool"]
+        if not results:
+            return calling(call("memory_save", "c1", content=LIGHT, scope="session"))
+        if len(results) == 1:
+            return calling(call("memory_delete", "c2", memory_id=results[0].split()[2]))
+        return "Done."
+
+    seen: list[PendingApproval] = []
+
+    class Approving:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            seen.append(pending)
+            return Decision("approve")
+
+    async with Agent.from_config(file, directory=tmp_path, model=PositionModel(answer)) as agent:
+        await events_of(agent.stream("go", approvals=Approving()))
+        assert await agent.memory.list_memories() == []
+    saving, deleting = (each.preview for each in seen)
+    assert saving == Preview()
+    assert deleting is not None
+    assert [each.before for each in deleting.changes] == [f"{LIGHT}\n"]
+
+
+async def test_a_deletion_of_what_its_user_may_not_read_says_so(memory: MemoryService) -> None:
+    given = tools(memory.for_caller(Caller("olga", "shop", "owner")))
+    hers = (await memory.add_explicit_memory(FACTS[0], scope="project", visibility="owner_only")).item
+    assert hers is not None
+    told = await preview_of(given["memory_delete"], {"memory_id": hers.id}, Redactor(), "s1")
+    assert told == Preview(
+        problem=f"you may delete {hers.id} with its older versions, but not read all of them"
+    )
+    none = await preview_of(given["memory_delete"], {"memory_id": "mem_0"}, Redactor(), "s1")
+    assert none is not None
+    assert "there is no memory 'mem_0'" in none.problem

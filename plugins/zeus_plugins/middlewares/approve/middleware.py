@@ -36,6 +36,7 @@ class Approve(Middleware):
         self._options = options
         self._approvals = context.approvals
         self._secrets = context.secrets
+        self._session = context.session
         self._tools = context.tools
         self._asks = context.config.mode == "agent"
         self._files = context.workspace
@@ -51,7 +52,8 @@ class Approve(Middleware):
         tool, arguments, verdict = judged
         request = self._request(call, tool, arguments, verdict)
         if verdict.action in ("ask", "listed"):
-            request = replace(request, preview=await preview_of(tool, arguments, self._secrets))
+            preview = await preview_of(tool, arguments, self._secrets, self._session)
+            request = replace(request, preview=preview)
         decision = await self._decision(request, verdict)
         if verdict.action == "deny":
             return ToolResult(

@@ -1,20 +1,22 @@
 """One answer: the part of a turn from the client's request to the turn's end, or to a call that waits.
 
-It is made from stored events alone, so it can be made again: by another process, or from the middle.
+It is made from stored events, so it can be made again: by another process, or from the middle. The change of a call
+that waits is the one that it would make now.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.protocols.openai.conversation import (
     APPROVAL,
     APPROVAL_TOOL,
     ASKED,
+    LINES,
     Call,
     ClientConversation,
     ClientMessage,
@@ -23,7 +25,7 @@ from zeus_plugins.protocols.openai.conversation import (
 )
 from zeus_plugins.protocols.openai.errors import BadRequestError
 from zeus_runtime.plugin import printable
-from zeus_runtime.plugin.approval import Decision, json_shown, persons_json
+from zeus_runtime.plugin.approval import Decision, json_shown, persons_json, question_and_form
 from zeus_runtime.plugin.protocol import NotFoundError, is_clients
 
 if TYPE_CHECKING:
@@ -174,12 +176,17 @@ class TurnAnswer:
     async def _note_calls(self) -> None:
         # From the event, for the calls of an earlier answer are decided by now.
         assert self.ending is not None
-        for each in self.ending["details"]["pending"]:
+        pending = self.ending["details"]["pending"]
+        if all(map(self._is_clients, pending)):
+            shown: Mapping[str, PendingApproval] = {}
+        else:
+            shown = {each.id: each for each in await self.caller.shown(self.turn.session)}
+        for each in pending:
             if self._is_clients(each):
                 name = each["call_id"]
                 self.calls.append(self._made.get(name) or await self._call_before(name))
             else:
-                self.waiting.append(each)
+                self.waiting.append({**each, **_change(shown.get(each["id"]))})
 
     def _is_clients(self, pending: Mapping[str, Any]) -> bool:
         names = {each["name"] for each in self.turn.request.get("tools", ())}
@@ -198,13 +205,13 @@ class TurnAnswer:
     def asks_by_call(self) -> None:
         """Show the waiting calls as calls of the client's ``APPROVAL_TOOL``: JSON that it may print."""
         self.calls += [
-            Call(ASKED + each["id"], APPROVAL_TOOL, json_shown(_question(each))) for each in self.waiting
+            Call(ASKED + _seal(each), APPROVAL_TOOL, json_shown(_question(each))) for each in self.waiting
         ]
 
     def asks_by_request(self) -> None:
         """Show the calls that wait for a decision as approval requests: JSON that the client may print."""
         self.calls += [
-            Call(APPROVAL + each["id"], each["tool_name"], json_shown(_shown(each))) for each in self.waiting
+            Call(APPROVAL + _seal(each), each["tool_name"], json_shown(_shown(each))) for each in self.waiting
         ]
 
     def asks_by_text(self) -> str:
@@ -231,16 +238,33 @@ def _call(event: Mapping[str, Any]) -> Call:
     return Call(event["call_id"], event["tool_name"], json.dumps(event["parameters"], ensure_ascii=False))
 
 
+def _change(shown: PendingApproval | None) -> Mapping[str, Any]:
+    """The text of a question with the change that its call would make, and the name of that change; else nothing."""
+    preview = None if shown is None else shown.preview
+    tells = preview is not None and bool(preview.changes or preview.problem)
+    if shown is None or not (tells or LINES in shown.arguments):
+        return {}
+    seen = shown.seal.removeprefix(shown.id).removeprefix("@")
+    return {"lines": question_and_form(shown)[0].split("\n"), **({"seen": seen} if seen else {})}
+
+
+def _seal(pending: Mapping[str, Any]) -> str:
+    """The id of a waiting call, and the name of the change that the client is shown."""
+    return f"{pending['id']}_{pending['seen']}" if "seen" in pending else str(pending["id"])
+
+
 def _question(pending: Mapping[str, Any]) -> Mapping[str, Any]:
     names = {"id": "approval_id", "tool_name": "tool", "parameters": "arguments"}
-    kept = ("id", "tool_name", "parameters", "reason", "answer_schema")
+    kept = ("id", "tool_name", "parameters", "reason", "lines", "answer_schema")
     return {names.get(name, name): pending[name] for name in kept if name in pending}
 
 
 def _shown(pending: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments of a call; for a question also its form, whose defaults an approval gives as the answer."""
+    """The arguments of a call with its change; for a question its form, whose defaults an approval answers with."""
     form = {"answer_schema": pending["answer_schema"]} if "answer_schema" in pending else {}
-    return {**pending["parameters"], **form}
+    # These lines have all arguments, also one that a model calls so.
+    change = {LINES: pending["lines"]} if "lines" in pending else {}
+    return {**pending["parameters"], **form, **change}
 
 
 MOST_DIGITS: Final = 20
@@ -337,19 +361,29 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
     if missing := [each for each in own if each not in results]:
         raise BadRequestError(f"the result of the call {missing[0]!r} is missing", reason="missing_result")
     decisions = {
-        each.id: _decision(each, results[name])
+        each.id: (_decision(each, results[name]), seen)
         for each in waiting
-        for name in (ASKED + each.id, APPROVAL + each.id)
-        if name in results and not is_clients(turn, each)
+        if not is_clients(turn, each)
+        for name, seen in _named(each, results)
     }
     if not own and not decisions:
         raise BadRequestError("no call waits for these results", reason="unknown_call")
     after = await caller.last_number(turn.session)
     if own:
         await caller.answer_tools(turn, {each: (results[each], False) for each in own})
-    for name, decision in decisions.items():
-        await caller.decide(name, decision)
+    for name, (decision, seen) in decisions.items():
+        # The call may have been shown elsewhere since, with another change.
+        await caller.decide(name, decision, seen=seen if seen.shown else None)
     return _answer(caller, request, turn, after)
+
+
+def _named(pending: PendingApproval, names: Iterable[str]) -> Iterator[tuple[str, PendingApproval]]:
+    """The ids of calls that mean a waiting one, each with the call as its client was shown it (``_seal``)."""
+    for name in names:
+        for begin in (ASKED, APPROVAL):
+            seal = name.removeprefix(begin)
+            if seal != name and (seal == pending.id or seal.startswith(f"{pending.id}_")):
+                yield name, replace(pending, shown=seal.removeprefix(pending.id).removeprefix("_") or None)
 
 
 def _answer(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn, after: int) -> TurnAnswer:

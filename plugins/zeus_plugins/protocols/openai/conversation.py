@@ -16,6 +16,8 @@ ASKED: Final = "zeus_"
 """How the ids of calls of ``APPROVAL_TOOL`` begin."""
 APPROVAL_TOOL: Final = "zeus_approval"
 """A function of this name, if the client has it, is called with each call that waits for a decision."""
+LINES: Final = "zeus_lines"
+"""Beside the arguments of a waiting call: the text of the question, with the change that the call would make."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from zeus_runtime.plugin.memory import (
     TurnSources,
     UnknownMemoryError,
 )
-from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
+from zeus_runtime.plugin.tool import Change, Preview, Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
@@ -50,8 +50,12 @@ class SharedMemory:
 
     def of(self, run: ToolRun) -> MemoryService:
         """The memory service for the run's session."""
+        return self.at(run.session)
+
+    def at(self, session: str) -> MemoryService:
+        """The memory service for a session."""
         assert self._service is not None, "refused by Options.misfits"
-        return self._service.for_session(run.session)
+        return self._service.for_session(session)
 
     async def save(self, content: str, run: ToolRun, *, asked: bool, **details: Any) -> ToolResult:
         """Save a statement: as the user's if the user asked for it, else as the agent's.
@@ -124,7 +128,14 @@ def _kept_for(saved: Saved, source: str, session: str) -> bool:
 
 
 def _save(memory: SharedMemory) -> Tool:
-    @tool(category="memory", access="write")
+    async def preview(content: str, session: str, replaces: list[str] | None = None, **_: object) -> Preview:
+        if not (ids := dict.fromkeys(filter(None, map(str.strip, replaces or [])))):
+            return Preview()
+        service = memory.at(session)
+        named = [await service.get(each) for each in ids]
+        return Preview(tuple(_change(each, content) for each in named if each.status == "active"))
+
+    @tool(category="memory", access="write", preview=preview)
     async def memory_save(
         content: str,
         run: ToolRun,
@@ -218,7 +229,11 @@ def _search(memory: SharedMemory) -> Tool:
 
 
 def _delete(memory: SharedMemory) -> Tool:
-    @tool(category="memory", access="write")
+    async def preview(memory_id: str, session: str) -> Preview:
+        gone = await memory.at(session).deleted_with(memory_id.strip())
+        return Preview(tuple(_change(each, None) for each in gone))
+
+    @tool(category="memory", access="write", preview=preview)
     async def memory_delete(memory_id: str, run: ToolRun) -> ToolResult:
         """Delete one memory permanently, if the user wants it forgotten or it is wrong.
 
@@ -312,6 +327,12 @@ def _day(text: str | None) -> datetime | None:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a day, such as 2026-05-01.") from None
+
+
+def _change(item: MemoryItem, content: str | None) -> Change:
+    """What the user sees of a memory that another statement replaces, or that goes if there is none."""
+    after = "" if content is None else f"{content}\n"
+    return Change(f"memory {_named(item)}", f"{item.content}\n", after)
 
 
 def _named(item: MemoryItem) -> str:
