@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from tests.serving.test_http_keys import bearer, made
 from tests.support.agents import call, calling, script, write_agent
@@ -23,10 +23,10 @@ from zeus_runtime.serving.http import backtests
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.serving.http.settings import OpenAgents, Settings
-from zeus_runtime.store.backtests import BacktestLimits, add_outcome
+from zeus_runtime.store.backtests import BacktestLimits, add_outcome, drop_replays
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.schema import ready
-from zeus_runtime.store.tables import BACKTEST, REPLAY
+from zeus_runtime.store.tables import BACKTEST, REPLAY, THREAD
 
 POLICIES = {"short": "[{eviction: {max_tokens: 100}}]"}
 
@@ -322,3 +322,40 @@ async def test_a_fork_with_policies_of_its_own_needs_an_administrator(tmp_path: 
         found = (await client.post(f"/v1/sessions/{fork}/what-if", json=other)).json()
         present, changed = (found[each]["outcome"]["sent_tokens"] for each in ("present", "other"))
         assert present < changed, "the present policies are those of the session"
+
+
+async def test_sessions_that_are_deleted_at_the_same_time_leave_no_backtest(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    write_agent(tmp_path, storage(postgres_url))
+    async with serving(service_of(tmp_path, script("Done.", "Done."))) as client:
+        sessions = []
+        for _ in range(2):
+            session, run = await begun(client, "go")
+            await until(client, run, "complete")
+            sessions.append(session)
+        job = (await client.post("/v1/backtests", json={"sessions": sessions})).json()["id"]
+        assert (await ended(client, job))["done"] == 2
+    ours, theirs = (Database(postgres_url, directory=tmp_path) for _ in range(2))
+    dropped, may_commit = threading.Event(), threading.Event()
+    try:
+        query = select(THREAD.c.key).where(THREAD.c.session.in_(sessions))
+        one, other = await ours.run(lambda each: list(each.execute(query).scalars()))
+
+        def first(connection: Connection) -> None:
+            drop_replays(connection, one)
+            dropped.set()
+            assert may_commit.wait(20)
+
+        deleting = asyncio.create_task(ours.run(first))
+        await asyncio.to_thread(dropped.wait, 20)
+        second = asyncio.create_task(theirs.run(lambda connection: drop_replays(connection, other)))
+        await asyncio.wait([second], timeout=0.3)  # it waits for the first, or is done before it
+        may_commit.set()
+        await asyncio.gather(deleting, second)
+        for table in (BACKTEST, REPLAY):
+            assert not await ours.run(lambda each, table=table: each.execute(select(table)).all())
+    finally:
+        may_commit.set()
+        await ours.close()
+        await theirs.close()

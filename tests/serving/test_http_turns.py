@@ -15,6 +15,7 @@ from tests.support.agents import PositionModel, call, calling, script, write_age
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.run.turn import Session
 from zeus_runtime.serving.http import hub, turn_queue
 from zeus_runtime.store.event_log import EventLog
 from zeus_runtime.store.turns import begin_turn, find_turn, set_state
@@ -266,6 +267,36 @@ async def test_the_next_service_resumes_what_a_stopped_one_left(tmp_path: Path) 
         assert not [each for each in first if each["type"] == "error"]
         assert (await until(client, queued, "complete"))["ending"]["answer"] == "Done 2."
     assert (tmp_path / "effects.txt").read_text() == "once\n"
+
+
+@pytest.mark.parametrize("ends", ["complete", "waiting", "failed"])
+async def test_a_turn_that_ends_by_itself_while_the_service_stops_has_its_end_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    write_agent(tmp_path, ASKING)
+    wanted = {"complete": "Done.", "waiting": calling(call("record", "a", text="draft")), "failed": ""}
+    service = service_of(tmp_path, script(wanted[ends]))
+    tidy = Session._tidy
+
+    async def stopping(*given: Any) -> None:
+        await tidy(*given)
+        closing.append(asyncio.create_task(service.turns.aclose()))
+        await asyncio.sleep(0)
+
+    closing: list[asyncio.Task[None]] = []
+    monkeypatch.setattr(Session, "_tidy", stopping)
+    async with serving(service) as client:
+        session, run = await begun(client, "go")
+        turn = await until(client, run, ends)
+        await closing[0]
+    monkeypatch.undo()
+    later = service_of(tmp_path, script())
+    async with serving(later) as client:
+        assert await until(client, run, ends) == turn
+        (hosted,) = later.hosting
+        events = await hosted.of(None).stored_events(session, 0, at_most=100)
+        last = json.loads(events[-1].payload)
+        assert (last["type"], last.get("code")) == (turn["ending"]["type"], turn["ending"].get("code"))
 
 
 @pytest.mark.parametrize("headers", [{"Authorization": ""}, {"Authorization": "Bearer wrong"}])

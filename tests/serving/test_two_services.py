@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from tests.support.databases import execute, storage
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
 from zeus_runtime.events import RunFailed
-from zeus_runtime.serving.http import hub, replicas
+from zeus_runtime.serving.http import hub, replicas, turn_queue
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.service import Service
+from zeus_runtime.store.turns import begin_turn
 
 
 @pytest.fixture(autouse=True)
@@ -182,3 +184,55 @@ async def test_a_reader_of_one_service_hears_of_the_others_turn_and_cancels_it(
         task.cancel()
         _, run = await begun(one, "third", session)
         assert (await until(one, run, "complete", "cancelled"))["state"] == "complete"
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_a_turn_that_another_service_ends_meanwhile_is_not_run_again(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, has_begun: bool
+) -> None:
+    model = Waiting()
+    write_agent(tmp_path, storage(database_url))
+    ours, theirs = service_of(tmp_path, model), service_of(tmp_path, script("First.", "Second.", "More."))
+    async with serving(ours) as one, serving(theirs) as other:
+        session, run = await begun(one, "first")
+        await model.began.wait()
+
+        async def late(log: Any, name: str) -> Any:
+            found = await begin_turn(log, name)
+            if found is None or found[0].run != run or model.may_end.is_set():
+                return found
+            model.may_end.set()
+            await until(one, run, "complete")
+            while ours.turns.working:  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.02)
+            return found[0], has_begun
+
+        monkeypatch.setattr(turn_queue, "begin_turn", late)
+        _, second = await begun(other, "second", session, queue=1)
+        await until(other, second, "complete")
+        while theirs.turns.working:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.02)
+        (hosted,) = theirs.hosting
+        events = await hosted.of(None).stored_events(session, 0, at_most=100)
+        assert [(each.run, json.loads(each.payload)["type"]) for each in events if each.ends] == [
+            (run, "complete"),
+            (second, "complete"),
+        ]
+        messages = (await other.get(f"/v1/sessions/{session}/messages")).json()
+        assert [each["content"] for each in messages if each["role"] == "user"] == ["first", "second"]
+
+
+class Waiting:
+    """Answers once it may."""
+
+    name = "waiting"
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def stream(self, request: Any) -> AsyncIterator[Any]:
+        self.began.set()
+        await self.may_end.wait()
+        async for piece in script("First.", "Second.", "More.").stream(request):
+            yield piece

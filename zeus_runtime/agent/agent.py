@@ -290,6 +290,8 @@ class Agent:
     def suspend(self, session: str) -> bool:
         """Interrupt the run on ``session`` so that another process can resume it: its stored events get no end.
 
+        A run that ends by itself before it is interrupted has its end stored.
+
         Returns:
             whether a run was active.
         """

@@ -156,7 +156,10 @@ async def running_among(log: ThreadLog, names: Collection[str]) -> Collection[st
 def drop_replays(connection: Connection, thread: int) -> None:
     """Delete the replays of a session, and the backtests that have no other, whosever they are."""
     with for_everyone(connection):
-        names = list(connection.execute(select(REPLAY.c.backtest).where(REPLAY.c.thread == thread)).scalars())
+        of_thread = select(REPLAY.c.backtest).where(REPLAY.c.thread == thread)
+        # Their locks first, in order: a session that is deleted at the same time would leave a backtest to this one.
+        locked = select(BACKTEST.c.id).where(BACKTEST.c.id.in_(of_thread)).order_by(BACKTEST.c.id)
+        names = list(connection.execute(locked.with_for_update()).scalars())
         if names:
             connection.execute(delete(REPLAY).where(REPLAY.c.thread == thread))
             others = select(REPLAY.c.backtest).where(REPLAY.c.backtest == BACKTEST.c.id)
@@ -190,8 +193,7 @@ def _drop_old(connection: Connection, whose: ColumnElement[bool], kept: int) -> 
     every = connection.execute(select(func.count()).where(whose)).scalar_one()
     if every > kept:
         names = list(connection.execute(over.limit(every - kept)).scalars())
-        connection.execute(delete(REPLAY).where(REPLAY.c.backtest.in_(names)))
-        connection.execute(delete(BACKTEST).where(BACKTEST.c.id.in_(names)))
+        connection.execute(delete(BACKTEST).where(BACKTEST.c.id.in_(names)))  # and so their replays
 
 
 def _keys(connection: Connection, sessions: set[str]) -> Mapping[str, int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import ColumnElement, bindparam, case, delete, func, literal_column, select
 
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import CancelledRunError, ZeusError
 from zeus_runtime.events import (
     Event,
     OutputPartial,
@@ -106,6 +106,10 @@ class _Waiting:
 class AtEnd(Protocol):
     """Changes something in the transaction of a run's terminal event."""
 
+    def claimed(self, connection: Connection) -> None:
+        """Called in the first transaction of the session's claim, before the run begins; an error refuses the run."""
+        ...
+
     def writing(self, event: Event) -> Callable[[Connection], None]:
         """A function that writes the change that belongs to ``event``; it may run twice."""
         ...
@@ -160,6 +164,8 @@ class EventLog:
         """
 
         def work(connection: Connection) -> tuple[int, str, Mapping[str, _LastEvents]]:
+            if self._at_end is not None:
+                self._at_end.claimed(connection)
             last, run = _last(connection, self._thread)
             return last, run, _last_events(connection, self._thread, run) if last else {}
 
@@ -190,13 +196,16 @@ class EventLog:
         return found.whole if found is not None and found.piece > found.whole else None
 
     def suspend(self) -> None:
-        """Store no terminal event from now on: the run is interrupted, and another process will end it."""
+        """Do not store that the run was cancelled: it is interrupted, and another process will end it.
+
+        A run that ends by itself all the same has its end stored.
+        """
         self._is_suspended = True
 
     def put(self, event: Event) -> None:
         """Store ``event`` soon; pieces of one text are joined."""
         origin = event.origin
-        if self._is_suspended and event.type in _ENDS:
+        if self._is_suspended and isinstance(event, RunFailed) and event.code == CancelledRunError.code:
             self._unstored.append(event)
             return
         session = self._thread.session if origin is None else origin.session

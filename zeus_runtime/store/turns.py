@@ -227,7 +227,7 @@ def setting_state(
             if _is_asked(connection, turn):
                 now_is = "cancelled"
         is_set = _SET.changed(connection, {**values, "now_is": now_is})
-        return now_is if is_set else _state(connection, turn)
+        return now_is if is_set else state_in(connection, turn)
 
     return work
 
@@ -246,7 +246,7 @@ async def cancel_turn(log: ThreadLog, turn: StoredTurn, *, ending: Mapping[str, 
         changed = update(TURN).where(*_row(turn), TURN.c.state.in_(("queued", "waiting"))).values(values)
         if connection.execute(changed).rowcount:
             return "cancelled"
-        state = _state(connection, turn)
+        state = state_in(connection, turn)
         if state == "running" and not _is_asked(connection, turn):
             row = {"run_id": turn.run, "name": _CANCEL, "created_ms": now, "value": "true"}
             connection.execute(insert(NOTE).values(thread=_thread_of(turn), **row))
@@ -273,9 +273,11 @@ def _is_asked(connection: Connection, turn: StoredTurn) -> bool:
     return connection.execute(select(NOTE.c.name).where(*here)).first() is not None
 
 
-def _state(connection: Connection, turn: StoredTurn) -> TurnState:
-    """A turn's state now; ``cancelled`` if its session was deleted."""
-    return connection.execute(select(TURN.c.state).where(*_row(turn))).scalar() or "cancelled"
+def state_in(connection: Connection, turn: StoredTurn) -> TurnState:
+    """A turn's state now, inside a larger transaction; ``cancelled`` if its session was deleted."""
+    found = _STATE.rows(connection, {"of_session": turn.session, "of_run": turn.run})
+    state: TurnState = found[0][0] if found else "cancelled"
+    return state
 
 
 async def asked_to_cancel(log: ThreadLog, sessions: Collection[str]) -> Sequence[tuple[str, str]]:
@@ -383,11 +385,14 @@ _BEGUN: Final = Prepared(
     .where(_OF_THREAD, _OF_RUN, TURN.c.state == bindparam("was"))
     .values(state=literal_column("'running'"), started_ms=bindparam("now_ms"))
 )
+_OF_SESSION: Final = (
+    TURN.c.thread == select(THREAD.c.key).where(THREAD.c.session == bindparam("of_session")).scalar_subquery()
+)
+_STATE: Final = Prepared(select(TURN.c.state).where(_OF_SESSION, _OF_RUN))
 _SET: Final = Prepared(
     update(TURN)
     .where(
-        TURN.c.thread
-        == select(THREAD.c.key).where(THREAD.c.session == bindparam("of_session")).scalar_subquery(),
+        _OF_SESSION,
         _OF_RUN,
         _is_open(),
     )

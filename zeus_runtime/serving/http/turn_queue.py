@@ -24,6 +24,7 @@ from zeus_runtime.store.turns import (
     find_turn,
     set_state,
     setting_state,
+    state_in,
     unfinished_sessions,
 )
 from zeus_runtime.tools.attachments import GivenFile
@@ -252,6 +253,8 @@ class TurnQueue:
                 if self._to_cancel.get(session) == turn.run:
                     agent.cancel(session)
         except UsageError as error:
+            if noted.is_late:
+                return True  # another process ended it; one behind it may wait
             # It would fail again each time: it must not keep the turns behind it.
             if isinstance(error, BusyError):
                 raise
@@ -280,14 +283,26 @@ class _NotedEnd:
 
     Attributes:
         state: the turn's state then; None as long as nothing is noted.
+        is_late: whether the turn ended, in another process, before the session was claimed for it here.
     """
 
     def __init__(self, agent: Agent, log: ThreadLog, turn: StoredTurn) -> None:
         self.state: TurnState | None = None
+        self.is_late = False
         self._agent = agent
         self._log = log
         self._turn = turn
         self._is_now: TurnState | None = None
+
+    def claimed(self, connection: Connection) -> None:
+        """Check that the turn still runs: the process that had the claim may have ended it meanwhile.
+
+        Raises:
+            BusyError: it does not.
+        """
+        self.is_late = state_in(connection, self._turn) != "running"
+        if self.is_late:
+            raise BusyError(f"the turn {self._turn.run} of {self._turn.session} was ended by another process")
 
     def writing(self, event: Event) -> Callable[[Connection], None]:
         """A function that writes the turn's end."""
