@@ -8,6 +8,7 @@ cannot fork the session, its edits or its ledger. Without a claim, only the prim
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
@@ -25,7 +26,6 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.store.compiled_statements import Prepared
@@ -178,7 +178,7 @@ def put_new_texts(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> 
         for row in rows:
             _NEW_TEXT.changed(connection, row)
     else:
-        _NEW_TEXT_ARRAYS.changed(connection, _columns(TEXT, rows))
+        _new_text_arrays().changed(connection, _columns(TEXT, rows))
 
 
 def _columns(table: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
@@ -248,6 +248,12 @@ _FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP, 
 _EVENT_ARRAYS = Prepared(insert(EVENT).from_select(*_rows_of_arrays(EVENT)))
 _FENCED_EVENT_ARRAYS = Prepared(insert(EVENT).from_select(*_rows_of_arrays(EVENT, fenced=True)))
 _NEW_TEXT = Prepared(insert(TEXT).prefix_with("OR IGNORE"))
-_NEW_TEXT_ARRAYS = Prepared(
-    postgresql.insert(TEXT).from_select(*_rows_of_arrays(TEXT)).on_conflict_do_nothing()
-)
+
+
+@lru_cache(maxsize=1)
+def _new_text_arrays() -> Prepared:
+    from sqlalchemy.dialects.postgresql import (
+        insert as server_insert,
+    )  # takes 60 ms, and SQLite needs none of it
+
+    return Prepared(server_insert(TEXT).from_select(*_rows_of_arrays(TEXT)).on_conflict_do_nothing())

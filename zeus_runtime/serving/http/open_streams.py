@@ -20,7 +20,7 @@ CHECK_SECONDS: Final = 2.0
 
 STOPPING: Final = b": the service stops\nretry: 1000\n\n"
 """The end of a stream that a client can continue; a browser tries again after these milliseconds."""
-PARTING_SECONDS: Final = 0.5
+PARTING_SECONDS: Final = 2.0
 """How long a stream has to end by itself when the service stops, with words of its own."""
 NOT_ALLOWED: Final = b": the key or token is not valid any more\n\n"
 
