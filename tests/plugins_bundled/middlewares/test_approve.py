@@ -1245,9 +1245,9 @@ async def test_two_sub_agents_do_not_overwrite_each_others_approved_change(folde
     begun: list[ApprovalBroker] = []
     begin = ApprovalBroker.begin
 
-    def noted(desk: ApprovalBroker, *arguments: Any) -> None:
+    def noted(desk: ApprovalBroker, *arguments: Any, **named: Any) -> None:
         begun.append(desk)
-        begin(desk, *arguments)
+        begin(desk, *arguments, **named)
 
     async with Agent.from_config(config, directory=folder, model=PositionModel(answer)) as living:
         with pytest.MonkeyPatch.context() as patch:
