@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -95,6 +96,30 @@ async def test_a_redirect_leads_only_where_a_call_could_go_unasked(
     if why:
         assert f"redirects to {server.url}/page, which was not fetched" in result.content
     assert approved == ([f"{server.url}/to-page"] if "ask" in rules else [])
+
+
+async def test_a_hook_that_would_deny_the_address_of_a_redirect_is_asked_about_it(tmp_path: Path) -> None:
+    hook = """
+import json, sys
+asked = json.load(sys.stdin)["arguments"]
+print(json.dumps({"decision": "deny", "reason": "not there"} if asked["url"].endswith("/page") else {}))
+"""
+    (tmp_path / "hook.py").write_text(hook)
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "middlewares": [{"hooks": {"before_tool_call": [{"command": [sys.executable, "-I", "hook.py"]}]}}],
+    }
+    with Server(PAGES).running() as server:
+        config["tools"] = [{"web": {"allow_private": [f"127.0.0.1:{server.port}"]}}]
+        (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+        model = ScriptedModel([calling(("web_fetch", {"url": f"{server.url}/to-page"})), "done"])
+        async with Agent.from_config(directory=tmp_path, model=model, trust="all") as agent:
+            events = [event async for event in agent.stream("go")]
+    (result,) = [event for event in events if isinstance(event, ToolCallResult)]
+    assert result.is_error
+    assert "not there" in result.content
+    assert [path for _, path in server.asked] == ["/to-page"]
 
 
 async def test_a_page_is_read_part_by_part(tmp_path: Path, server: Server) -> None:
