@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from unicodedata import category, east_asian_width
 
 from zeus_runtime.cutting import unwrapped
@@ -10,6 +10,9 @@ from zeus_runtime.escaping import terminal_text
 
 Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
 """How a line looks where there are styles."""
+
+
+_ROOM_FOR_SIZE: Final = 40
 
 
 def columns(text: str) -> int:
@@ -32,7 +35,7 @@ def most_columns(text: str) -> int:
 
 
 def shortened(text: str, most: int) -> str:
-    """``text`` in one line of at most ``most`` columns, ``…`` at a cut; unseen characters show as escapes."""
+    """``text`` in one line of at most ``most`` columns, as ``cut_line`` cuts it; unseen characters show as escapes."""
     return cut_line(one_line(text), most)
 
 
@@ -41,11 +44,18 @@ def one_line(text: str) -> str:
     return terminal_text(unwrapped(text))
 
 
-def cut_line(line: str, most: int) -> str:
-    """``line``, or as much of its beginning as fits into ``most`` columns with ``…``."""
+def cut_line(line: str, most: int, *, size: int | None = None) -> str:
+    """``line``, or as much of its beginning as fits into ``most`` columns with ``…`` and the size of the whole.
+
+    Fewer than 40 columns have no room for the size.
+
+    Args:
+        size: the characters of the whole, if ``line`` is a part of it.
+    """
     if most_columns(line) <= most:
         return line
-    end = terminal_text("…")
+    count = len(line) if size is None else size
+    end = terminal_text(f"… ({count:,} characters)" if most >= _ROOM_FOR_SIZE else "…")
     room = most - len(end)
     line = line[: max(0, room)]
     while line and most_columns(line) > room:

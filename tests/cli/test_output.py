@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.structure import modules
 from tests.cli.conftest import Project, Zeus
-from zeus_runtime.cli.event_lines import call_line
+from zeus_runtime.cli.event_lines import call_line, whole_call
 from zeus_runtime.cli.output import TextTable, as_json
 from zeus_runtime.columns import most_columns
 from zeus_runtime.config.secrets.masking import Redactor, Secret
@@ -92,6 +92,15 @@ def test_rows_below_a_row_have_columns_of_their_own() -> None:
 def test_rows_below_a_row_that_breaks_follow_its_last_line() -> None:
     made = TextTable([("name", "of many words here")], below=[[("x", "y")]]).text(width=20)
     assert made == "name  of many words\n      here\n  x  y"
+
+
+def test_the_line_of_a_call_says_how_much_of_it_is_not_shown() -> None:
+    line = call_line("write_file", {"path": "a.txt", "content": "x" * 9_000}, 120)
+    assert line == f'write_file(path="a.txt", content="{"x" * 39}… (9,002 characters))'
+    many = {f"a{number}": "y" * 100 for number in range(9)}
+    short = call_line("f", many, 60)
+    assert short.endswith(f"… ({len(whole_call('f', many))} characters)")
+    assert len(short) == 60
 
 
 def test_a_cell_is_masked_before_it_can_be_cut() -> None:

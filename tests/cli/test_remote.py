@@ -6,8 +6,10 @@ import json
 import os
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import fields
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +41,53 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedServic
 @pytest.fixture(autouse=True)
 def _token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZEUS_TOKEN", TOKEN)
+
+
+@pytest.fixture
+def impostor() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Its address, and the answers that it gives: a path to JSON."""
+    answers: dict[str, Any] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(answers[self.path]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", answers
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_an_answer_that_is_not_valid_is_an_error_of_the_service_and_not_of_zeus(
+    impostor: tuple[str, dict[str, Any]], zeus: Zeus
+) -> None:
+    url, answers = impostor
+    call = {"id": "a", "session": "s", "tool_name": "t", "parameters": {}}
+    for wrong, place in (
+        ({"changes": ["p"]}, "changes.0"),
+        ({"expires_ms": 10**30}, "expires_ms"),
+        ({"parameters": ["rm"]}, "parameters"),
+    ):
+        answers["/v1/approvals/a"] = call | wrong
+        answers["/v1/approvals"] = [call | wrong]
+        for words in (("show", "a"), ("pending",)):
+            ran = zeus("--remote", url, "approvals", *words)
+            assert (ran.exit_code, ran.out) == (1, "")
+            assert f"/v1/approvals{'/a' if 'show' in words else ''} is not valid: {place}: " in ran.err
+            assert "Traceback" not in ran.err
+            assert "bug in Zeus" not in ran.err
+    answers["/v1/approvals"] = {"not": "a list"}
+    assert "is not valid: Input should be a valid list" in zeus("--remote", url, "approvals", "pending").err
 
 
 def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> None:

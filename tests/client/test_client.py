@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.support.scripted_service import TOKEN, ScriptedService
 from zeus_runtime.client import (
     AsyncServiceClient,
+    ServiceApproval,
     ServiceBusyError,
     ServiceClient,
     ServiceError,
@@ -26,7 +27,7 @@ from zeus_runtime.client import (
     ServiceUnavailableError,
 )
 from zeus_runtime.client.errors import error_of
-from zeus_runtime.client.results import event_of
+from zeus_runtime.client.results import InvalidAnswerError, event_of, result_of
 from zeus_runtime.client.sse import EventLines
 from zeus_runtime.events import ApprovalRequested, RunCompleted, RunStarted, SubAgentEvent
 
@@ -196,6 +197,71 @@ def test_errors_keep_the_services_words(status: int, body: bytes, code: str, wor
     error = error_of(status, body)
     assert (error.status, error.code) == (status, code)
     assert words in str(error)
+
+
+_APPROVAL: dict[str, Any] = {"id": "a", "session": "s", "tool_name": "t", "parameters": {}}
+
+
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        ({"parameters": ["x"]}, "parameters"),
+        ({"changes": ["p"]}, "changes.0"),
+        ({"changes": [{"path": "p", "before": None}]}, "changes.0.after"),
+        ({"expires_ms": 10**30}, "expires_ms"),
+        ({"expires_ms": -(10**15)}, "expires_ms"),
+        ({"expires_ms": "12"}, "expires_ms"),
+        ({"may_change": "yes"}, "may_change"),
+        ({"on_timeout": "perhaps"}, "on_timeout"),
+        ({"id": None}, "id"),
+        (["x"], "Input should be a valid dictionary"),
+    ],
+)
+def test_an_answer_of_another_shape_is_an_error_that_says_where(told: Any, place: str) -> None:
+    with pytest.raises(InvalidAnswerError) as raised:
+        result_of(ServiceApproval, {**_APPROVAL, **told} if isinstance(told, dict) else told)
+    assert str(raised.value).startswith(place)
+
+
+def test_an_answer_that_lacks_a_value_names_it() -> None:
+    for name in _APPROVAL:
+        lacking = {key: value for key, value in _APPROVAL.items() if key != name}
+        with pytest.raises(InvalidAnswerError, match=f"^{name}: it is missing$"):
+            result_of(ServiceApproval, lacking)
+    assert result_of(ServiceApproval, _APPROVAL).data == _APPROVAL
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {
+            "type": "tool_call",
+            "call_id": "c",
+            "tool_name": "t",
+            "parameters": ["x"],
+            "requires_approval": False,
+        },
+        {"type": "text", "text": 5},
+        {"type": "text", "text": "x", "time_ms": "now"},
+        {
+            "type": "subagent",
+            "session": "s",
+            "agent": "a",
+            "call_id": "c",
+            "event": {"type": "text", "text": 5},
+        },
+        {"type": ["text"]},
+        ["text"],
+    ],
+)
+def test_an_event_of_another_shape_is_an_error(told: Any) -> None:
+    with pytest.raises(InvalidAnswerError):
+        event_of(1, told)
+    lines = EventLines()
+    lines.take("id: 1")
+    lines.take("data: {")
+    with pytest.raises(InvalidAnswerError, match="not JSON"):
+        lines.take("")
 
 
 def test_an_event_of_a_newer_service_is_kept_as_it_is() -> None:

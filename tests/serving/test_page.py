@@ -157,6 +157,7 @@ def test_a_user_logs_in_by_the_printed_address_and_works_with_an_agent(user: Use
     say(page, "Which orders are late? Use tools.")
     turn = answered(page)
     assert turn.locator(".tool .name").all_inner_texts() == ["write_todos", "echo", "task"]
+    assert turn.locator(".tool .gist").nth(1).inner_text().endswith("… (1,160)")
     turn.get_by_role("button", name="echo").click()
     assert "order 1042 waits" in turn.locator(".result").inner_text()
     assert "1 of 3 done" in page.locator(".tasks").inner_text()

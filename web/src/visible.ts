@@ -1,6 +1,7 @@
 // Text that others wrote, with each character that shows nothing or moves the text around it as an escape.
 
 import { options } from "preact";
+import { number } from "./i18n";
 
 // Controls, formats such as bidirectional ones, line ends of other kinds, variation selectors, blanks and fillers.
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/gu;
@@ -14,11 +15,11 @@ export function visible(text: string): string {
   return text.replace(UNSEEN, (char, at: number) => (char === "\n" || char === "\t" || kept.has(at) ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`));
 }
 
-/** The beginning of a text in one line; only spaces, tabs and line ends become a space. */
+/** The beginning of a text in one line, with its size if it is cut; only spaces, tabs and line ends become a space. */
 export function inLine(text: string, most = 200): string {
   const part = text.slice(0, 10 * most);
   const line = visible(part).replace(/(?: |\t|\r?\n)+/g, " ");
-  return line.length > most || part.length < text.length ? `${line.slice(0, most)}…` : line;
+  return line.length > most || part.length < text.length ? `${line.slice(0, most)}… (${number(text.length)})` : line;
 }
 
 const READ_BY_PEOPLE = ["title", "aria-label", "alt", "placeholder"] as const;

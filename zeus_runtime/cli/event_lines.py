@@ -46,7 +46,9 @@ class TokenTotals:
 
 def call_line(tool_name: str | None, parameters: Mapping[str, Any], width: int) -> str:
     """``read_file(path="notes.md", limit=20)``, in at most ``width`` columns; what is not cut is exact."""
-    return cut_line(_call(tool_name, parameters, LONGEST_ARGUMENT), width)
+    line = _call(tool_name, parameters, LONGEST_ARGUMENT)
+    # The size is that of the call, and not that of the line with its arguments cut.
+    return cut_line(line, width, size=len(whole_call(tool_name, parameters)))
 
 
 def whole_call(tool_name: str | None, parameters: Mapping[str, Any]) -> str:

@@ -17,6 +17,8 @@ from zeus_runtime.client.results import (
     ServiceSession,
     ServiceTurn,
     result_of,
+    shaped,
+    under,
 )
 
 T = TypeVar("T")
@@ -74,17 +76,17 @@ def agents() -> ServiceCall[list[ServiceAgent]]:
 
 def plan(agent: str) -> ServiceCall[Mapping[str, Any]]:
     """Exactly what a turn of an agent runs, with the place where each value was written."""
-    return ServiceCall("GET", f"/v1/agents/{part(agent)}/plan", as_it_is)
+    return ServiceCall("GET", f"/v1/agents/{part(agent)}/plan", an_object)
 
 
 def session_plan(session: str) -> ServiceCall[Mapping[str, Any]]:
     """As ``plan``, of a session; ``own`` if its ``middlewares`` are not those of its agent's config."""
-    return ServiceCall("GET", of_session(session, "plan"), as_it_is)
+    return ServiceCall("GET", of_session(session, "plan"), an_object)
 
 
 def validate(agent: str, text: str) -> ServiceCall[Mapping[str, Any]]:
     """Check a text as the content of an agent's config: ``ok``, ``exit_code`` and ``diagnostics``."""
-    return ServiceCall("POST", f"/v1/agents/{part(agent)}/validate", as_it_is, {"text": text})
+    return ServiceCall("POST", f"/v1/agents/{part(agent)}/validate", an_object, {"text": text})
 
 
 def begin_session(
@@ -147,7 +149,7 @@ def roll_back(session: str, to: int, *, before: bool = False) -> ServiceCall[int
     return ServiceCall(
         "POST",
         of_session(session, "rollback"),
-        lambda answer: int(answer.value["set_aside"]),
+        lambda answer: shaped(int, under("set_aside", answer.value), "set_aside"),
         body,
         is_safe=False,
     )
@@ -330,8 +332,20 @@ def nothing(_: ServiceAnswer) -> None:
 
 
 def as_it_is(answer: ServiceAnswer) -> Any:
-    """The JSON, or the bytes."""
+    """The bytes of a file."""
     return answer.value
+
+
+def an_object(answer: ServiceAnswer) -> Mapping[str, Any]:
+    """A JSON object."""
+    told: Mapping[str, Any] = shaped(dict[str, Any], answer.value)
+    return told
+
+
+def objects(answer: ServiceAnswer) -> list[Mapping[str, Any]]:
+    """A list of JSON objects."""
+    told: list[Mapping[str, Any]] = shaped(list[dict[str, Any]], answer.value)
+    return told
 
 
 def one(kind: type[T]) -> Callable[[ServiceAnswer], T]:
@@ -341,14 +355,15 @@ def one(kind: type[T]) -> Callable[[ServiceAnswer], T]:
 
 def list_of(kind: type[T]) -> Callable[[ServiceAnswer], list[T]]:
     """A list of results."""
-    return lambda answer: [result_of(kind, each) for each in answer.value]
+    return lambda answer: [result_of(kind, each) for each in shaped(list[Any], answer.value)]
 
 
 def page_of(kind: type[Any] | None) -> Callable[[ServiceAnswer], ServicePage[Any]]:
     """A part of a list of results; None: of JSON."""
 
     def read(answer: ServiceAnswer) -> ServicePage[Any]:
-        items = answer.value if kind is None else [result_of(kind, each) for each in answer.value]
-        return ServicePage(items, answer.next)
+        if kind is None:
+            return ServicePage(shaped(list[dict[str, Any]], answer.value), answer.next)
+        return ServicePage(list_of(kind)(answer), answer.next)
 
     return read

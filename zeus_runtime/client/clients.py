@@ -13,9 +13,7 @@ import httpx
 from zeus_runtime.client import calls, data_calls
 from zeus_runtime.client.calls import ServiceAnswer, ServiceCall
 from zeus_runtime.client.errors import ServiceError, ServiceUnavailableError, error_of
-from zeus_runtime.client.results import (
-    ServiceEvent,
-)
+from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent
 from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
 
@@ -200,7 +198,7 @@ class AsyncServiceClient:
                     lines.begin()
                     async for line in answer.aiter_lines():
                         patience.reached()
-                        event = lines.take(line)
+                        event = _event(lines, line, answer)
                         if event is not None:
                             yield event
                             if run is not None and event.ends:
@@ -341,7 +339,7 @@ class ServiceClient:
                     lines.begin()
                     for line in answer.iter_lines():
                         patience.reached()
-                        event = lines.take(line)
+                        event = _event(lines, line, answer)
                         if event is not None:
                             yield event
                             if run is not None and event.ends:
@@ -408,18 +406,44 @@ def _request(call: ServiceCall[Any]) -> dict[str, Any]:
 def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
     if not answer.is_success:
         raise error_of(answer.status_code, answer.content)
+    try:
+        return call.read(_answer(call, answer))
+    except InvalidAnswerError as error:
+        raise _invalid(error, answer) from None
+
+
+def _answer(call: ServiceCall[Any], answer: httpx.Response) -> ServiceAnswer:
     if call.is_file:
-        return call.read(ServiceAnswer(answer.content))
+        return ServiceAnswer(answer.content)
     if answer.status_code == 204 or not answer.content:
-        return call.read(ServiceAnswer(None))
+        return ServiceAnswer(None)
     try:
         told = answer.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ServiceError(
             f"{answer.url} does not answer as a service does",
             status=answer.status_code,
             remedy="Correct the address.",
         ) from None
-    following = answer.links.get("next", {}).get("url")
-    cursor = None if following is None else httpx.URL(following).params.get("cursor")
-    return call.read(ServiceAnswer(told, answer.headers.get("etag", ""), cursor))
+    try:
+        following = answer.links.get("next", {}).get("url")
+        cursor = None if following is None else httpx.URL(following).params.get("cursor")
+    except httpx.InvalidURL:
+        raise InvalidAnswerError("its link to the next part is not an address") from None
+    return ServiceAnswer(told, answer.headers.get("etag", ""), cursor)
+
+
+def _invalid(error: InvalidAnswerError, answer: httpx.Response) -> ServiceError:
+    return ServiceError(
+        f"the answer of {answer.url} is not valid: {error}",
+        status=answer.status_code,
+        code="invalid_answer",
+        remedy="Correct the address, or use the version of Zeus that the service has.",
+    )
+
+
+def _event(lines: EventLines, line: str, answer: httpx.Response) -> ServiceEvent | None:
+    try:
+        return lines.take(line)
+    except InvalidAnswerError as error:
+        raise _invalid(error, answer) from None

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from zeus_runtime.client.calls import (
     ServiceAnswer,
     ServiceCall,
+    an_object,
     as_it_is,
     keyed,
     list_of,
     nothing,
+    objects,
     of_session,
     one,
     part,
@@ -29,8 +31,11 @@ from zeus_runtime.client.results import (
     ServiceProfile,
     ServiceSaved,
     result_of,
+    shaped,
+    under,
 )
 
+T = TypeVar("T")
 Kind: TypeAlias = Literal["user", "project"]
 
 
@@ -163,12 +168,12 @@ def memory_history(
 ) -> ServiceCall[list[Mapping[str, Any]]]:
     """What happened to a memory, in order."""
     query = {"agent": agent, "session": session}
-    return ServiceCall("GET", f"{_memory(name)}/history", as_it_is, query=query)
+    return ServiceCall("GET", f"{_memory(name)}/history", objects, query=query)
 
 
 def memory_stats(*, agent: str | None = None) -> ServiceCall[Mapping[str, Any]]:
     """How many memories there are: ``active``, ``waiting`` for a vector, and ``by`` status, scope and more."""
-    return ServiceCall("GET", "/v1/memories/stats", as_it_is, query={"agent": agent})
+    return ServiceCall("GET", "/v1/memories/stats", an_object, query={"agent": agent})
 
 
 def quarantined_memories(*, agent: str | None = None) -> ServiceCall[list[ServiceMemory]]:
@@ -185,13 +190,13 @@ def release_memory(name: str, *, agent: str | None = None) -> ServiceCall[Servic
 
 def memory_batches(*, agent: str | None = None) -> ServiceCall[list[Mapping[str, Any]]]:
     """The batches of changes that models made in the background, newest first."""
-    return ServiceCall("GET", "/v1/memories/batches", as_it_is, query={"agent": agent})
+    return ServiceCall("GET", "/v1/memories/batches", objects, query={"agent": agent})
 
 
 def undo_memory_batch(batch: str, *, agent: str | None = None) -> ServiceCall[Mapping[str, Any]]:
     """Take a batch back; the ids of the memories that were ``removed`` and ``restored``."""
     path = f"/v1/memories/batches/{part(batch)}/undo"
-    return ServiceCall("POST", path, as_it_is, query={"agent": agent}, is_safe=False)
+    return ServiceCall("POST", path, an_object, query={"agent": agent}, is_safe=False)
 
 
 def profile(kind: Kind = "user", *, agent: str | None = None) -> ServiceCall[ServiceProfile]:
@@ -274,7 +279,7 @@ def message_changes(session: str, number: int) -> ServiceCall[Mapping[str, Any]]
     Args:
         number: the place of its result's message in the conversation, from 1.
     """
-    return ServiceCall("GET", of_session(session, "messages", str(number), "changes"), as_it_is)
+    return ServiceCall("GET", of_session(session, "messages", str(number), "changes"), an_object)
 
 
 def message_file(session: str, number: int, path: str) -> ServiceCall[bytes]:
@@ -295,17 +300,17 @@ def message_file(session: str, number: int, path: str) -> ServiceCall[bytes]:
 
 def context_steps(session: str) -> ServiceCall[Mapping[str, Any]]:
     """Every step of a session in short: tokens by source, policies' decisions, cache, cost; and a forecast."""
-    return ServiceCall("GET", of_session(session, "context", "steps"), as_it_is)
+    return ServiceCall("GET", of_session(session, "context", "steps"), an_object)
 
 
 def context(session: str, step: int | None = None) -> ServiceCall[Mapping[str, Any]]:
     """What one step sent, part by part; the last one by default."""
-    return ServiceCall("GET", of_session(session, "context"), as_it_is, query={"step": step})
+    return ServiceCall("GET", of_session(session, "context"), an_object, query={"step": step})
 
 
 def context_diff(session: str, a: int, b: int) -> ServiceCall[Mapping[str, Any]]:
     """The changes between two steps, and the edits that made them."""
-    return ServiceCall("GET", of_session(session, "context", "diff"), as_it_is, query={"a": a, "b": b})
+    return ServiceCall("GET", of_session(session, "context", "diff"), an_object, query={"a": a, "b": b})
 
 
 def context_why(
@@ -313,7 +318,7 @@ def context_why(
 ) -> ServiceCall[Mapping[str, Any]]:
     """Why a text or an item (a message's number, a section, a tool) is, or is not, part of what a step sent."""
     query = {"text": text, "item": item, "step": step}
-    return ServiceCall("GET", of_session(session, "context", "why"), as_it_is, query=query)
+    return ServiceCall("GET", of_session(session, "context", "why"), an_object, query=query)
 
 
 def begin_backtest(
@@ -353,14 +358,18 @@ def _time(at: datetime | None) -> str | None:
 
 
 def _memories(answer: ServiceAnswer) -> ServicePage[ServiceMemory]:
-    found = [result_of(ServiceMemory, each) for each in answer.value["memories"]]
-    return ServicePage(found, answer.next)
+    return ServicePage(_under("memories", ServiceMemory, answer), answer.next)
 
 
 def _saved(answer: ServiceAnswer) -> ServiceSaved:
-    memory = result_of(ServiceMemory, answer.value["memory"])
+    memory = result_of(ServiceMemory, under("memory", answer.value))
     return result_of(ServiceSaved, {**answer.value, "memory": memory})
 
 
 def _hits(answer: ServiceAnswer) -> list[ServiceHit]:
-    return [result_of(ServiceHit, each) for each in answer.value["hits"]]
+    return _under("hits", ServiceHit, answer)
+
+
+def _under(name: str, kind: type[T], answer: ServiceAnswer) -> list[T]:
+    """The results in the list under a name."""
+    return [result_of(kind, each) for each in shaped(list[Any], under(name, answer.value), name)]

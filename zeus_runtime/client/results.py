@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, TypeVar, get_args
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
-from zeus_runtime.events import Event, RunFailed
+from annotated_types import Interval
+from typing_extensions import TypedDict
+
+from zeus_runtime.events import Event, RunFailed, SubAgentEvent
 from zeus_runtime.notice import EventOrigin
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 T = TypeVar("T")
+
+Milliseconds: TypeAlias = Annotated[int, Interval(ge=0, lt=253_370_764_800_000)]
+"""UTC milliseconds since 1970, before the last year that Python can show in any time zone."""
+
+
+class InvalidAnswerError(ValueError):
+    """The service's JSON does not have the shape of a result.
+
+    Args:
+        why: the fault.
+        place: the keys that lead to it.
+    """
+
+    def __init__(self, why: str, place: Iterable[str] = ()) -> None:
+        super().__init__(": ".join(filter(None, (".".join(place), why))))
 
 
 @dataclass(frozen=True)
@@ -39,8 +61,8 @@ class ServiceSession:
     agent: str
     title: str = ""
     messages: int = 0
-    created_ms: int = 0
-    updated_ms: int = 0
+    created_ms: Milliseconds = 0
+    updated_ms: Milliseconds = 0
     state: str = ""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -61,9 +83,9 @@ class ServiceTurn:
     state: str
     number: int = 0
     prompt: str = ""
-    created_ms: int = 0
-    started_ms: int | None = None
-    ended_ms: int | None = None
+    created_ms: Milliseconds = 0
+    started_ms: Milliseconds | None = None
+    ended_ms: Milliseconds | None = None
     ending: Mapping[str, Any] | None = None
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -76,6 +98,14 @@ class ServiceTurn:
     def answer(self) -> str:
         """The text of its answer; empty without one."""
         return str((self.ending or {}).get("answer", ""))
+
+
+class ServiceChange(TypedDict):
+    """A change of a file or memory; ``before`` is None if it does not exist yet."""
+
+    path: str
+    before: str | None
+    after: str
 
 
 @dataclass(frozen=True)
@@ -100,11 +130,11 @@ class ServiceApproval:
     reason: str = ""
     agent: str = ""
     answer_schema: Mapping[str, Any] | None = None
-    created_ms: int = 0
-    expires_ms: int | None = None
+    created_ms: Milliseconds = 0
+    expires_ms: Milliseconds | None = None
     may_remember: bool = False
     may_change: bool = False
-    changes: tuple[Mapping[str, Any], ...] = ()
+    changes: tuple[ServiceChange, ...] = ()
     problem: str = ""
     seen: str | None = None
     subagent: str = ""
@@ -142,7 +172,7 @@ class ServiceFoundMessage:
     role: str
     excerpt: str
     title: str = ""
-    created_ms: int = 0
+    created_ms: Milliseconds = 0
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -224,7 +254,7 @@ class ServiceBase:
     documents: int = 0
     chunks: int = 0
     linked: bool = False
-    updated_ms: int = 0
+    updated_ms: Milliseconds = 0
     files: tuple[Mapping[str, Any], ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -273,7 +303,7 @@ class ServiceArtifact:
 
     path: str
     size_bytes: int = 0
-    modified_ms: int = 0
+    modified_ms: Milliseconds = 0
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -328,36 +358,128 @@ _ENDS: Final = frozenset({"complete", "error"})
 _EVENTS: Final[Mapping[str, Any]] = {each.type: each for each in get_args(Event)}
 
 
-def result_of(kind: type[T], told: Mapping[str, Any], *, etag: str = "") -> T:
+def result_of(kind: type[T], told: Any, *, etag: str = "") -> T:
     """A result from the service's JSON.
 
     Args:
         etag: of its content.
+
+    Raises:
+        InvalidAnswerError: the JSON lacks a value, or has one of another type.
     """
+    told = shaped(dict[str, Any], told)
+    given = {name: _frozen(value) for name, value in told.items()} | {"data": told}
     if "etag" in kind.__dataclass_fields__:  # type: ignore[attr-defined]
-        told = {**told, "etag": etag}
-    names = {each.name for each in fields(kind)} - {"data"}  # type: ignore[arg-type]
-    known = {name: _frozen(value) for name, value in told.items() if name in names}
-    return kind(**known, data=told)  # type: ignore[call-arg]
+        given["etag"] = etag
+    if name := _missing(kind, given):
+        raise InvalidAnswerError(_MISSING, (name,))
+    return kind(**_values(kind, given))
+
+
+def shaped(kind: Any, told: Any, *place: str) -> Any:
+    """A value of the service's JSON, if it has the type ``kind``.
+
+    Args:
+        place: the keys that lead to it, for the error.
+
+    Raises:
+        InvalidAnswerError: it has another one.
+    """
+    from pydantic import ValidationError
+
+    try:
+        _adapter(kind).validate_python(told, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidAnswerError(first["msg"], (*place, *map(str, first["loc"]))) from None
+    return told
+
+
+def under(name: str, told: Any) -> Any:
+    """The value under a name of the service's JSON.
+
+    Raises:
+        InvalidAnswerError: there is none.
+    """
+    found = shaped(dict[str, Any], told)
+    if name not in found:
+        raise InvalidAnswerError(_MISSING, (name,))
+    return found[name]
+
+
+_MISSING: Final = "it is missing"
+
+
+def _values(kind: Any, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the fields that ``told`` has, each of its type.
+
+    Raises:
+        InvalidAnswerError: one has another type.
+    """
+    hints = _hints(kind)
+    return {
+        each.name: shaped(hints[each.name], told[each.name], each.name)
+        for each in fields(kind)
+        if each.name in told
+    }
+
+
+def _missing(kind: type[Any], told: Mapping[str, Any]) -> str | None:
+    """The first field that ``told`` must have and has not."""
+    needed = (
+        each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING
+    )
+    return next((each for each in needed if each not in told), None)
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def event_of(number: int, told: Mapping[str, Any]) -> ServiceEvent:
-    """An event from the service's JSON; of a newer service, without what this version does not know."""
-    kind = _EVENTS.get(str(told.get("type")))
-    event: Event | None = None
-    if kind is not None:
-        # A sub-agent's event has its own session among its fields, and the run's in the origin.
-        names = {each.name for each in fields(kind)}
-        try:
-            event = kind(**{name: told[name] for name in names if name in told})
-        except TypeError:
-            event = None
-    run = str(told.get("run", ""))
+def event_of(number: int, told: Any) -> ServiceEvent:
+    """An event from the service's JSON; of a newer service, without what this version does not know.
+
+    Raises:
+        InvalidAnswerError: a value of the event has another type.
+    """
+    told = shaped(dict[str, Any], told)
+    event = _event(told)
+    run = shaped(str, told.get("run", ""), "run")
     if event is not None:
-        session = str(told.get("session", ""))
-        event = event.coming_from(EventOrigin(session, run, told.get("parent"), int(told.get("time_ms", 0))))
+        session = shaped(str, told.get("session", ""), "session")
+        parent = shaped(str | None, told.get("parent"), "parent")
+        time_ms = shaped(Milliseconds, told.get("time_ms", 0), "time_ms")
+        event = event.coming_from(EventOrigin(session, run, parent, time_ms))
     return ServiceEvent(number, run, event, told)
+
+
+def _event(told: Mapping[str, Any]) -> Event | None:
+    """The event that an object is; None if this version does not know its kind, or misses a value of it.
+
+    Raises:
+        InvalidAnswerError: a value has another type.
+    """
+    kind = _EVENTS.get(shaped(str, under("type", told), "type"))
+    if kind is None or _missing(kind, told):
+        return None
+    event: Event = kind(**_values(kind, told))
+    # A line about a sub-agent's event reads its fields.
+    if (
+        isinstance(event, SubAgentEvent)
+        and event.event.get("type") in _EVENTS
+        and _event(event.event) is None
+    ):
+        return None
+    return event

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from typing import Final
 
-from zeus_runtime.client.results import ServiceEvent, event_of
+from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent, event_of
+
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 @dataclass
@@ -25,10 +29,14 @@ class EventLines:
         self._number, self._data = 0, ""
 
     def take(self, line: str) -> ServiceEvent | None:
-        """The event that a line completes, if it is new."""
+        """The event that a line completes, if it is new.
+
+        Raises:
+            InvalidAnswerError: it is not an event.
+        """
         if line.startswith("id:"):
             number_text = line[3:].strip()
-            self._number = int(number_text) if number_text.isdecimal() else 0
+            self._number = int(number_text) if _NUMBER.fullmatch(number_text) else 0
         elif line.startswith("data:"):
             self._data = line[5:].removeprefix(" ")
         elif not line and self._data:
@@ -36,5 +44,9 @@ class EventLines:
             self.begin()
             if number > self.last:
                 self.last = number
-                return event_of(number, json.loads(data))
+                try:
+                    told = json.loads(data)
+                except (ValueError, RecursionError):
+                    raise InvalidAnswerError("it is not JSON") from None
+                return event_of(number, told)
         return None

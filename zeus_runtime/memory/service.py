@@ -542,6 +542,10 @@ class MemoryService:
         """
         await (await self._checked()).delete(memory_id)
 
+    def as_stored(self, content: str) -> str:
+        """``content`` in the form in which a save stores it: without invisible characters, in Unicode NFKC."""
+        return _normalised(content)
+
     async def deleted_with(self, memory_id: str) -> list[MemoryItem]:
         """What ``delete_memory`` would remove: the memory, and then what it superseded, the oldest first.
 
@@ -625,10 +629,10 @@ class MemoryService:
         await (await self._shared.operations()).check()
 
 
-def _normalised(query: str) -> str:
+def _normalised(text: str) -> str:
     from zeus_runtime.memory.normalise import normalise
 
-    return normalise(query)
+    return normalise(text)
 
 
 _ONLY_IN_DATABASE: Final[Mapping[str, str]] = {

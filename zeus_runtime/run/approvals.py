@@ -187,13 +187,26 @@ class ApprovalBroker:
         Args:
             files: the workspace of the run that calls, in which the call's paths are meant.
         """
-        above = self._above
-        while above is not None:
-            for refuses in above._refuses:
-                if why := refuses(tool, arguments, files):
-                    return why
-            above = above._above
-        return None
+        return None if self._above is None else self._above._refusal(tool, arguments, files)
+
+    def _refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
+        for refuses in self._refuses:
+            if why := refuses(tool, arguments, files):
+                return why
+        return self.refusal(tool, arguments, files)
+
+    async def objection(
+        self, tool: Tool, call: ToolCall, arguments: Mapping[str, JSON], files: WorkspaceFiles
+    ) -> str | None:
+        """Why a call that is running may not go on as if it had these arguments; None if it may.
+
+        No person is asked: who was asked about the call has seen other arguments.
+        """
+        if why := self._refusal(tool, arguments, files):
+            return f"it is not allowed: {why}"
+        if await self.requires(replace(call, arguments=arguments)):
+            return "it needs an approval of its own"
+        return await self.checked(call, arguments)
 
     async def requires(self, call: ToolCall) -> bool:
         """Whether any of the judges says that the call needs approval."""

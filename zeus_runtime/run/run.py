@@ -412,7 +412,7 @@ class Run:
         if why := await self._resources.approvals.checked(call, request.arguments):
             return ToolResult(why, is_error=True)
         clock = Clock(tool.timeout_seconds)
-        view = self._tool_run(call, clock)
+        view = self._tool_run(tool, call, clock)
         result = await self._resources.approvals.signed(
             tool, request, lambda: self._invoked(tool, request, view, clock)
         )
@@ -421,9 +421,9 @@ class Run:
             raise view.waits
         return masked_result(result, self._resources.secrets)
 
-    def _tool_run(self, call: ToolCall, clock: Clock) -> ToolRunView:
+    def _tool_run(self, tool: Tool, call: ToolCall, clock: Clock) -> ToolRunView:
         """The tool's view of the run, and its ways to ask and delegate."""
-        turn = self.turn
+        turn, approvals = self.turn, self._resources.approvals
 
         def progress(message: str, done: float | None, total: float | None) -> None:
             self.emit(ToolProgress(call.id, call.name, message, done, total))
@@ -436,16 +436,19 @@ class Run:
             user_text=turn.user_text,
             place=call.place,
             answer=self.transcript.answer_of(call.place),
-            approvals=CallApprovals(self._resources.approvals, clock),
+            approvals=CallApprovals(approvals, clock),
             _state=self.transcript.state,
             _send=lambda *work: self._delegate(call, clock, *work),
             _progress=progress,
+            _objection=lambda arguments: approvals.objection(
+                tool, call, arguments, self._resources.workspace
+            ),
             _results=lambda: self.transcript.results_of_turn,
             _giver=self._resources.toolbox.giver_of(call.name),
-            _waiting=lambda: all_standing_still((*self._resources.approvals.clocks, clock)),
+            _waiting=lambda: all_standing_still((*approvals.clocks, clock)),
             tool=call.name,
-            person=self._resources.approvals.person,
-            is_attended=self._resources.approvals.channel is not None,
+            person=approvals.person,
+            is_attended=approvals.channel is not None,
             secrets=self._resources.secrets,
             known=self._resources.known,
         )

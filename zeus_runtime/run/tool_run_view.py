@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 
 
+async def _none(_: Mapping[str, Any]) -> None:
+    """No objection, where nobody judges calls."""
+
+
 @dataclass
 class ToolRunView:
     """The ``ToolRun`` that a tool function gets.
@@ -41,6 +45,7 @@ class ToolRunView:
     _state: Mapping[str, Any] = field(repr=False)
     _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
     _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
+    _objection: Callable[[Mapping[str, Any]], Awaitable[str | None]] = field(default=_none, repr=False)
     _waiting: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
     _giver: Middleware | None = field(default=None, repr=False)
     _results: Callable[[], Sequence[tuple[str, str]]] = field(default=tuple, repr=False)
@@ -71,6 +76,9 @@ class ToolRunView:
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         self._progress(message, done, total)
+
+    async def objection(self, arguments: Mapping[str, Any]) -> str | None:
+        return await self._objection(arguments)
 
     def waiting(self) -> AbstractContextManager[None]:
         return self._waiting()

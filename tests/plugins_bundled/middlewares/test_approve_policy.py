@@ -519,3 +519,59 @@ def test_a_deny_rule_fits_each_form_of_a_file_uri(
 ) -> None:
     deny = [{"open": {"uri": pattern}}]
     assert verdict(workspace, {"uri": uri}, tool("open"), mode="run_everything", deny=deny) == action
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/x",
+        "HTTPS://EVIL.example/x",
+        "https://ev\til.example/x",
+        ' "https://evil.example/x"',
+        "https://evil.example:443/x",
+        "https://evil.example./x",
+        "https://\uff45vil.example/x",
+        "https://evil\u3002example/x",
+        "https://evil.example",
+        "https://evil.example?x",
+        "https://anyone@evil.example/x",
+        "https:evil.example/x",
+        "https:\\\\evil.example\\x",
+    ],
+)
+def test_a_strict_rule_about_an_address_knows_its_other_spellings(
+    workspace: WorkspaceFiles, url: str
+) -> None:
+    fetch = tool("web_fetch", "read", url={"type": "string"})
+    for kind in ("deny", "ask"):
+        rule: Any = {kind: [{"web_fetch": {"url": "https://evil.example/*"}}]}
+        assert verdict(workspace, {"url": url}, fetch, **rule) == kind
+    for other in ("https://good.example/evil.example/x", "https://notevil.example/x", "evil.example/x"):
+        rule = {"deny": [{"web_fetch": {"url": "https://evil.example/*"}}]}
+        assert verdict(workspace, {"url": other}, fetch, **rule) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "action"),
+    [
+        ("https://*.good.example/*", "https://a.good.example/x", "allow"),
+        ("https://*.good.example/*", "https://evil.example/.good.example/x", "listed"),
+        ("https://*.good.example/*", "https://evil.example?.good.example/x", "listed"),
+        ("https://*.good.example/*", "https://evil.example\\.good.example/x", "listed"),
+        ("https://*.good.example/*", "https://evil.example#.good.example/x", "listed"),
+        ("https://good.example*", "https://good.example@evil.example/", "listed"),
+        ("https://good.example/open/*", "https://good.example/open/../closed", "listed"),
+        ("https://good.example/open/*", "https://good.example/open/%2e%2E/closed", "listed"),
+        ("https://good.example/open/*", "https://good.example/open/a/../b", "allow"),
+        ("https://good.example:443/*", "https://good.example:443/x", "allow"),
+        ("https://b\u00fccher.example/*", "https://b\u00fccher.example/x", "allow"),
+        ("https://good.example", "https://good.example", "allow"),
+        ("*/x", "https://any.example/x", "allow"),
+    ],
+)
+def test_a_rule_that_allows_an_address_is_for_its_own_host(
+    workspace: WorkspaceFiles, pattern: str, url: str, action: str
+) -> None:
+    fetch = tool("web_fetch", "read", url={"type": "string"})
+    rule: Any = {"allow": [{"web_fetch": {"url": pattern}}], "read_tools": "ask", "mode": "allowlist"}
+    assert verdict(workspace, {"url": url}, fetch, **rule) == action

@@ -583,6 +583,28 @@ async def test_who_approves_a_replacement_sees_the_text_that_is_replaced(tmp_pat
         assert [each.content for each in await agent.memory.list_memories()] == [FACTS[0]]
 
 
+@pytest.mark.parametrize("replaces", [False, True])
+async def test_who_approves_a_text_that_memory_changes_sees_what_it_stores(
+    tmp_path: Path, replaces: bool
+) -> None:
+    """Memory stores no invisible characters and one form of each letter, so 10² becomes 102."""
+    old = await keep(tmp_path, LIGHT)
+    written = "The user runs 10\u00b2 nodes\u202e and \x1b[2J clears them."
+    ids = [old] if replaces else []
+    async with remembering(tmp_path, "memory_save", content=written, replaces=ids, asked=True) as agent:
+        pending = await waiting_for(agent)
+        assert pending.preview is not None
+        shown = [(each.before, each.after) for each in pending.preview.changes]
+        await decided(agent, pending)
+        kept = {each.content for each in await agent.memory.list_memories()} - {LIGHT}
+    assert len(kept) == 1
+    stored = f"{kept.pop()}\n"
+    assert shown == [(f"{LIGHT}\n", stored)] * replaces + [(f"{written}\n", stored)]
+    assert stored == "The user runs 102 nodes and [2J clears them.\n"
+    lines = [line.text for line in question_lines(pending)]
+    assert r"    - The user runs 10² nodes\u202e and \x1b[2J clears them." in lines
+
+
 async def test_a_memory_of_the_session_is_shown_to_who_approves_its_deletion(tmp_path: Path) -> None:
     file = write_agent(tmp_path, REMEMBERING, tools="[memory]")
 

@@ -1,16 +1,19 @@
-"""The paths that a server may read in an argument: the text, the text in quotes or white space, a `file:` URI. Pure."""
+"""The paths and addresses that a server may read in an argument: a text, as it is or in quotes, or a URI. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
+from zeus_plugins.tools.web.urls import WebError, target
 from zeus_runtime.plugin.files import WorkspaceError
 
 _QUOTES: Final = "\"'`"
 _SCHEME: Final = re.compile(r"[\x00- ]*file:", re.IGNORECASE)
+_WEB: Final = re.compile(r"[\x00- ]*https?:", re.IGNORECASE)
+_DOT: Final = re.compile("%2e", re.IGNORECASE)
 _REMOVED: Final = re.compile(r"[\t\n\r]")
 """Characters that URL parsers remove anywhere."""
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -19,6 +22,32 @@ _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 def is_file_uri(text: str) -> bool:
     """Whether a server may read the text as a URI with the scheme `file:`."""
     return _after_scheme(_trimmed(text)) is not None
+
+
+def is_web_address(text: str) -> bool:
+    """Whether a server may read the text as an address with the scheme `http:` or `https:`."""
+    return _WEB.match(_REMOVED.sub("", _trimmed(text))) is not None
+
+
+def address_readings(text: str) -> tuple[str, ...] | None:
+    """Return the address that is asked for a text, and the one that a server may take it for, with `..` resolved.
+
+    Both have the host in lower case and in the encoding of DNS, no usual port and no fragment. None if the text has
+    more than a host and a path in it, such as a user name, or no host.
+    """
+    try:
+        asked = target(_trimmed(text), allow=None, deny=()).url
+    except WebError:
+        return None
+    parts = urlsplit(asked)
+    path = urljoin("/", _DOT.sub(".", parts.path))
+    return tuple(dict.fromkeys((asked, urlunsplit(parts._replace(path=path)))))
+
+
+def authority(address: str) -> str:
+    """Return the host and port as written, in lower case, of an address or of a pattern for some."""
+    _, _, rest = _REMOVED.sub("", address).partition("://")
+    return re.split(r"[/?#\\]", rest, maxsplit=1)[0].lower()
 
 
 def readings(text: str) -> Iterable[str]:

@@ -8,9 +8,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import unquote
 
 from zeus_plugins.middlewares.approve.commands import is_command_pattern
-from zeus_plugins.middlewares.approve.readings import is_file_uri, readings
+from zeus_plugins.middlewares.approve.readings import (
+    address_readings,
+    authority,
+    is_file_uri,
+    is_web_address,
+    readings,
+)
 from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
     WorkspaceError,
@@ -260,6 +267,11 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely:
         return _text_fits(pattern, json.dumps(value), surely=surely)
     if named:
         return _path_fits(pattern, value, leads_to, surely=surely)
+    if is_web_address(value):
+        address_fits = _address_fits(pattern, value, surely=surely)
+        # Without `//` it may be a path too, of a folder with such a name.
+        if address_fits or surely or "://" in value:
+            return address_fits
     text_fits = _text_fits(pattern, value, surely=surely)
     if not surely and is_file_uri(value):
         return text_fits or _uri_fits(pattern, value, leads_to)
@@ -298,6 +310,27 @@ def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
         or any(_text_fits(pattern, f"{start}/{'/'.join(path)}", surely=False) for start in ("", "file://"))
         for paths in meanings
         for path in paths
+    )
+
+
+def _address_fits(pattern: str, value: str, *, surely: bool) -> bool:
+    """Whether a pattern matches a web address.
+
+    If ``surely``, it matches the text, the text with `..` resolved, and with its own host the address's: a `*` for a
+    subdomain is not for a path of another host. If not, one spelling of the address is enough, in any case of letters.
+    """
+    text_fits = _text_fits(pattern, value, surely=surely)
+    found = address_readings(value)
+    if found is None:
+        return not surely and (text_fits or "://" in pattern)
+    if surely:
+        hosts = "://" not in pattern or re.match(translate(authority(pattern)), authority(value)) is not None
+        return text_fits and hosts and all(_text_fits(pattern, each, surely=True) for each in found[1:])
+    meant = pattern.lower()
+    return text_fits or any(
+        _text_fits(meant, form.lower(), surely=False)
+        for each in found
+        for form in (each, each.removesuffix("/"), unquote(each))
     )
 
 

@@ -129,11 +129,15 @@ def _kept_for(saved: Saved, source: str, session: str) -> bool:
 
 def _save(memory: SharedMemory) -> Tool:
     async def preview(content: str, session: str, replaces: list[str] | None = None, **_: object) -> Preview:
-        if not (ids := dict.fromkeys(filter(None, map(str.strip, replaces or [])))):
-            return Preview()
         service = memory.at(session)
+        stored = service.as_stored(content)
+        ids = dict.fromkeys(filter(None, map(str.strip, replaces or [])))
         named = [await service.get(each) for each in ids]
-        return Preview(tuple(_change(each, content) for each in named if each.status == "active"))
+        changes = [_change(each, stored) for each in named if each.status == "active"]
+        if stored != content.strip():
+            # The arguments show the text as the model wrote it.
+            changes.append(Change("the text, as memory stores it", f"{content}\n", f"{stored}\n"))
+        return Preview(tuple(changes))
 
     @tool(category="memory", access="write", preview=preview)
     async def memory_save(

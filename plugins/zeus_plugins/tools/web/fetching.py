@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -45,8 +45,21 @@ class Fetched:
     whole: bool
 
 
-async def fetch(url: str, options: Options, *, resolve: Resolve = system_addresses) -> Fetched:
+async def _follows(_: str) -> None:
+    """No objection."""
+
+
+async def fetch(
+    url: str,
+    options: Options,
+    *,
+    resolve: Resolve = system_addresses,
+    objection: Callable[[str], Awaitable[str | None]] = _follows,
+) -> Fetched:
     """The page at ``url``.
+
+    Args:
+        objection: why the address of a redirect may not be asked; None if it may.
 
     Raises:
         WebError: the page must not or cannot be fetched, with the reason.
@@ -70,7 +83,16 @@ async def fetch(url: str, options: Options, *, resolve: Resolve = system_address
                         name.decode("latin-1").lower(): _header(value) for name, value in response.headers
                     }
                     if response.status in _REDIRECTS and given.get("location"):
-                        place = redirected(at.url, given["location"])
+                        place = target(
+                            redirected(at.url, given["location"]),
+                            allow=options.allow_hosts,
+                            deny=options.deny_hosts,
+                        ).url
+                        if why := await objection(place):
+                            raise WebError(
+                                f"{at.url} redirects to {place}, which was not fetched: {why}",
+                                remedy="If that address is needed and allowed, call web_fetch with it.",
+                            )
                         continue
                     data, whole = await _body(response.aiter_stream(), given, options.max_bytes)
                     return Fetched(at.url, response.status, given.get("content-type", ""), data, whole)

@@ -80,7 +80,7 @@ def _web_fetch(options: Options) -> Tool:
         from zeus_plugins.tools.web.pages import page_text
         from zeus_runtime.plugin.tool import Apart
 
-        page = await fetch(url, options)
+        page = await fetch(url, options, objection=lambda at: run.objection({"url": at, "start": start}))
         with Apart() as apart:
             text = await asyncio.to_thread(page_text, page, apart=apart, seconds=options.timeout_seconds)
         # Mask before cutting: a part of a secret would not be recognised.

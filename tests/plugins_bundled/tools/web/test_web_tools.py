@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -19,7 +20,7 @@ from zeus_plugins.searches.tavily.search import Tavily, TavilyError
 
 from tests.plugins_bundled.tools.web.test_web_fetch import PAGES, Server
 from tests.support.reading_apart import given_up_while_it_reads
-from zeus_runtime import Agent, MissingError, ZeusError
+from zeus_runtime import Agent, Decision, MissingError, PendingApproval, ZeusError
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.plugin.search import SearchHit
 from zeus_runtime.testing import ScriptedModel, calling
@@ -46,6 +47,79 @@ async def called(
         events = [event async for event in agent.stream("go")]
     (result,) = [event for event in events if isinstance(event, ToolCallResult)]
     return result
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        ({"ask": ["web_fetch"]}, "needs an approval of its own"),
+        (
+            {"read_tools": "ask", "allow": [{"web_fetch": {"url": "*/to-page"}}]},
+            "needs an approval of its own",
+        ),
+        ({"deny": [{"web_fetch": {"url": "*/page"}}]}, "the rule `deny: web_fetch"),
+        ({"deny": [{"web_fetch": {"url": "*/other"}}]}, ""),
+        ({"allow": [{"web_fetch": {"url": "*page"}}], "read_tools": "ask"}, ""),
+    ],
+)
+async def test_a_redirect_leads_only_where_a_call_could_go_unasked(
+    tmp_path: Path, rules: Mapping[str, Any], why: str
+) -> None:
+    """A person who approves an address has not approved the address that its server names then."""
+    approved: list[str] = []
+
+    class Person:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            approved.append(pending.arguments["url"])
+            return Decision("approve")
+
+    with Server(PAGES).running() as server:
+        options = {"allow_private": [f"127.0.0.1:{server.port}"]}
+        (tmp_path / "zeus.yaml").write_text(
+            json.dumps(
+                {
+                    "version": 1,
+                    "model": "gpt-4o",
+                    "tools": [{"web": options}],
+                    "middlewares": [{"approve": dict(rules)}],
+                }
+            )
+        )
+        model = ScriptedModel([calling(("web_fetch", {"url": f"{server.url}/to-page"})), "done"])
+        async with Agent.from_config(directory=tmp_path, model=model) as agent:
+            events = [event async for event in agent.stream("go", approvals=Person())]
+    (result,) = [event for event in events if isinstance(event, ToolCallResult)]
+    reached = [path for _, path in server.asked]
+    assert reached == (["/to-page"] if why else ["/to-page", "/page"])
+    assert result.is_error == bool(why)
+    assert why in result.content
+    if why:
+        assert f"redirects to {server.url}/page, which was not fetched" in result.content
+    assert approved == ([f"{server.url}/to-page"] if "ask" in rules else [])
+
+
+async def test_a_hook_that_would_deny_the_address_of_a_redirect_is_asked_about_it(tmp_path: Path) -> None:
+    hook = """
+import json, sys
+asked = json.load(sys.stdin)["arguments"]
+print(json.dumps({"decision": "deny", "reason": "not there"} if asked["url"].endswith("/page") else {}))
+"""
+    (tmp_path / "hook.py").write_text(hook)
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "middlewares": [{"hooks": {"before_tool_call": [{"command": [sys.executable, "-I", "hook.py"]}]}}],
+    }
+    with Server(PAGES).running() as server:
+        config["tools"] = [{"web": {"allow_private": [f"127.0.0.1:{server.port}"]}}]
+        (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+        model = ScriptedModel([calling(("web_fetch", {"url": f"{server.url}/to-page"})), "done"])
+        async with Agent.from_config(directory=tmp_path, model=model, trust="all") as agent:
+            events = [event async for event in agent.stream("go")]
+    (result,) = [event for event in events if isinstance(event, ToolCallResult)]
+    assert result.is_error
+    assert "not there" in result.content
+    assert [path for _, path in server.asked] == ["/to-page"]
 
 
 async def test_a_page_is_read_part_by_part(tmp_path: Path, server: Server) -> None:
