@@ -289,6 +289,11 @@ RUNNING: Final = ["ls *", "echo *", "x *"]
         "ls; \\mark",
         "ls; 'm'ark",
         "ls; m\\\nark",
+        "ls; [ a = a ]# ; mark",
+        "ls; [ a = a ]# >f",
+        "ls <<<$\nmark a",
+        "ls ''<<<$ \nmark a",
+        "ls >/dev/null <<<$\n mark",
     ],
 )
 def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path) -> None:
@@ -330,6 +335,13 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "ls <<-'E'\n\tE\nmark\nE",
         "ls <<'E' | mark\nE",
         "ls <<'E'\nx\nE; mark\nE",
+        "if ls; then ls; fi# ; mark",
+        "ls; [[ a = a ]]# ; mark",
+        "{ ls a; }# ; mark",
+        "ls a;(ls)x# ; mark",
+        "if ls; then'' ls; fi",
+        "if'' ls; then ls; fi",
+        "ls >$\nmark a",
     ],
 )
 def test_a_line_that_only_bash_can_judge_is_asked_about(line: str) -> None:
@@ -347,7 +359,7 @@ BEGINNINGS = [
 PIECES = (
     "mark|;mark| && mark|||mark|\nmark|$(mark)|`mark`|<(mark)|'a[$(mark)]'|a[|]|$((|))|$[|((|(|)|[[ | ]]|[ | ]| -eq |"
     " -v | = |'|\"|\\|\n|\\\n|#| # |; |&|{ | }|,|${x:-|}|${_|@P}|$_|\"$_\"|<<E\n|<<'E'\n|\nE\n| >f| >1| 2>&1|time |! |"
-    "; fi|x=|x=1 |a[0]=|printf |f() |$'|$\"|~|*|@(|<<<| |x|$x|$?|\v|\u3000"
+    "; fi|x=|x=1 |a[0]=|printf |f() |$'|$\"|~|*|@(|<<<| |x|$x|$?|\v|\u3000|]#|]]#|fi#|}#|$\n| <<<$\n| >$\n"
 ).split("|")
 
 

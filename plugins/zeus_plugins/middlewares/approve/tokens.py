@@ -39,6 +39,12 @@ _SIGNS: Final = frozenset(
     " > >> >| < >& <& &> &>> <> <<< <<".split()
 ) | {"\n"}
 _FOLLOWED_BY_SPACE: Final = frozenset("{ ! [ [[".split())
+_RESERVED: Final = frozenset("if then elif else fi while until do done ] ]] }".split())
+"""Words that end with a separator: in `fi#` or `then''`, bash sees another word."""
+_JOINED: Final = frozenset(
+    "simple_expansion expansion concatenation brace_expression variable_assignment".split()
+)
+"""What bash takes together only without space within: a `$` before a new line is a `$`."""
 _SPACE: Final = re.compile(rb"(?:[ \t\n]|(?<=[ \t])\\\n)*")
 """A continued line separates words only after a blank; else bash joins what is before and behind."""
 _ON_ONE_LINE: Final = frozenset(
@@ -46,6 +52,7 @@ _ON_ONE_LINE: Final = frozenset(
     " negated_command".split()
 )
 """A new line ends a command, also between `[` and `]`."""
+_WORD_ENDS: Final = re.compile(rb"[ \t\n;&|()<>]|\Z")
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 
 
@@ -61,7 +68,7 @@ def splits_as_bash(data: bytes, root: Node) -> bool:
         start = token.start_byte
         if start < end or not _is_space(data, end, start) or not _has_form(token, _text(data, token)):
             return False
-        if _needs_space(token) and data[token.end_byte : token.end_byte + 1] not in (b" ", b"\t", b"\n"):
+        if not _is_separate(data, token):
             return False
         if is_substituted and token.type in ("comment", "heredoc_start"):
             return False  # versions of bash differ in where the substitution ends
@@ -97,14 +104,22 @@ def _has_form(token: Node, text: bytes) -> bool:
     return form is not None and form.fullmatch(text) is not None
 
 
-def _needs_space(token: Node) -> bool:
-    """Whether a token has its meaning only as a separate word."""
+def _is_separate(data: bytes, token: Node) -> bool:
+    """Whether bash, too, ends a token there, if it has its meaning only as a separate word."""
     around = token.parent
-    return token.type in _FOLLOWED_BY_SPACE and (around is None or around.type != "brace_expression")
+    if around is not None and around.type in ("brace_expression", "expansion"):
+        return True  # its braces are parts of a word
+    if token.type in _FOLLOWED_BY_SPACE:
+        return data[token.end_byte : token.end_byte + 1] in (b" ", b"\t", b"\n")
+    return token.type not in _RESERVED or _WORD_ENDS.match(data, token.end_byte) is not None
 
 
 def _is_whole(data: bytes, node: Node) -> bool:
     """Whether bash, too, takes the tokens of a node together, and those of its neighbours apart."""
+    if node.type in _JOINED:
+        pairs = zip(node.children, node.children[1:], strict=False)
+        if any(one.end_byte != other.start_byte for one, other in pairs):
+            return False
     if node.type in _ON_ONE_LINE:
         pairs = zip(node.children, node.children[1:], strict=False)
         gaps = [(data[one.end_byte : other.start_byte], other) for one, other in pairs]
