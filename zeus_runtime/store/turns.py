@@ -391,11 +391,7 @@ _OF_SESSION: Final = (
 _STATE: Final = Prepared(select(TURN.c.state).where(_OF_SESSION, _OF_RUN))
 _SET: Final = Prepared(
     update(TURN)
-    .where(
-        _OF_SESSION,
-        _OF_RUN,
-        _is_open(),
-    )
+    .where(_OF_SESSION, _OF_RUN, _is_open())
     .values(
         state=bindparam("now_is"),
         started_ms=func.coalesce(TURN.c.started_ms, _given("began_ms", TURN.c.started_ms)),

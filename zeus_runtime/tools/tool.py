@@ -133,8 +133,8 @@ class ToolRun(Protocol):
     async def objection(self, arguments: Mapping[str, JSON]) -> str | None:
         """Say why the call may not do what the same tool does with other arguments; None if it may.
 
-        For a tool that is led on in the middle of its call, such as by a redirect: rules, hooks and persons have judged
-        the arguments of the call alone. Nobody is asked: the model can call the tool with the other arguments.
+        For a tool that follows a redirect, for example: rules, hooks and persons have judged only the arguments of the
+        call. No person is asked: the model can call the tool with the other arguments.
 
         Args:
             arguments: all arguments of such a call.

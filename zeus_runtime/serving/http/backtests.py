@@ -215,7 +215,7 @@ class Backtests:
                         return
             except ZeusError as error:
                 state, problem = "failed", str(error)
-            except Exception as error:  # noqa: BLE001 - its user is told; nobody awaits the task
+            except Exception as error:  # noqa: BLE001 - its user reads it in the outcome; no code awaits the task
                 _log.exception("the backtest %s failed", name)
                 state, problem = "failed", f"{type(error).__name__}: {error}"
             await end_backtest(await running.log(), name, state, problem=self.mask(problem))

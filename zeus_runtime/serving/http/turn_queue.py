@@ -268,9 +268,8 @@ class TurnQueue:
                 return False
             assert isinstance(ending, RunCompleted | RunFailed)
             state = await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
-            self.over(session)
-        elif state == "cancelled":
-            # It may have been cancelled while it waits, which no event tells.
+        if noted.state in (None, "cancelled"):
+            # No event tells that it is over: none is stored, or it was cancelled while it waits.
             self.over(session)
         if state == "waiting" and not await agent.pending_approvals(session):
             # Decided between the run's end and the turn's new state.
