@@ -81,6 +81,7 @@ def effects(folder: Path) -> list[str]:
     return sorted(file.read_text().split()) if file.exists() else []
 
 
+APPROVE = Decision("approve")
 WORKS = [calling(call("record", "r1", text="worked")), "It is done."]
 
 
@@ -688,3 +689,109 @@ async def test_a_parents_rule_on_an_argument_holds_for_its_sub_agents(folder: Pa
     assert told[1] == "recorded: plain"
     assert "the disk is on fire" in told[2]  # a rule without an argument is about the parent's own tools
     assert effects(folder) == ["plain"]
+
+
+def helping(tools: str = "[]", mode: str = "ask", more: str = "", root: str = ".") -> str:
+    overrides = f"tools: {tools}, middlewares: [{{approve: {{mode: {mode}}}}}], workspace: {{root: {root}}}"
+    return f"{{description: Helps., overrides: {{{overrides}}}{more}}}"
+
+
+MEEK, BOLD = helping(), helping("[probe]", "run_everything")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(MEEK, BOLD, id="its tools and rules"),
+        pytest.param(MEEK, helping(mode="allowlist"), id="its mode"),
+        pytest.param(MEEK, helping(more=", instructions: Delete it."), id="its instructions"),
+        pytest.param(
+            *(helping(f"[{{filesystem: {{max_write_bytes: {most}}}}}]") for most in (10, 99)),
+            id="an option of its tool",
+        ),
+        pytest.param(*[helping(root="place")] * 2, id="its folder"),
+    ],
+)
+async def test_an_approved_task_is_for_the_agent_as_it_was_when_the_user_was_asked(
+    folder: Path, before: str, after: str
+) -> None:
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+    (folder / "place").symlink_to("one")
+    asking = "middlewares: [{approve: {ask: [task]}}]\n" + storage("sqlite:///sessions.db")
+    model = cast(go=[calling(task("t1", "work")), "End."], work=WORKS)
+    async with agent(folder, model, asking, agents=f"{{helper: {before}}}") as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = await living.pending_approvals(ending.session)
+        await living.decide(ending.session, {pending.id: APPROVE})
+    (folder / "place").unlink()
+    (folder / "place").symlink_to("two")
+    async with agent(folder, model, asking, agents=f"{{helper: {after}}}") as living:
+        again = (await events_of(living.resume(ending.session)))[-1]
+        assert isinstance(again, RunFailed)
+        (fresh,) = await living.pending_approvals(ending.session)
+        assert (fresh.tool, fresh.arguments) == (pending.tool, pending.arguments)
+        assert fresh.id != pending.id
+        assert effects(folder) == []
+        assert await (await living._open()).log.children(ending.session) == []
+    (folder / "place").unlink()
+    (folder / "place").symlink_to("one")
+    async with agent(folder, model, asking, agents=f"{{helper: {before}}}") as living:
+        assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
+
+
+GIVING = """
+from zeus_plugins.tools.subagents.options import Options
+from zeus_plugins.tools.subagents.tools import create
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+
+class Gives(Middleware):
+    def __init__(self, options, context): ...
+
+    @classmethod
+    def tools(cls, options, context):
+        return create(Options(), context)
+
+@hookimpl
+def register_middlewares():
+    return [Component("gives", create=Gives)]
+"""
+
+
+async def test_an_approved_task_of_a_middlewares_tool_is_for_its_agent_too(folder: Path) -> None:
+    (folder / "gives.py").write_text(GIVING)
+    yaml = "plugins: {files: [probe.py, gives.py]}\nmiddlewares: [gives, {approve: {ask: [task]}}]\n"
+    model = cast(go=[calling(task("t1", "work")), "End."], work=WORKS)
+
+    def planned(helper: str) -> Agent:
+        config = write_agent(folder, f"agents: {{helper: {helper}}}\n{storage('sqlite:///sessions.db')}")
+        text = config.read_text().replace("plugins: {files: [probe.py]}\n", yaml)
+        config.write_text(text)
+        return Agent.from_config(config, directory=folder, model=model)
+
+    for helper, ran in ((MEEK, "complete"), (BOLD, "error")):
+        async with planned(MEEK) as living:
+            session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+            (pending,) = await living.pending_approvals(session)
+            await living.decide(session, {pending.id: APPROVE})
+        async with planned(helper) as living:
+            assert (await events_of(living.resume(session)))[-1].type == ran
+
+
+async def test_always_for_tasks_ends_when_an_agent_changes(folder: Path) -> None:
+    asking = "middlewares: [{approve: {read_tools: ask}}]\n" + storage("sqlite:///sessions.db")
+    model = cast(go=[calling(task("t1", "work")), "End."], work=["It is done."])
+    asked = []
+
+    class Always:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            asked.append((pending.tool, pending.reason))
+            return Decision("approve", always=True)
+
+    for helper in (MEEK, MEEK, BOLD):
+        async with agent(folder, model, asking, agents=f"{{helper: {helper}}}") as living:
+            assert isinstance((await events_of(living.stream("go", approvals=Always())))[-1], RunCompleted)
+    other = "on your allowlist with other options, from another source or for another workspace"
+    assert asked == [("task", "task is not on your allowlist"), ("task", f"task is {other}")]

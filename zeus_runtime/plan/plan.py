@@ -222,13 +222,15 @@ def agents_left(config: Config, above: Above | None) -> int:
 
 
 def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above | None) -> Plan:
-    from zeus_runtime.plan.subagents import Above, planned_agents
+    from zeus_runtime.plan.subagents import Above, bound_to_agents, planned_agents
 
     left = agents_left(checked.config, above)
     agents = planned_agents(checked, plan, given, above or Above(), left, make_plan)
     # Nested agents pass theirs up in `PlannedAgent.notices`, so only the outermost plan adds them.
     told = [notice for each in agents.values() for notice in each.notices] if above is None else []
-    return replace(plan, agents=agents, notices=(*plan.notices, *told))
+    bound = bound_to_agents((each.tool for each in plan.tools), agents)
+    tools = tuple(replace(each, tool=tool) for each, tool in zip(plan.tools, bound, strict=True))
+    return replace(plan, agents=agents, tools=tools, notices=(*plan.notices, *told))
 
 
 def _output(checked: Checked, profiles: Sequence[ModelProfile], given: PlannedTools) -> PlannedOutput | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.tools import PlannedTools
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.tools import Tool
     from zeus_runtime.tools.gate import Gate
 
 
@@ -113,6 +116,28 @@ def planned_agents(
         gate=plan.context.workspace.gate,
     )
     return {name: _planned(checked, name, spec, plan.mode, below, make_plan) for name, spec in agents.items()}
+
+
+def bound_to_agents(tools: Iterable[Tool], agents: Mapping[str, PlannedAgent]) -> tuple[Tool, ...]:
+    """The tools, those that start agents with the agents' plans in their setting: a task does what its agent does."""
+    if not agents:
+        return tuple(tools)
+    return tuple(each.within(_setting(agents)) if each.starts_agents else each for each in tools)
+
+
+def _setting(agents: Mapping[str, PlannedAgent]) -> str:
+    """The part of ``Tool.setting`` that says which agents a tool starts, hashed."""
+    parts = [
+        # A plan's digest has neither the settings of its tools nor the place of its workspace.
+        [
+            name,
+            plan.digest,
+            [each.tool.setting for each in plan.tools],
+            plan.context.workspace.folders_identity(),
+        ]
+        for name, plan in sorted((name, each.plan) for name, each in agents.items())
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _planned(

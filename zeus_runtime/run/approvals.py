@@ -254,8 +254,8 @@ class ApprovalBroker:
         pending = await close(self._log, self._thread, self._run_id, request)
         return None if pending is None else self._told_decision(pending, request)
 
-    async def held(self, request: ApprovalRequest) -> Decision | None:
-        """The decision on a call that no middleware of this config asks about.
+    async def held(self, tool: Tool, request: ApprovalRequest) -> Decision | None:
+        """The decision on a call of ``tool`` that no middleware of this config asks about.
 
         The run may have begun under a config whose middleware asked.
 
@@ -265,7 +265,8 @@ class ApprovalBroker:
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
         if await self._open(request) is not None:
-            return await self.ask(request, is_judged=False)
+            change = await preview_of(tool, request.arguments, self._secrets, self._thread.session)
+            return await self.ask(replace(request, preview=change), is_judged=False)
         return await self.settled(request)
 
     def has_approved(self, request: ApprovalRequest) -> bool:

@@ -11,6 +11,7 @@ from zeus_runtime.context import Archive
 from zeus_runtime.events import Notice
 from zeus_runtime.middleware.contexts import RunContext
 from zeus_runtime.plan.redaction import behind_mask, masked_for
+from zeus_runtime.plan.subagents import bound_to_agents
 from zeus_runtime.prompt import time_section
 from zeus_runtime.prompt.project import (
     NO_PROJECT,
@@ -110,7 +111,7 @@ def run_resources(
         with calling(None):
             middleware = planned.create(context)
         # Asked for again: there may be more than when the plan was made, such as for the first skill of a folder.
-        toolbox.add(planned.tools(plan.context), giver=middleware)
+        toolbox.add(bound_to_agents(planned.tools(plan.context), plan.agents), giver=middleware)
         middlewares.append((planned.name, middleware))
     return RunResources(
         model=model,

@@ -399,7 +399,7 @@ class Run:
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
         request = ApprovalRequest(tool.name, arguments, str(call.place), call.id, setting=tool.setting)
-        decision = await self._resources.approvals.held(request)
+        decision = await self._resources.approvals.held(tool, request)
         if decision is not None and decision.answer == "reject":
             return _rejected(tool.name, decision.reason)
         if decision is not None and decision.arguments is not None:

@@ -1570,3 +1570,33 @@ async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_all
             await living.decide(session, {pending.id: APPROVE})
         finally:
             await database.close()
+
+
+@pytest.mark.parametrize("tool", ["filesystem", "{filesystem: {max_write_bytes: 1000}}"])
+async def test_a_config_that_asks_about_nothing_shows_the_diff_of_a_call_that_waits(
+    folder: Path, tool: str
+) -> None:
+    """It is bound to it too: the file changes while the question of the resumed run is open."""
+    (folder / "a.txt").write_text("precious\n")
+    model = script(calling(call("write_file", "1", path="a.txt", content="new\n")), "done")
+    stored = storage("sqlite:///sessions.db")
+    config = write_agent(folder, f"middlewares: [approve]\n{stored}", tools="[filesystem]")
+    async with Agent.from_config(config, directory=folder, model=model) as asking:
+        session = (await play(asking, "go"))[-1].session  # type: ignore[union-attr]
+
+    def changes_it(pending: PendingApproval) -> Decision:
+        assert pending.preview is not None
+        assert [(each.path, each.before, each.after) for each in pending.preview.changes] == [
+            ("/a.txt", "precious\n", "new\n")
+        ]
+        (folder / "a.txt").write_text("more precious\n")
+        return APPROVE
+
+    config = write_agent(folder, stored, tools=f"[{tool}]")
+    person = Person(changes_it)
+    async with Agent.from_config(config, directory=folder, model=model) as free:
+        events = await events_of(free.resume(session, approvals=person))
+    assert len(person.asked) == 1
+    (result,) = [each.content for each in events if isinstance(each, ToolCallResult)]
+    assert "the file changed after the user saw" in result
+    assert (folder / "a.txt").read_text() == "more precious\n"
