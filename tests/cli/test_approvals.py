@@ -274,6 +274,24 @@ def test_a_question_says_once_what_waits(zeus: Zeus, project: Project, words: li
         terminal.until("done")
 
 
+@pytest.mark.parametrize("decision", ["approve", "always"])
+def test_another_terminal_decides_nothing_while_the_question_is_asked(
+    zeus: Zeus, project: Project, decision: str
+) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        terminal.until("approve shout? ")
+        (pending,) = waiting(zeus)
+        late = zeus("resume", pending["session"], "--decide", f"{pending['id']}={decision}")
+        assert (late.exit_code, "is running elsewhere" in late.err) == (2, True)
+        assert waiting(zeus) == [pending]
+        terminal.press("n\r")
+        terminal.until("shout was rejected")
+        assert terminal.end() == 0
+    assert "HEY" not in terminal.screen
+    assert entries(zeus) == []
+
+
 def test_yes_tells_of_each_question_in_a_line(project: Project) -> None:
     project.agent(shouting(), "done", more=ASKING)
     with PseudoTerminal(["run", "zeus.yaml", "go", "--yes"], project.folder) as terminal:

@@ -244,7 +244,12 @@ class Agent:
 
     @_masking
     async def decide(
-        self, session: str, decisions: Mapping[str, Decision], *, seen: Mapping[str, str | None] | None = None
+        self,
+        session: str,
+        decisions: Mapping[str, Decision],
+        *,
+        seen: Mapping[str, str | None] | None = None,
+        unless_running: bool = False,
     ) -> None:
         """Decide open requests of a session, all of the given ones or none; ``resume`` then continues the run.
 
@@ -252,8 +257,10 @@ class Agent:
             decisions: decisions by ``PendingApproval.id``; requests without one stay open.
             seen: by id, ``PendingApproval.shown`` of the requests as the user saw them (``previewed``), or the end of
                 its ``seal``. Without it, an approval counts for the change that was shown last, to whomever.
+            unless_running: decide nothing while the session runs, because its user may be answering the same question.
 
         Raises:
+            BusyError: the session is running, and ``unless_running`` is set.
             UsageError: the session or request does not exist, the request is already decided or has expired, changed
                 arguments do not fit, ``always`` cannot be remembered, another change was shown since, or the config's
                 present rules refuse the call or leave it to a person.
@@ -261,13 +268,19 @@ class Agent:
         from zeus_runtime.agent.approval_preview import refuse_decided
         from zeus_runtime.store.approvals import allow, decide, open_approvals
 
-        log = (await self._open()).log
+        connections = await self._open()
+        log = connections.log
         await log.find(session)
-        given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
-        await refuse_decided(self._checked, log, await open_approvals(log, session), decisions)
-        for pending in await decide(log, session, given, seen=seen):
-            if pending.decision is not None and pending.decision.always:
-                await allow(log, self._runner.user, pending.tool, pending.remembered_as)
+        give_back = await connections.database.claim(session) if unless_running else None
+        try:
+            given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
+            await refuse_decided(self._checked, log, await open_approvals(log, session), decisions)
+            for pending in await decide(log, session, given, seen=seen):
+                if pending.decision is not None and pending.decision.always:
+                    await allow(log, self._runner.user, pending.tool, pending.remembered_as)
+        finally:
+            if give_back is not None:
+                give_back()
 
     def cancel(self, session: str) -> bool:
         """Cancel the run on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.

@@ -313,7 +313,7 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
             return await drive(agent, events, view, asking)
         assert session is not None
         if request.decide:
-            await agent.decide(session, request.decide, seen=request.seen)
+            await agent.decide(session, request.decide, seen=request.seen, unless_running=True)
         return await drive(agent, agent.resume(session, approvals=asking), view, asking)
 
 

@@ -16,7 +16,7 @@ from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notic
 from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted, shows_place
-from zeus_runtime.tools.question import texts_of
+from zeus_runtime.tools.question import texts_of, tool_label
 from zeus_runtime.tools.tool import ToolResult
 from zeus_runtime.tracing import TraceSpan
 
@@ -458,8 +458,14 @@ class ApprovalBroker:
             raise UsageError(f"{pending.id} cannot be decided so: {problem}")
         stored = masked_decision(pending.fitting(decision), self._secrets)
         settled = await settle(self._log, pending, stored)
-        # Another process may have decided first: then this answer does not change the allowlist.
-        if settled.decision == stored and stored.always:
+        if settled.decision != stored:
+            name = f"{tool_label(pending.tool)} ({pending.id})"
+            self._emit(
+                Notice(
+                    "decided_elsewhere", f"{name} was decided elsewhere first: this answer does not count."
+                )
+            )
+        elif stored.always:
             await allow(self._log, self.user, pending.tool, pending.remembered_as)
         return settled
 

@@ -31,11 +31,12 @@ from tests.support.agents import (
 from tests.support.databases import SQLITE_URL, storage
 from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ApprovalRequest, ConfigError, Decision, PendingApproval
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import BusyError, UsageError
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
     Event,
+    Notice,
     RunCompleted,
     RunFailed,
     ToolCallResult,
@@ -262,6 +263,33 @@ async def test_changed_arguments_run_instead_and_the_model_is_told(folder: Path)
     assert '{"text": "better"}' in result.content
     assert result.content.endswith("recorded: better")
     assert of(events, ApprovalDecided)[0].changed == {"text": "better"}
+
+
+@pytest.mark.parametrize("answer", [Decision("reject"), Decision("approve", always=True), APPROVE])
+async def test_a_person_whose_answer_comes_second_is_told_that_it_does_not_count(
+    folder: Path, answer: Decision
+) -> None:
+    """Another process decides meanwhile, such as a service on the same database."""
+    url = "sqlite:///sessions.db"
+    model = recording("a")
+    async with agent(folder, model, url) as living, agent(folder, model, url) as other:
+
+        class Slow:
+            async def ask(self, pending: PendingApproval) -> Decision:
+                with pytest.raises(BusyError, match="running elsewhere"):
+                    await other.decide(pending.session, {pending.id: APPROVE}, unless_running=True)
+                await other.decide(pending.session, {pending.id: APPROVE})
+                return answer
+
+        events = await events_of(living.stream("go", approvals=Slow()))
+        assert await living.pending_approvals() == []
+        assert await allowlist((await living._open()).log, "local") == []
+    assert effects(folder) == ["a"]
+    (decided,) = of(events, ApprovalDecided)
+    assert decided.decision == "approve"
+    told = [each.message for each in of(events, Notice) if each.code == "decided_elsewhere"]
+    second = f"record ({decided.id}) was decided elsewhere first: this answer does not count."
+    assert told == ([] if answer == APPROVE else [second])
 
 
 async def test_wrong_decisions_are_told_and_change_nothing(folder: Path, database_url: str) -> None:
