@@ -294,6 +294,7 @@ RUNNING: Final = ["ls *", "echo *", "x *"]
         "ls <<<$\nmark a",
         "ls ''<<<$ \nmark a",
         "ls >/dev/null <<<$\n mark",
+        "ls a\\ \\\n# ; mark",
     ],
 )
 def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path) -> None:
@@ -342,10 +343,29 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "if ls; then'' ls; fi",
         "if'' ls; then ls; fi",
         "ls >$\nmark a",
+        "ls a<(ls)",
+        "ls a>(ls)",
+        "ls `ls a<(ls)`",
+        "ls <<<a<(ls)",
+        "if ls; then ls; fi<(ls)",
     ],
 )
 def test_a_line_that_only_bash_can_judge_is_asked_about(line: str) -> None:
     assert not command_line(line).is_clear
+
+
+@need_bash
+@pytest.mark.parametrize("line", ["ls<(echo)", "ls>(echo)"])
+def test_a_program_named_by_a_word_and_a_substitution_is_not_the_word(line: str, tmp_path: Path) -> None:
+    """Bash runs `ls/dev/fd/63`, a file that the agent may have made."""
+    for number in range(10, 64):
+        program = tmp_path / "ls" / "dev" / "fd" / str(number)
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\n: > {tmp_path}/ran\n")
+        program.chmod(0o755)
+    subprocess.run([BASH, "-c", line], cwd=tmp_path, check=False)
+    assert (tmp_path / "ran").exists(), "bash does nothing more, so the case proves nothing"
+    assert action(line, allow=RUNNING) is None
 
 
 BEGINNINGS = [
@@ -358,8 +378,8 @@ BEGINNINGS = [
 ]
 PIECES = (
     "mark|;mark| && mark|||mark|\nmark|$(mark)|`mark`|<(mark)|'a[$(mark)]'|a[|]|$((|))|$[|((|(|)|[[ | ]]|[ | ]| -eq |"
-    " -v | = |'|\"|\\|\n|\\\n|#| # |; |&|{ | }|,|${x:-|}|${_|@P}|$_|\"$_\"|<<E\n|<<'E'\n|\nE\n| >f| >1| 2>&1|time |! |"
-    "; fi|x=|x=1 |a[0]=|printf |f() |$'|$\"|~|*|@(|<<<| |x|$x|$?|\v|\u3000|]#|]]#|fi#|}#|$\n| <<<$\n| >$\n"
+    " -v | = |'|\"|\\|\n|\\\n| \\\n|\\ |#| # |; |&|{ | }|,|${x:-|}|${_|@P}|$_|\"$_\"|<<E\n|<<'E'\n|\nE\n| >f| >1| 2>&1|time |! |"
+    "; fi|x=|x=1 |a[0]=|printf |f() |$'|$\"|~|*|@(|<<<| |x|$x|$?|\v|\u3000|]#|]]#|fi#|}#|$\n| <<<$\n| >$\n|<(ls)|>(ls)"
 ).split("|")
 
 

@@ -46,13 +46,15 @@ _JOINED: Final = frozenset(
 )
 """What bash takes together only without space within: a `$` before a new line is a `$`."""
 _SPACE: Final = re.compile(rb"(?:[ \t\n]|(?<=[ \t])\\\n)*")
-"""A continued line separates words only after a blank; else bash joins what is before and behind."""
+"""A continued line separates words only after a blank; else bash joins what is before and behind. So only the space
+itself is searched: the blank of `a\\ ` is a part of the word."""
 _ON_ONE_LINE: Final = frozenset(
     "command test_command unary_expression binary_expression redirected_statement file_redirect herestring_redirect"
     " negated_command".split()
 )
 """A new line ends a command, also between `[` and `]`."""
-_WORD_ENDS: Final = re.compile(rb"[ \t\n;&|()<>]|\Z")
+_WORD_ENDS: Final = re.compile(rb"[ \t\n;&|()]|[<>](?!\()|\Z")
+"""`<(` and `>(` do not end a word: in `ls<(x)`, bash runs the program `ls/dev/fd/63`."""
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 
 
@@ -94,7 +96,7 @@ def _text(data: bytes, node: Node) -> bytes:
 
 
 def _is_space(data: bytes, start: int, end: int) -> bool:
-    return _SPACE.fullmatch(data, start, end) is not None
+    return _SPACE.fullmatch(data[start:end]) is not None
 
 
 def _has_form(token: Node, text: bytes) -> bool:
@@ -125,7 +127,10 @@ def _is_whole(data: bytes, node: Node) -> bool:
         gaps = [(data[one.end_byte : other.start_byte], other) for one, other in pairs]
         if any(b"\n" in gap.replace(b"\\\n", b"") for gap, _ in gaps):
             return False
-        return node.type != "command" or all(gap or _text(data, other)[:1] in b"<>&" for gap, other in gaps)
+        return node.type != "command" or all(
+            gap or (data[other.start_byte] in b"<>&" and _WORD_ENDS.match(data, other.start_byte))
+            for gap, other in gaps
+        )
     if node.type == "command_substitution" and _text(data, node).startswith(b"`"):
         return b"\\" not in _text(data, node)
     if node.type != "simple_expansion" and any(each.type == "$" for each in node.children):
