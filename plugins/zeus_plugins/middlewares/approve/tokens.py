@@ -38,6 +38,8 @@ _SIGNS: Final = frozenset(
     '; & && || | |& ( ) { } ! $( ` <( >( if then elif else fi while until do done [ ] [[ ]] = == != += .. " $ ${'
     " > >> >| < >& <& &> &>> <> <<< <<".split()
 ) | {"\n"}
+_OF_BASH: Final = frozenset("[[ ]] |& <( >( &> &>> <<< ansi_c_string".split())
+"""The tokens that other shells read otherwise: for `ls &>/dev/null rm a`, dash runs `ls` and `rm a`."""
 _FOLLOWED_BY_SPACE: Final = frozenset("{ ! [ [[".split())
 _RESERVED: Final = frozenset("if then elif else fi while until do done ] ]] }".split())
 """Words that end with a separator: in `fi#` or `then''`, bash sees another word."""
@@ -78,6 +80,11 @@ def splits_as_bash(data: bytes, root: Node) -> bool:
     return _is_space(data, end, len(data)) and all(_is_whole(data, each) for each in _nodes(root))
 
 
+def is_of_any_shell(root: Node) -> bool:
+    """Whether a line whose tokens are those of bash has none that another shell reads otherwise."""
+    return all(each.type not in _OF_BASH for each in _nodes(root))
+
+
 def _tokens(node: Node, *, is_substituted: bool) -> Iterator[tuple[Node, bool]]:
     if not node.children:
         yield node, is_substituted
@@ -101,7 +108,8 @@ def _is_space(data: bytes, start: int, end: int) -> bool:
 
 def _has_form(token: Node, text: bytes) -> bool:
     if not token.is_named:
-        return token.type in _SIGNS
+        # The parser also takes a word before it for a part of a sign: `-f<<` is a `<<` for it.
+        return token.type in _SIGNS and text == token.type.encode()
     form = _FORMS.get(token.type)
     return form is not None and form.fullmatch(text) is not None
 
@@ -132,7 +140,9 @@ def _is_whole(data: bytes, node: Node) -> bool:
             for gap, other in gaps
         )
     if node.type == "command_substitution" and _text(data, node).startswith(b"`"):
-        return b"\\" not in _text(data, node)
+        # Bash ends it at the next backquote, also within quotes.
+        inner = _text(data, node)[1:-1]
+        return b"\\" not in inner and b"`" not in inner
     if node.type != "simple_expansion" and any(each.type == "$" for each in node.children):
         return False  # `$[…]` and `$"…"` are more than a dollar sign
     if node.type == "heredoc_redirect":
