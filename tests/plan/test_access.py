@@ -6,8 +6,11 @@ import json
 import os
 import re
 import sys
+import threading
 import unicodedata
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -27,7 +30,7 @@ from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.transcript import tool_message
 from zeus_runtime.store.database import Database
-from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic
 from zeus_runtime.tools.attachments import keep
 from zeus_runtime.tools.gate import calling as calling_tool
 from zeus_runtime.tools.gate import reading_kept
@@ -1141,6 +1144,78 @@ def test_no_tool_makes_a_git_folder_of_another(last: str, folder: Path) -> None:
             files.write(f"/data/{path}", b"x")
     with pytest.raises(WorkspaceError, match="repository's own files"):
         files.write(f"/data/{last}", b"x")
+
+
+@pytest.mark.parametrize("names", [("HEAD", "objects/x", "refs/x"), ("HEAD", "commondir")])
+@pytest.mark.parametrize("by", ["write", "append"])
+def test_no_tools_make_a_git_folder_together(
+    names: tuple[str, ...], by: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of one answer run at once: all are judged before any of their files is there."""
+    files = files_of(folder)
+    judged, making = threading.Barrier(len(names)), threading.Barrier(2)
+    place, name = (atomic, "_fill") if by == "write" else (WorkspaceFiles, "_making")
+    first, link, open_file = getattr(place, name), atomic._link, os.open
+
+    def when_all_are_judged(*given: Any) -> Any:
+        judged.wait(10)
+        return first(*given)
+
+    def at_once() -> None:
+        with suppress(threading.BrokenBarrierError):  # as long as one file is made, no other is
+            making.wait(0.2)
+
+    def linking(*given: Any) -> bool:
+        at_once()
+        return link(*given)
+
+    def opening(path: str, flags: int, *given: Any, **named: Any) -> int:
+        if flags & os.O_APPEND:
+            at_once()
+        return open_file(path, flags, *given, **named)
+
+    monkeypatch.setattr(place, name, when_all_are_judged)
+    monkeypatch.setattr(atomic, "_link", linking)
+    monkeypatch.setattr(os, "open", opening)
+
+    def make(name: str) -> str:
+        try:
+            getattr(files, by)(f"/data/{name}", b"x")
+        except WorkspaceError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor() as pool:
+        refusals = [each for each in pool.map(make, names) if each]
+    assert len(refusals) == 1
+    assert "belongs to the repository's own files" in refusals[0]
+    assert not all((folder / "data" / each).exists() for each in names)
+
+
+def test_no_tools_make_the_folders_of_a_git_folder_together(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = files_of(folder)
+    files.write("/data/HEAD", b"x")
+    together, mkdir = threading.Barrier(2), os.mkdir
+
+    def meeting(*given: Any, **named: Any) -> None:
+        with suppress(threading.BrokenBarrierError):
+            together.wait(0.2)
+        mkdir(*given, **named)
+
+    def make(name: str) -> str:
+        try:
+            files.write(f"/data/{name}", b"x")
+        except WorkspaceError as error:
+            return str(error)
+        return ""
+
+    monkeypatch.setattr(os, "mkdir", meeting)
+    with ThreadPoolExecutor() as pool:
+        refusals = [each for each in pool.map(make, ("objects/x", "refs/x")) if each]
+    assert len(refusals) == 1
+    assert len(list((folder / "data").iterdir())) == 2
 
 
 def test_a_link_into_a_git_folder_is_protected_and_a_rule_opens_it(folder: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -71,7 +72,7 @@ def _replace(place: Path, data: bytes) -> None:
             old = None
         if old is not None and not os.access(place, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        atomic.replace(folder, place.name, data, old=old, before_publish=lambda: None)
+        atomic.replace(folder, place.name, data, old=old, publishing=nullcontext())
     finally:
         os.close(folder)
 

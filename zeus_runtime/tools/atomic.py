@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 TEMPORARY_SUFFIX = ".zeus-tmp"
@@ -19,7 +19,12 @@ def identity(status: os.stat_result) -> Identity:
 
 
 def replace(
-    directory: int, name: str, data: bytes, *, old: os.stat_result | None, before_publish: Callable[[], None]
+    directory: int,
+    name: str,
+    data: bytes,
+    *,
+    old: os.stat_result | None,
+    publishing: AbstractContextManager[None],
 ) -> None:
     """Put ``data`` under ``name`` in the open ``directory``, durably.
 
@@ -29,7 +34,8 @@ def replace(
     Args:
         directory: file descriptor of the folder; nothing is looked up by path.
         old: status of the file that is replaced, None for a new one.
-        before_publish: called when the data is safe on disk; raises to leave the old file unchanged.
+        publishing: entered when the data is safe on disk, left when it has its name; to leave the old file unchanged,
+            it raises as it is entered.
 
     Raises:
         OSError: the system refused; the old file is untouched.
@@ -41,18 +47,14 @@ def replace(
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o666, dir_fd=directory)
     try:
-        try:
-            _fill(descriptor, data, old)
-            before_publish()
-            published = not named and old is None and _link(descriptor, directory, name)
-            if not named and not published:
-                named = _link(descriptor, directory, temporary)
-        finally:
-            os.close(descriptor)
-        if not published:
-            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-            named = False
+        _fill(descriptor, data, old)
+        with publishing:
+            if named or old is not None or not _link(descriptor, directory, name):
+                named = named or _link(descriptor, directory, temporary)
+                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+                named = False
     finally:
+        os.close(descriptor)
         if named:
             os.unlink(temporary, dir_fd=directory)
     os.fsync(directory)

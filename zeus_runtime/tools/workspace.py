@@ -14,10 +14,10 @@ import shutil
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from zeus_runtime.disk_paths import real_path
@@ -41,6 +41,8 @@ Reach: TypeAlias = Literal["look", "read", "write"]
 """The kinds of access to a file: see that it exists, read it, change it."""
 
 _MAX_DEPTH = 200
+_MAKING: Final = threading.Lock()
+"""Held while a new name is judged and made: names that appear at the same time could make a git folder together."""
 _OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -446,8 +448,9 @@ class WorkspaceFiles:
         parts = self._writable_parts(path)
         with self._explained(parts), self._place(parts, "write", create=True) as place, self._lock(place):
             old = replaceable(place, parts)
+            publishing = self._making(place, parts) if old is None else nullcontext()
             with self._counted(place, old, len(data)):
-                atomic.replace(place.folder, place.name, data, old=old, before_publish=lambda: None)
+                atomic.replace(place.folder, place.name, data, old=old, publishing=publishing)
             return old is None
 
     def edit(self, path: str, change: Callable[[bytes], bytes], *, max_bytes: int) -> None:
@@ -472,17 +475,19 @@ class WorkspaceFiles:
                 )
             read = atomic.identity(status)
 
-            def unchanged() -> None:
+            @contextmanager
+            def unchanged() -> Iterator[None]:
                 now = place.status()
                 if now is None or atomic.identity(now) != read:
                     raise WorkspaceError(
                         f"{printable(join(parts))} was changed by someone else meanwhile.",
                         remedy="Read it again.",
                     )
+                yield
 
             changed = change(data)
             with self._counted(place, status, len(changed)):
-                atomic.replace(place.folder, place.name, changed, old=status, before_publish=unchanged)
+                atomic.replace(place.folder, place.name, changed, old=status, publishing=unchanged())
 
     def append(self, path: str, data: bytes) -> None:
         """Add ``data`` at the end of ``path`` durably, creating it and its folders as needed."""
@@ -491,7 +496,8 @@ class WorkspaceFiles:
             old = replaceable(place, parts)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OPEN_FILE
             with self._counted(place, old, (old.st_size if old else 0) + len(data)):
-                descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
+                with self._making(place, parts) if old is None else nullcontext():
+                    descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
                 try:
                     require_file(os.fstat(descriptor), parts)
                     self._require_opened(place, descriptor)
@@ -580,7 +586,6 @@ class WorkspaceFiles:
         self, parts: tuple[str, ...], *reaches: Reach, create: bool = False, asked: tuple[str, ...] = ()
     ) -> Iterator[OpenFolder]:
         host_asked = self._mounts.host_of(parts)
-        self._require(parts, *reaches, host=host_asked, asked=asked)
         prefix, host = self._mounts.of(parts)
         folders: list[int] = []
 
@@ -589,15 +594,26 @@ class WorkspaceFiles:
             if canonical != parts or at != host_asked:
                 self._require(canonical, *reaches, host=at, asked=asked or parts)
 
-        with _mount(prefix, host, create=create and bool(prefix)) as mount:
-            folders.append(mount)
-            try:
-                yield Walk(
+        with ExitStack() as stack:
+            with _MAKING if create and self.gate is not None else nullcontext():
+                self._require(parts, *reaches, host=host_asked, asked=asked)
+                folders.append(stack.enter_context(_mount(prefix, host, create=create and bool(prefix))))
+                stack.callback(_close_all_but_first, folders)
+                place = Walk(
                     prefix, host, folders, parts, create=create, guard=guard if self.gate else None
                 ).run()
-            finally:
-                for folder in folders[1:]:
-                    os.close(folder)
+            yield place
+
+    @contextmanager
+    def _making(self, place: OpenFolder, parts: tuple[str, ...]) -> Iterator[None]:
+        """While inside, a new file is judged once more and made, and no other name is."""
+        if self.gate is None:
+            yield
+            return
+        with _MAKING:
+            at = self._host(place.parts, place.folder, (place.name,))
+            self._require(place.parts, "write", host=at, asked=() if place.parts == parts else parts)
+            yield
 
     def _host(self, canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> str:
         """Return the real path of a place from the open folder, even if the names that led to it have changed."""
@@ -680,6 +696,11 @@ class WorkspaceFiles:
             if error.errno == errno.ENOENT:
                 raise self._missing(parts) from None
             raise refused(error, parts) from None
+
+
+def _close_all_but_first(folders: Sequence[int]) -> None:
+    for folder in folders[1:]:
+        os.close(folder)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,14 +35,16 @@ async def nothing() -> str:
 
 
 PARAMETERS = {"type": "object", "properties": {"command": {}, "cwd": {"default": "/"}}}
-RUN = Tool("run_command", "Runs.", PARAMETERS, nothing, "shell", commands=frozenset({"command"}))
+RUN = Tool(
+    "run_command", "Runs.", PARAMETERS, nothing, "shell", commands=frozenset({"command"}), shell="bash"
+)
 
 
-def action(command: str | list[str], **rules: Any) -> str | None:
+def action(command: str | list[str], tool: Tool = RUN, **rules: Any) -> str | None:
     written = {
         key: tuple({"run_command": {"command": each}} for each in value) for key, value in rules.items()
     }
-    verdict = Policy(Options(**written), lambda path: [{path}]).ruled(RUN, {"command": command})
+    verdict = Policy(Options(**written), lambda path: [{path}]).ruled(tool, {"command": command})
     return None if verdict is None else verdict.action
 
 
@@ -214,7 +217,7 @@ WORDS = st.text("ab $'\"\\*;|&<>(){}#\n~!=`-", max_size=12)
 def test_words_that_are_quoted_are_read_back(words: list[str]) -> None:
     import shlex
 
-    line = command_line(shlex.join(["ls", *words]))
+    line = command_line(shlex.join(["ls", *words]), "bash")
     # `==` needs no quotes, and the parser takes it for an operator.
     assert line.is_clear == ("==" not in words)
     if line.is_clear:
@@ -294,6 +297,8 @@ RUNNING: Final = ["ls *", "echo *", "x *"]
         "ls <<<$\nmark a",
         "ls ''<<<$ \nmark a",
         "ls >/dev/null <<<$\n mark",
+        "ls a\\ \\\n# ; mark",
+        "ls `x 'a`; mark; ls `b'`",
     ],
 )
 def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path) -> None:
@@ -342,10 +347,65 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "if ls; then'' ls; fi",
         "if'' ls; then ls; fi",
         "ls >$\nmark a",
+        "ls -f<<'E'\nx\nE",
+        "ls a<(ls)",
+        "ls a>(ls)",
+        "ls `ls a<(ls)`",
+        "ls <<<a<(ls)",
+        "if ls; then ls; fi<(ls)",
     ],
 )
 def test_a_line_that_only_bash_can_judge_is_asked_about(line: str) -> None:
-    assert not command_line(line).is_clear
+    assert not command_line(line, "bash").is_clear
+
+
+@need_bash
+@pytest.mark.parametrize("line", ["ls<(echo)", "ls>(echo)"])
+def test_a_program_named_by_a_word_and_a_substitution_is_not_the_word(line: str, tmp_path: Path) -> None:
+    """Bash runs `ls/dev/fd/63`, a file that the agent may have made."""
+    for number in range(10, 64):
+        program = tmp_path / "ls" / "dev" / "fd" / str(number)
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\n: > {tmp_path}/ran\n")
+        program.chmod(0o755)
+    subprocess.run([BASH, "-c", line], cwd=tmp_path, check=False)
+    assert (tmp_path / "ran").exists(), "bash does nothing more, so the case proves nothing"
+    assert action(line, allow=RUNNING) is None
+
+
+DASH: Final = shutil.which("dash") or ""
+IN_SH: Final = replace(RUN, shell="sh")
+
+
+@pytest.mark.skipif(not DASH, reason="dash is not installed")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls $'\\'; mark #'",
+        "[[ a || mark ]]; ls",
+        "ls &>/dev/null mark; wait",
+        "ls &>>/dev/null mark; wait",
+        "ls `ls $'\\'; mark #'\n`",
+    ],
+)
+def test_a_line_that_does_more_in_another_shell_is_not_allowed_there(line: str, tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    script = f"ls() {{ :; }}; mark() {{ : > {marker}; }}\n{line}"
+    subprocess.run([DASH, "-c", script], env={"PATH": "/nowhere"}, capture_output=True, check=False)
+    assert marker.exists(), "dash does nothing more, so the case proves nothing"
+    assert action(line, IN_SH, allow=RUNNING) is None
+    assert action(line, IN_SH, allow=["* *"], deny=["mark *"]) != "allow"
+
+
+@pytest.mark.parametrize("line", ["ls <(ls)", "ls <<<a", "ls |& ls", "[[ a = b ]] && ls", "ls $'a'"])
+def test_syntax_of_bash_is_clear_only_for_bash(line: str) -> None:
+    assert action(line, allow=RUNNING) == "allow"
+    assert action(line, IN_SH, allow=RUNNING) is None
+
+
+@pytest.mark.parametrize("line", ["ls a 2>&1 | ls 'b'", "if [ -f a ]; then ls `ls`; fi", "ls <<'E'\n$x\nE"])
+def test_syntax_of_any_shell_is_clear_for_all(line: str) -> None:
+    assert action(line, IN_SH, allow=RUNNING) == "allow"
 
 
 BEGINNINGS = [
@@ -358,8 +418,9 @@ BEGINNINGS = [
 ]
 PIECES = (
     "mark|;mark| && mark|||mark|\nmark|$(mark)|`mark`|<(mark)|'a[$(mark)]'|a[|]|$((|))|$[|((|(|)|[[ | ]]|[ | ]| -eq |"
-    " -v | = |'|\"|\\|\n|\\\n|#| # |; |&|{ | }|,|${x:-|}|${_|@P}|$_|\"$_\"|<<E\n|<<'E'\n|\nE\n| >f| >1| 2>&1|time |! |"
-    "; fi|x=|x=1 |a[0]=|printf |f() |$'|$\"|~|*|@(|<<<| |x|$x|$?|\v|\u3000|]#|]]#|fi#|}#|$\n| <<<$\n| >$\n"
+    " -v | = |'|\"|\\|\n|\\\n| \\\n|\\ |#| # |; |&|{ | }|,|${x:-|}|${_|@P}|$_|\"$_\"|<<E\n|<<'E'\n|\nE\n| >f| >1|"
+    " 2>&1|time |! |; fi|x=|x=1 |a[0]=|printf |f() |$'|$\"|~|*|@(|<<<| |x|$x|$?|\v|\u3000|]#|]]#|fi#|}#|$\n|"
+    " <<<$\n| >$\n|<(ls)|>(ls)|-f"
 ).split("|")
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.mounts import sees_judged
 from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of
+from zeus_plugins.tools.shell.encoding import other_encoding
 from zeus_plugins.tools.shell.processes import CommandOutput, Start
 
 from tests.support.shells import (
@@ -634,3 +635,101 @@ def test_other_modes_hide_the_shell(tmp_path: Path, mode: Any) -> None:
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
     agent = Agent.from_config(directory=tmp_path, model=ScriptedModel([]), environ={}, mode=mode, trust="all")
     assert {each.showing for each in agent.plan.tools} == {"hidden"}
+
+
+@pytest.mark.parametrize("has_bash", [True, False])
+def test_rules_know_which_shell_runs_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_bash: bool
+) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"shell": {"contain": "none"}}]}
+    folder, programs = tmp_path / "project", tmp_path / "programs"
+    folder.mkdir()
+    programs.mkdir()
+    if has_bash:
+        (programs / "bash").touch(0o755)
+    (folder / "zeus.yaml").write_text(json.dumps(config))
+    monkeypatch.setenv("PATH", str(programs))
+    agent = Agent.from_config(directory=folder, model=ScriptedModel([]), environ={}, trust="all")
+    (run,) = (each.tool for each in agent.plan.tools if each.tool.name == "run_command")
+    assert run.shell == ("bash" if has_bash else "sh")
+
+
+def with_locale(folder: Path, language: str, charset: str) -> Path:
+    """Make a locale in a folder, for `LOCPATH`."""
+    program = shutil.which("localedef")
+    if program is None:
+        pytest.skip("localedef is not installed")
+    folder.mkdir()
+    words = [program, "-i", language, "-f", charset, str(folder / f"{language}.{charset}")]
+    if subprocess.run(words, capture_output=True, check=False).returncode > 1:  # 1 is a warning
+        pytest.skip("the system has no sources of locales")
+    return folder
+
+
+@both
+async def test_bash_reads_a_line_in_utf8_whatever_lang_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contain: str
+) -> None:
+    """In GBK, the last byte of a Chinese character and a backslash are one character, and the string ends there."""
+    locales = with_locale(tmp_path / "locales", "zh_CN", "GBK")
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": [{"shell": {"contain": contain, "env": {"LOCPATH": str(locales)}}}],
+        "middlewares": [{"approve": {"mode": "ask", "allow": [{"run_command": {"command": "echo *"}}]}}],
+    }
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    model = ScriptedModel([command('echo "中\\"; echo ran #"'), "done"])
+    monkeypatch.setenv("LANG", "zh_CN.GBK")
+    async with Agent.from_config(directory=tmp_path, model=model, environ={}, trust="all") as agent:
+        events = [each async for each in agent.stream("go")]
+    (result,) = (each for each in events if isinstance(each, ToolCallResult))
+    assert result.content == '中"; echo ran #'
+
+
+IN_BIG5 = """
+import asyncio, sys
+from pathlib import Path
+from tests.support.shells import results
+
+assert sys.getfilesystemencoding() == "big5"
+line = 'echo "\\u529f" "; echo ran #"'
+(result,) = asyncio.run(results(Path(sys.argv[1]), line, contain=sys.argv[2]))
+print(ascii(result.content))
+"""
+
+
+@both
+def test_bash_gets_a_line_in_utf8_whatever_zeus_speaks(tmp_path: Path, contain: str) -> None:
+    """In Big5, the second byte of this character is a backslash, which would keep the string open."""
+    locales = with_locale(tmp_path / "locales", "zh_TW", "BIG5")
+    environ = {**os.environ, "LOCPATH": str(locales), "LC_ALL": "zh_TW.BIG5", "PYTHONUTF8": "0"}
+    words = [sys.executable, "-c", IN_BIG5, str(tmp_path), contain]
+    done = subprocess.run(
+        words, cwd=Path(__file__).parents[3], env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ascii("\u529f ; echo ran #")
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({}, None),
+        ({"LANG": "C"}, None),
+        ({"LANG": "en_US.UTF-8"}, None),
+        ({"LANG": "de_DE.utf8@euro"}, None),
+        ({"LC_ALL": "C.UTF-8", "LANG": "zh_CN.GBK"}, None),
+        ({"LC_ALL": "", "LC_CTYPE": "", "LANG": "zh_TW"}, "LANG"),
+        ({"LC_CTYPE": "zh_CN.GBK", "LANG": "C.UTF-8"}, "LC_CTYPE"),
+        ({"LC_ALL": "ja_JP.SJIS", "LC_CTYPE": "C.UTF-8"}, "LC_ALL"),
+    ],
+)
+def test_the_variable_that_decides_about_characters(environ: dict[str, str], name: str | None) -> None:
+    assert other_encoding(environ) == name
+
+
+def test_an_encoding_in_which_commands_are_not_judged_is_refused(tmp_path: Path) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"shell": {"env": {"LC_ALL": "zh_CN.GBK"}}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=r"LC_ALL is for another encoding than UTF-8"):
+        _ = Agent.from_config(directory=tmp_path, model=ScriptedModel([]), environ={}, trust="all").plan

@@ -14,11 +14,13 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from zeus_plugins.middlewares.approve.tokens import splits_as_bash
+from zeus_plugins.middlewares.approve.tokens import is_of_any_shell, splits_as_bash
 from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
+
+    from zeus_runtime.plugin.tool import Shell
 
 Word: TypeAlias = str | None
 """A word as the program gets it; None if the shell computes it, maybe to several words or to none."""
@@ -85,11 +87,15 @@ class CommandLine:
     is_clear: bool
 
 
-def command_line(given: str | Sequence[str]) -> CommandLine:
-    """Return what a shell runs for a text, or what the words of one command run without a shell."""
+def command_line(given: str | Sequence[str], shell: Shell) -> CommandLine:
+    """Return what a shell runs for a text, or what the words of one command run without a shell.
+
+    Args:
+        shell: if not bash, a line is clear only if any shell reads it as bash does.
+    """
     if not isinstance(given, str):
         return CommandLine((SimpleCommand(tuple(map(str, given))),), bool(given))
-    return _parsed(given)
+    return _parsed(given, shell)
 
 
 def matches(pattern: str, command: SimpleCommand) -> bool:
@@ -114,7 +120,7 @@ def may_run(pattern: str, command: SimpleCommand) -> bool:
         if may_match(pattern, SimpleCommand(command.words[place:])):
             return True
         if word is not None and place > 0 and re.search(r"\s", word):
-            inner = _parsed(word)
+            inner = _parsed(word, "bash")
             if any(may_run(pattern, each) for each in inner.commands):
                 return True
     return False
@@ -158,14 +164,15 @@ def _parser() -> Parser:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> CommandLine:
+def _parsed(text: str, shell: Shell) -> CommandLine:
     data = text.encode("utf-8", "surrogatepass")
     if b"\0" in data or b"\r" in data:  # the parser reads these otherwise than the shell
         return CommandLine((), is_clear=False)
     root = _parser().parse(data).root_node
     found = _Found()
     found.look(root, 0)
-    is_clear = found.is_clear and not root.has_error and bool(found.commands) and splits_as_bash(data, root)
+    is_clear = found.is_clear and not root.has_error and bool(found.commands)
+    is_clear = is_clear and splits_as_bash(data, root) and (shell == "bash" or is_of_any_shell(root))
     return CommandLine(tuple(found.commands), is_clear)
 
 

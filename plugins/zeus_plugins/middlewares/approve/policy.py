@@ -148,7 +148,7 @@ def _strictness(verdict: Verdict | None) -> tuple[int, bool]:
 def _commands_of(tool: Tool, given: Mapping[str, Any]) -> CommandLine | None:
     """Return the commands of a call; None of a tool that runs none."""
     name = next((each for each in sorted(tool.commands) if given.get(each) is not None), None)
-    return None if name is None else command_line(given[name])
+    return None if name is None else command_line(given[name], tool.shell)
 
 
 def _judges_commands(rule: Rule, tool: Tool) -> bool:

@@ -38,6 +38,8 @@ _SIGNS: Final = frozenset(
     '; & && || | |& ( ) { } ! $( ` <( >( if then elif else fi while until do done [ ] [[ ]] = == != += .. " $ ${'
     " > >> >| < >& <& &> &>> <> <<< <<".split()
 ) | {"\n"}
+_OF_BASH: Final = frozenset("[[ ]] |& <( >( &> &>> <<< ansi_c_string".split())
+"""The tokens that other shells read otherwise: for `ls &>/dev/null rm a`, dash runs `ls` and `rm a`."""
 _FOLLOWED_BY_SPACE: Final = frozenset("{ ! [ [[".split())
 _RESERVED: Final = frozenset("if then elif else fi while until do done ] ]] }".split())
 """Words that end with a separator: in `fi#` or `then''`, bash sees another word."""
@@ -46,13 +48,15 @@ _JOINED: Final = frozenset(
 )
 """What bash takes together only without space within: a `$` before a new line is a `$`."""
 _SPACE: Final = re.compile(rb"(?:[ \t\n]|(?<=[ \t])\\\n)*")
-"""A continued line separates words only after a blank; else bash joins what is before and behind."""
+"""A continued line separates words only after a blank; else bash joins what is before and behind. So only the space
+itself is searched: the blank of `a\\ ` is a part of the word."""
 _ON_ONE_LINE: Final = frozenset(
     "command test_command unary_expression binary_expression redirected_statement file_redirect herestring_redirect"
     " negated_command".split()
 )
 """A new line ends a command, also between `[` and `]`."""
-_WORD_ENDS: Final = re.compile(rb"[ \t\n;&|()<>]|\Z")
+_WORD_ENDS: Final = re.compile(rb"[ \t\n;&|()]|[<>](?!\()|\Z")
+"""`<(` and `>(` do not end a word: in `ls<(x)`, bash runs the program `ls/dev/fd/63`."""
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 
 
@@ -76,6 +80,11 @@ def splits_as_bash(data: bytes, root: Node) -> bool:
     return _is_space(data, end, len(data)) and all(_is_whole(data, each) for each in _nodes(root))
 
 
+def is_of_any_shell(root: Node) -> bool:
+    """Whether a line whose tokens are those of bash has none that another shell reads otherwise."""
+    return all(each.type not in _OF_BASH for each in _nodes(root))
+
+
 def _tokens(node: Node, *, is_substituted: bool) -> Iterator[tuple[Node, bool]]:
     if not node.children:
         yield node, is_substituted
@@ -94,12 +103,13 @@ def _text(data: bytes, node: Node) -> bytes:
 
 
 def _is_space(data: bytes, start: int, end: int) -> bool:
-    return _SPACE.fullmatch(data, start, end) is not None
+    return _SPACE.fullmatch(data[start:end]) is not None
 
 
 def _has_form(token: Node, text: bytes) -> bool:
     if not token.is_named:
-        return token.type in _SIGNS
+        # The parser also takes a word before it for a part of a sign: `-f<<` is a `<<` for it.
+        return token.type in _SIGNS and text == token.type.encode()
     form = _FORMS.get(token.type)
     return form is not None and form.fullmatch(text) is not None
 
@@ -125,9 +135,14 @@ def _is_whole(data: bytes, node: Node) -> bool:
         gaps = [(data[one.end_byte : other.start_byte], other) for one, other in pairs]
         if any(b"\n" in gap.replace(b"\\\n", b"") for gap, _ in gaps):
             return False
-        return node.type != "command" or all(gap or _text(data, other)[:1] in b"<>&" for gap, other in gaps)
+        return node.type != "command" or all(
+            gap or (data[other.start_byte] in b"<>&" and _WORD_ENDS.match(data, other.start_byte))
+            for gap, other in gaps
+        )
     if node.type == "command_substitution" and _text(data, node).startswith(b"`"):
-        return b"\\" not in _text(data, node)
+        # Bash ends it at the next backquote, also within quotes.
+        inner = _text(data, node)[1:-1]
+        return b"\\" not in inner and b"`" not in inner
     if node.type != "simple_expansion" and any(each.type == "$" for each in node.children):
         return False  # `$[…]` and `$"…"` are more than a dollar sign
     if node.type == "heredoc_redirect":

@@ -78,7 +78,7 @@ class Keepers:
         Raises:
             OSError: it could not be started.
         """
-        data = b"\0".join(map(os.fsencode, words))
+        data = b"\0".join(each.encode() for each in words)  # as rules read them
         with ExitStack() as stack, ExitStack() as on_error:
             place = os.open(folder, _PLACE)
             stack.callback(os.close, place)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
+from zeus_plugins.tools.shell.encoding import other_encoding
 from zeus_runtime.plugin import Doc, Executes, Minimum, Misfit, Surroundings, dataclass
 
 
@@ -57,7 +58,13 @@ class Options:
     command: Annotated[str, Executes(), Doc("The bubblewrap program.")] = "bwrap"
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Warn that nothing is contained, and report options that have no effect then."""
+        """Report an encoding in which lines are not judged, and options without effect; warn of no containment."""
+        if name := other_encoding(self.env):
+            yield Misfit(
+                ("env", name),
+                f"{name} is for another encoding than UTF-8, in which commands are judged and run",
+                "choose a locale with UTF-8, such as C.UTF-8",
+            )
         if self.contain == "bubblewrap":
             return
         yield Misfit(

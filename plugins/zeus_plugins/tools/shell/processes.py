@@ -232,7 +232,7 @@ def started(start: Start, most_bytes: int) -> RunningCommand:
             command, given_input = (*_WAITING, *start.words), theirs.fileno()
         try:
             process = subprocess.Popen(
-                [start.program, "--args", str(listed), "--", *command],
+                [start.program, "--args", str(listed), "--", *(each.encode() for each in command)],
                 env={},
                 cwd="/",
                 stdin=given_input,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from zeus_plugins.sandboxes.bubblewrap.mounts import MOST_STARTS
 from zeus_plugins.tools import PASSED_ON
 from zeus_plugins.tools.sandbox.report import cut
+from zeus_plugins.tools.shell.encoding import in_utf8
 from zeus_plugins.tools.shell.keepers import Keepers
 from zeus_plugins.tools.shell.options import UNCONTAINED, Options
 from zeus_plugins.tools.shell.processes import (
@@ -56,19 +57,28 @@ class _Shell:
 
             self._bubblewrap = BubblewrapCommands(options, context)
         own = context.process_environ
-        self._environ = {
-            "PATH": os.defpath,
-            **{name: own[name] for name in PASSED_ON if name in own},
-            **options.env,
-        }
+        self._environ = in_utf8(
+            {
+                "PATH": os.defpath,
+                **{name: own[name] for name in PASSED_ON if name in own},
+                **options.env,
+            }
+        )
         self._keepers = Keepers(self._environ)
-        # Rules judge commands by the grammar of bash.
-        self._shell = context.own_programs.find("bash") or "/bin/sh"
+        bash = context.own_programs.find("bash")
+        self._is_bash = bash is not None
+        self._shell = bash or "/bin/sh"
 
     def run_command(self) -> Tool:
         options = self._options
 
-        @tool(category="shell", access="write", commands=["command"], description=self._described())
+        @tool(
+            category="shell",
+            access="write",
+            commands=["command"],
+            shell="bash" if self._is_bash else "sh",
+            description=self._described(),
+        )
         async def run_command(
             run: ToolRun,
             command: str | list[str],
