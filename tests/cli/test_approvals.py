@@ -16,8 +16,10 @@ from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
 from zeus_runtime.cli.approval_prompt import TerminalApprovals, YesApprovals
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.run.approvals import masked_pending
 from zeus_runtime.tools.approval import Decision, PendingApproval
-from zeus_runtime.tools.question import AnswerField
+from zeus_runtime.tools.question import AnswerField, question_lines
 
 ASKING = "middlewares: [approve]\n"
 
@@ -886,6 +888,60 @@ def test_a_diff_shows_that_a_secret_is_replaced_by_its_placeholder(
     else:
         assert "+ key <not the secret:SERVICE_API_KEY>" in shown.out
     assert secret not in shown.out + terminal.raw
+
+
+@pytest.mark.parametrize("to_model", ["mask", "allow"])
+def test_an_argument_that_only_looks_like_the_placeholder_of_a_secret_says_so(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, to_model: str
+) -> None:
+    """A shell takes ``<secret:NAME> FILE`` for two redirections, which nobody approves who takes it for a secret."""
+    secret = "sk-live-7Qz81mPq44xw"
+    monkeypatch.setenv("SERVICE_API_KEY", secret)
+    project.write("secret:SERVICE_API_KEY", "")
+    text = "<secret:SERVICE_API_KEY>"
+    looks_alike, has_it = f"echo hey {text} out.txt", f"echo hey {secret} out.txt"
+    runs = {looks_alike: f"hey <not the {text[1:]} out.txt", has_it: f"hey {text} out.txt"}
+    if to_model == "mask":
+        # The placeholder takes the secret's place in the call too, so it is text.
+        runs[has_it] = runs[looks_alike]
+    for command, seen in runs.items():
+        call = {"call": "run_command", "args": {"command": command}}
+        path = project.agent(call, "done", more=f"{ASKING}secrets: {{to_model: {to_model}}}\n")
+        path.write_text(path.read_text().replace("[voices]", "[shell]"))
+        with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+            assert f"  command: echo {seen}\n" in terminal.until("or ?]")
+            terminal.press("\x04")
+            terminal.end()
+        (pending,) = waiting(zeus)
+        assert f"  command: echo {seen}\n" in zeus("approvals", "show", pending["id"]).out
+        zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+        wrote = project.folder / "out.txt"
+        assert wrote.exists() == (to_model == "mask" or command == looks_alike)
+        wrote.unlink(missing_ok=True)
+
+
+def test_without_a_diff_a_placeholder_that_a_tool_may_replace_is_not_called_text(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "sk-live-7Qz81mPq44xw")
+    project.write("a.txt", "one\n")
+    edit = {"path": "a.txt", "old": "key <secret:SERVICE_API_KEY>\n", "new": ""}
+    path = project.agent({"call": "edit_file", "args": edit}, "done", more=ASKING)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"]).out
+    assert "no diff: " in shown
+    assert "│ key <secret:SERVICE_API_KEY>" in shown
+
+
+def test_a_secret_that_is_known_since_the_question_is_masked_beside_a_lookalike() -> None:
+    arguments = {"command": "echo <secret:KEY> newer-secret"}
+    told = {"command": "echo <not the secret:KEY> newer-secret"}
+    pending = PendingApproval("a1", "s", "r", "1", "d", "run", arguments, told=told)
+    known = Redactor({"newer-secret": "NEWER"}).masked
+    lines = question_lines(masked_pending(pending, known), whole=True)
+    assert "  command: echo <not the secret:KEY> <secret:NEWER>" in [line.text for line in lines]
 
 
 @pytest.mark.parametrize("call", ["edit_file", "write_file"])

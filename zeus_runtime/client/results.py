@@ -114,6 +114,8 @@ class ServiceApproval:
 
     Args:
         parameters: the exact arguments, with known secrets masked.
+        parameters_told: the same for a person: text that only looks like the placeholder of a secret says so; None
+            without such text.
         answer_schema: the form of the answer to a question; None for a call.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
         seen: names that change; ``decide`` with it approves no other.
@@ -140,6 +142,7 @@ class ServiceApproval:
     subagent: str = ""
     needs_person: bool = False
     on_timeout: Literal["approve", "reject"] = "reject"
+    parameters_told: Mapping[str, Any] | None = None
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

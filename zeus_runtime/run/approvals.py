@@ -371,6 +371,7 @@ class ApprovalBroker:
             self._run_id,
             stored,
             shown,
+            told=self._told_arguments(request, shown),
             workspace=self._workspace,
             is_judged=is_judged,
         )
@@ -396,6 +397,21 @@ class ApprovalBroker:
         if decision is None:
             raise ApprovalPending([pending])
         return decision
+
+    def _told_arguments(
+        self, request: ApprovalRequest, shown: Mapping[str, JSON]
+    ) -> Mapping[str, JSON] | None:
+        """``PendingApproval.told`` of a request whose masked arguments are ``shown``."""
+        preview = request.preview
+        if preview is not None and not preview.changes:
+            return None
+        # A tool with a diff may put the secret in the place of its placeholder: the diff tells what would be written.
+        diffed = () if preview is None else preview.stands_for
+        told = {
+            name: shown[name] if name in diffed else value
+            for name, value in self._told.told(request.arguments).items()
+        }
+        return None if told == shown else told
 
     def _told_decision(self, pending: PendingApproval, request: ApprovalRequest) -> Decision | None:
         decision = pending.decision
@@ -501,8 +517,8 @@ class ApprovalBroker:
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
-    arguments, reason, schema = known([pending.arguments, pending.reason, pending.schema])
-    return replace(pending, arguments=arguments, reason=reason, schema=schema)
+    arguments, reason, schema, told = known([pending.arguments, pending.reason, pending.schema, pending.told])
+    return replace(pending, arguments=arguments, reason=reason, schema=schema, told=told)
 
 
 def _is_same(one: JSON, other: JSON) -> bool:

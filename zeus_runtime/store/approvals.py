@@ -48,6 +48,7 @@ async def put(
     request: ApprovalRequest,
     shown: Mapping[str, Any],
     *,
+    told: Mapping[str, Any] | None = None,
     workspace: str = "",
     is_judged: bool = True,
 ) -> PendingApproval:
@@ -59,6 +60,7 @@ async def put(
     Args:
         run_id: the run that asks.
         shown: the arguments, with secrets masked.
+        told: ``PendingApproval.told``.
         workspace: SHA-256 of the place of the agent's workspace.
         is_judged: whether the present rules judged ``request``.
 
@@ -77,6 +79,7 @@ async def put(
         "on_timeout": request.on_timeout,
         "workspace": workspace,
         "remembered_as": setting_digest(request.setting, workspace),
+        **({} if told is None else {"told": told}),
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)

@@ -171,6 +171,8 @@ class PendingApproval:
         workspace: SHA-256 of the place of the agent's workspace; empty for a request that is older than this.
         remembered_as: ``setting_digest`` of the tool and ``workspace``, to which "always" is bound; empty for a request
             that is older than this.
+        told: the arguments for a person, who is told which text only looks like the placeholder of a secret; None if
+            none does.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
@@ -196,6 +198,7 @@ class PendingApproval:
     shown: str | None = None
     workspace: str = field(default="", repr=False)
     remembered_as: str = field(default="", repr=False)
+    told: Mapping[str, JSON] | None = field(default=None, repr=False)
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
 
@@ -291,6 +294,7 @@ class PendingApproval:
             "call_id": self.call_id,
             "tool_name": self.tool,
             "parameters": dict(self.arguments),
+            **({} if self.told is None else {"parameters_told": dict(self.told)}),
             "reason": self.reason,
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,

@@ -165,7 +165,8 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     found = [difference(each.before or "", each.after) for each in changes]
     says_all = bool(found) and all(each.is_compared and _says_something(each.lines) for each in found)
     hidden = preview.stands_for if preview is not None and says_all and rest is not None else ()
-    arguments = [(str(name), value) for name, value in pending.arguments.items() if name not in hidden]
+    given = pending.arguments if pending.told is None else pending.told
+    arguments = [(str(name), value) for name, value in given.items() if name not in hidden]
     for name, value in arguments[: _most(rest)]:
         yield from _argument(name, value, rest)
     yield from _left(len(arguments), "argument", rest)

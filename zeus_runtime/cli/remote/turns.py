@@ -148,6 +148,7 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         created_ms=approval.created_ms,
         expires_ms=approval.expires_ms,
         shown=approval.seen,
+        told=approval.parameters_told,
         preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
         agent=approval.subagent,
     )

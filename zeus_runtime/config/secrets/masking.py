@@ -225,10 +225,11 @@ class Redactor:
     def _searched(self, text: str) -> str:
         return "".join(self._parts(text)) if self._own_searches.may_find(text) else text
 
-    def told(self, text: str) -> str:
-        """``text``, but two different texts never become the same: what looks like a placeholder already is changed."""
-        if not self._forms:
-            return text
+    def told(self, value: Any) -> Any:
+        """As ``masked``, but two different values never become the same: what looks like a placeholder is changed."""
+        return _each(value, self._told) if self._forms else value
+
+    def _told(self, text: str) -> str:
         return "".join(
             part if masks else _WRITTEN.sub(r"<not the \1", part)
             for masks, part in zip(cycle((False, True)), self._parts(text))
