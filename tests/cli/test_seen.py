@@ -216,3 +216,34 @@ def test_a_file_that_the_question_showed_is_searched(zeus: Zeus, project: Projec
         (waiting,) = zeus("approvals", "pending", "--json").json
         assert zeus("resume", waiting["session"], "--decide", f"{waiting['id']}=approve").exit_code == 0
         assert "payroll HIDDEN" in json.dumps(provider.requests[-1].body)
+
+
+@pytest.mark.parametrize("tool", ["read_file", "grep"])
+def test_an_approval_covers_no_file_to_which_a_link_led_only_after_the_question(
+    zeus: Zeus, project: Project, tool: str
+) -> None:
+    """The question named the link. Each file that needs an approval is named by a question of its own."""
+    for name in ("first", "second"):
+        project.write(f"hr/{name}.md", f"payroll {name.upper()}\n")
+    project.write("open.md", "payroll open\n")
+    link = project.folder / "link.md"
+    link.symlink_to("open.md")
+    rules = f'middlewares: [{{approve: {{ask: [{tool}, {{"*": {{path: "hr/**"}}}}]}}}}]\n'
+    search = {"pattern": "payroll"} if tool == "grep" else {}
+    with Provider(call(tool, path="link.md", **search), Reply("done")) as provider:
+        over_http(project, provider, f"tools: [filesystem]\n{rules}")
+        done = zeus("run", "zeus.yaml", "go")
+        for target in ("hr/first.md", "hr/second.md"):
+            assert done.exit_code == 7
+            (waiting,) = zeus("approvals", "pending", "--json").json
+            link.unlink()
+            link.symlink_to(target)
+            done = zeus("resume", waiting["session"], "--decide", f"{waiting['id']}=approve")
+        assert done.exit_code == 7
+        (waiting,) = zeus("approvals", "pending", "--json").json
+        assert "because: /hr/second.md: " in zeus("approvals", "show", waiting["id"]).out
+        assert len(provider.requests) == 1
+        assert zeus("resume", waiting["session"], "--decide", f"{waiting['id']}=approve").exit_code == 0
+        sent = json.dumps(provider.requests[-1].body)
+    assert "payroll SECOND" in sent
+    assert "payroll FIRST" not in sent

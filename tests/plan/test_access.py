@@ -2445,7 +2445,9 @@ def reasons(asked: Sequence[PendingApproval]) -> list[str]:
     [
         ([], ["/infra/a.txt", "/infra/b.txt", "/AGENTS.md"]),
         (["infra", "/"], ["/infra/a.txt", "/infra/b.txt", "/AGENTS.md"]),
-        (["./AGENTS.md", "link/b.txt"], ["/infra/a.txt"]),
+        (["./AGENTS.md", "infra/b.txt"], ["/infra/a.txt"]),
+        # Who sees a link does not see the file to which it leads.
+        (["./AGENTS.md", "link/b.txt"], ["/infra/a.txt", "/infra/b.txt"]),
     ],
 )
 async def test_an_approval_covers_the_files_that_its_question_names(

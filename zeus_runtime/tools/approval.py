@@ -220,6 +220,11 @@ class PendingApproval:
         """Whether a tool asked it during its call; the answer is then arguments that fit ``schema``."""
         return "." in self.place
 
+    @property
+    def is_about_file(self) -> bool:
+        """Whether a call that runs reached a file that needs an approval of its own, which ``reason`` names."""
+        return not self.is_question and ":" in self.place
+
     def problem_of(self, arguments: JSON) -> str | None:
         """Return why ``arguments`` cannot be run instead or do not answer the question; None if they are valid."""
         if self.schema is None:
@@ -263,11 +268,11 @@ class PendingApproval:
             return replace(self, reason=refused, may_remember=False, on_timeout="reject")
         if self.needs_person and not judgement.needs_person:
             return self
+        # The present rules judge the call, and do not know the file that it reached.
+        reason = self.reason if self.is_about_file else judgement.reason
         if judgement.needs_person:
-            return replace(
-                self, reason=judgement.reason, needs_person=True, may_remember=False, on_timeout="reject"
-            )
-        return replace(self, reason=judgement.reason)
+            return replace(self, reason=reason, needs_person=True, may_remember=False, on_timeout="reject")
+        return replace(self, reason=reason)
 
     def counting(self, decision: Decision) -> Decision:
         """Return the decision as it counts: a program's approval of what only a person may approve is a rejection."""

@@ -50,11 +50,14 @@ class CallingTool(NamedTuple):
     approved: bool = False
     files: frozenset[Parts] | None = None
 
-    def covers(self, names: Iterable[Parts]) -> bool:
-        """Whether an approval covers an access to the file with these names."""
-        if self.files is None:
-            return self.approved
-        return any(_folded(each) in self.files for each in names)
+    def covers(self, parts: Parts) -> bool:
+        """Whether an approval covers an access to a file.
+
+        Args:
+            parts: its path with links resolved. A question that named a link did not show the file, and since then the
+                link may lead to another one.
+        """
+        return self.approved if self.files is None else _folded(parts) in self.files
 
 
 def calling(
@@ -314,7 +317,7 @@ class Gate:
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
         call = _CALL.get().call
-        if looks or call.covers((parts, asked) if asked else (parts,)):
+        if looks or call.covers(parts):
             return
         if call.tool in (None, ANY_TOOL):
             raise WorkspaceError(
@@ -359,7 +362,7 @@ class Gate:
     def needs_question(self, parts: Parts, host: str, *, foreign: bool = True) -> bool:
         """Whether the running tool may read a file only after a question that it has not been asked."""
         ruling = self.ruling(parts, host, "read", foreign=foreign)
-        return ruling is not None and ruling.action == "ask" and not _CALL.get().call.covers((parts,))
+        return ruling is not None and ruling.action == "ask" and not _CALL.get().call.covers(parts)
 
     def mount_refusal(self, folder: str) -> str | None:
         """Return why programs may not see a whole folder; None if they may.
