@@ -249,6 +249,37 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
 
 
+def test_a_call_tells_how_many_of_its_lines_are_out_of_sight(user: User) -> None:
+    """A phone shows no scroll bar, and the box may end where a line ends."""
+    page = user.tab()
+    page.set_viewport_size({"width": 390, "height": 844})
+    say(page, "record at length")
+    card = page.get_by_role("region", name="Approve this call?")
+    box, lines = card.locator(".exactly"), card.locator(".shown > span")
+    told, approve = card.locator(".below"), card.get_by_role("button", name="Approve", exact=True)
+    told.wait_for()
+    count = int(told.inner_text().partition(" ")[0])
+    end = box.bounding_box()["y"] + box.bounding_box()["height"]
+    places = [each.bounding_box() for each in lines.all()]
+    assert count == sum(each["y"] + each["height"] > end + 1 for each in places) > 5
+    place = approve.bounding_box()
+    box.evaluate("each => each.scrollTo(0, each.scrollHeight)")
+    told.wait_for(state="detached")
+    assert approve.bounding_box() == place
+    box.evaluate("each => each.scrollTo(0, 0)")
+    told.wait_for()
+    page.set_viewport_size({"width": 390, "height": 2400})
+    told.wait_for(state="detached")
+    page.set_viewport_size({"width": 390, "height": 844})
+    told.wait_for()
+    card.get_by_role("button", name="show all").click()
+    told.wait_for(state="detached")
+    assert box.evaluate("each => each.scrollHeight === each.clientHeight")
+    assert approve.bounding_box()["y"] > lines.last.bounding_box()["y"]
+    card.get_by_role("button", name="Reject").click()
+    answered(page)
+
+
 def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is_now(user: User) -> None:
     plan = user.server.folder / "plan.md"
     plan.write_text("old\n")

@@ -135,6 +135,8 @@ def answer(request: ModelRequest) -> AIMessage:
         return calling(call("edit_file", f"e{tag}", path="/plan.md", old="Ship", new="Ship\u200b today:"))
     if "record" in prompt and not made:
         text = "pay\u202e\u200bbob" if "hidden" in prompt else FOREIGN if "foreign" in prompt else "draft"
+        if "at length" in prompt:
+            text = "\n".join(f"line {number}" for number in range(1, 31))
         return calling(call("record", f"r{tag}", text=text))
     if "book" in prompt and not made:
         return calling(call("book", f"b{tag}"))

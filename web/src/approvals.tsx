@@ -1,9 +1,9 @@
 // Calls that wait for a decision: exactly what would run, and the change that it would make.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Exact } from "./exact";
-import { t } from "./i18n";
+import { number, t } from "./i18n";
 import { isSame, LargeNumber, numberOf } from "./json";
 import { visible } from "./visible";
 
@@ -59,6 +59,33 @@ export function Shown({ lines }: { lines: api.ShownLine[] }) {
   );
 }
 
+/** The lines of a call in a box that scrolls. Below it is told how many are out of sight: on a phone no bar tells that it scrolls. */
+function Boxed({ lines, whole, showWhole }: { lines: api.ShownLine[]; whole: boolean; showWhole: () => void }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [below, setBelow] = useState(0);
+  const look = () => {
+    const end = box.current!.getBoundingClientRect().bottom;
+    setBelow([...box.current!.querySelectorAll(".shown > span")].filter((line) => line.getBoundingClientRect().bottom > end + 1).length);
+  };
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(look);
+    watch.observe(box.current!);
+    return () => watch.disconnect();
+  }, []);
+  useLayoutEffect(look, [lines]);
+  return (
+    <>
+      <div ref={box} class={whole ? "exactly" : "exactly boxed"} onScroll={look}><Shown lines={lines} /></div>
+      {!whole && (
+        <div class="rest">
+          <button class="link" onClick={showWhole}>{t("show all")}</button>
+          {below > 0 && <span class="below">{t(below === 1 ? "1 more line below" : "{n} more lines below", { n: number(below) })}</span>}
+        </div>
+      )}
+    </>
+  );
+}
+
 function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
   approval: api.Approval; hasMoved: boolean; decided: () => void; lookAgain: () => Promise<void>;
 }) {
@@ -101,8 +128,7 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
   return (
     <section class="approval" aria-label={isQuestion ? t("The agent asks") : t("Approve this call?")}>
       <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{approval.tool_name}</code></h2>
-      <div class="exactly"><Shown lines={lines} /></div>
-      {!isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
+      <Boxed lines={lines} whole={isWhole} showWhole={() => setWhole(true)} />
       {edited !== null && <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
       {isQuestion ? (
         <Form schema={approval.answer_schema!} isBusy={isBusy} answer={(changed) => void decide({ decision: "approve", changed })} decline={() => void decide({ decision: "reject" })} />

@@ -162,6 +162,8 @@ const texts = {
   "Required": "必填",
   "Details": "详情",
   "show all": "显示全部",
+  "1 more line below": "下方还有 1 行",
+  "{n} more lines below": "下方还有 {n} 行",
   "show all {n} characters": "显示全部 {n} 个字符",
   "What if?": "如果换一种策略？",
   "Recompute this session under other policies. No model is called.": "用其他策略重新计算此会话，不调用任何模型。",
