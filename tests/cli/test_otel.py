@@ -48,6 +48,65 @@ def test_spans_and_metrics_reach_a_collector(project: Project) -> None:
     }
 
 
+TRACED = """
+from opentelemetry import trace
+
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+
+@tool(access="read")
+async def traced(text: str) -> str:
+    \"\"\"Make a span, as a library does.
+
+    Args:
+        text: all of its texts.
+    \"\"\"
+    about = {"words": [text, "plain"], "size": 3, text: True}
+    tracer = trace.get_tracer("library")
+    with tracer.start_as_current_span("first") as first:
+        pass
+    links = [trace.Link(first.get_span_context(), {"link": text})]
+    with tracer.start_as_current_span(f"of {text}", attributes=about, links=links) as span:
+        span.add_event(text, {"event": text})
+        span.record_exception(ValueError(text))
+        span.set_status(trace.StatusCode.ERROR, f"bad {text}")
+    return "done"
+
+
+@hookimpl
+def register_tools():
+    return [Component("library", create=lambda options, context: [traced])]
+"""
+
+
+def test_known_secrets_are_masked_in_the_spans_of_other_libraries(project: Project) -> None:
+    secret = "zq8Hk2mPl0Vw7RtX"
+    call = {"call": "traced", "args": {"text": secret}}
+    project.agent(call, "done", more="tools: [library]\nsecrets: {to_model: allow}\n")
+    config = project.folder / "zeus.yaml"
+    text = (
+        config.read_text()
+        .replace("tools: [voices]\n", "")
+        .replace("[scripted.py]", "[scripted.py, traced.py]")
+    )
+    config.write_text(text)
+    project.write("traced.py", TRACED)
+    with collecting() as collector:
+        code, out, err = run(
+            project.folder, "--otel", OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, SERVICE_API_KEY=secret
+        )
+    assert (code, out) == (0, "done\n"), err
+    (span,) = (each for each in collector.spans if each.name.startswith("of "))
+    assert secret not in str(collector.spans)
+    assert str(span).count("<secret:SERVICE_API_KEY>") == 9
+    assert {each.key: each.value.int_value for each in span.attributes}["size"] == 3
+    assert [each.name for each in span.events][1:] == ["exception"]
+    assert len(span.links) == 1
+    assert span.status.message.startswith("bad ")
+    assert span.start_time_unix_nano < span.end_time_unix_nano
+
+
 def test_a_collector_that_is_away_costs_the_answer_nothing(project: Project) -> None:
     project.agent("done")
     code, out, err = run(project.folder, "--otel")

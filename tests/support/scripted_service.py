@@ -86,13 +86,14 @@ class ScriptedService:
         log = (self.folder / "serve.log").open("ab")
         self._process = subprocess.Popen(words, cwd=self.folder, env=environ, stderr=log, stdout=log)
         log.close()
-        for _ in range(600):
-            assert self._process.poll() is None, (self.folder / "serve.log").read_text()
-            try:
-                if httpx.get(f"{self.url}/health").status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.05)
+        with httpx.Client(verify=False) as client:  # to read certificates takes as long as ten requests
+            for _ in range(600):
+                assert self._process.poll() is None, (self.folder / "serve.log").read_text()
+                try:
+                    if client.get(f"{self.url}/health").status_code == 200:
+                        return
+                except httpx.TransportError:
+                    time.sleep(0.05)
         raise AssertionError((self.folder / "serve.log").read_text())
 
     def kill(self, number: int = signal.SIGKILL) -> None:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -18,6 +18,8 @@ from zeus_runtime.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 _PROTOCOLS: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 _LONGEST_WAIT_SECONDS: Final = 3.0
@@ -48,7 +50,8 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
     Args:
         environ: the process's variables. Those of a project's ``.env`` are not among them: they could send the spans
             elsewhere.
-        redact: masks the SDK's own messages.
+        redact: masks the SDK's own messages and the texts of all spans. Other libraries make some too: the MCP SDK
+            writes a server's error into the status of one.
 
     Raises:
         MissingError: the SDK or an exporter is not installed.
@@ -67,7 +70,7 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
     resource = _resource()
     # Processors and readers start threads, so none is made before every exporter is known to work.
     traced, measured = list(_exporters("traces", environ)), list(_exporters("metrics", environ))
-    spans = [BatchSpanProcessor(each) for each in traced]
+    spans = [BatchSpanProcessor(cast("SpanExporter", _Masking(each, redact))) for each in traced]
     readers = [PeriodicExportingMetricReader(each) for each in measured]
     _report_problems(redact)
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -78,6 +81,51 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
     metrics.set_meter_provider(meters)
     atexit.register(_send_rest, [tracers.shutdown, meters.shutdown])
     _join_parent(environ)
+
+
+class _Masking:
+    """A ``SpanExporter`` that masks the secrets in spans for another one."""
+
+    def __init__(self, exporter: SpanExporter, redact: Callable[[str], str]) -> None:
+        self._exporter = exporter
+        self._redact = redact
+        self.shutdown = exporter.shutdown
+        self.force_flush = exporter.force_flush
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return self._exporter.export([self._masked(each) for each in spans])
+
+    def _masked(self, span: ReadableSpan) -> ReadableSpan:
+        from opentelemetry.sdk.trace import Event, ReadableSpan
+        from opentelemetry.trace import Link, Status
+
+        status = span.status
+        if status.description:
+            status = Status(status.status_code, self._redact(status.description))
+        return ReadableSpan(
+            self._redact(span.name),
+            span.context,
+            span.parent,
+            span.resource,
+            self._in(span.attributes),
+            [
+                Event(self._redact(each.name), self._in(each.attributes), each.timestamp)
+                for each in span.events
+            ],
+            [Link(each.context, self._in(each.attributes)) for each in span.links],
+            span.kind,
+            status=status,
+            start_time=span.start_time,
+            end_time=span.end_time,
+            instrumentation_scope=span.instrumentation_scope,
+        )
+
+    def _in(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._redact(value)
+        if isinstance(value, Mapping):
+            return {self._redact(key): self._in(each) for key, each in value.items()}
+        return [self._in(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _send_rest(endings: Sequence[Callable[[], object]]) -> None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.run_to_completion import finished as finished
     from zeus_runtime.tools.tool import Access as Access
     from zeus_runtime.tools.tool import Category as Category
-    from zeus_runtime.tools.tool import Shell as Shell
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
@@ -55,7 +54,6 @@ _ROOMS = {
     "Connector": "config.mcp",
     "McpServer": "config.mcp",
     "Preview": "tools.preview",
-    "Shell": "tools.tool",
     "Tell": "tools.toolset",
     "Tool": "tools.tool",
     "ToolCall": "tools.tool",

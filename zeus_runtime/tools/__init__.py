@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.tool import Access as Access
     from zeus_runtime.tools.tool import Category as Category
-    from zeus_runtime.tools.tool import Shell as Shell
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
@@ -40,7 +39,6 @@ _ROOMS = {
     "Connection": "toolset",
     "FileEntry": "entries",
     "MODE_TABLE": "modes",
-    "Shell": "tool",
     "ShownTool": "modes",
     "Tell": "toolset",
     "Tool": "tool",

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
-from zeus_runtime.tools.tool import JSON, Access, Category, Shell, Tool
+from zeus_runtime.tools.tool import JSON, Access, Category, Tool
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -31,7 +31,6 @@ def tool(
     access: Access = "write",
     paths: Iterable[str] = (),
     commands: Iterable[str] = (),
-    shell: Shell = "sh",
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
@@ -50,7 +49,6 @@ def tool(
     access: Access = "write",
     paths: Iterable[str] = (),
     commands: Iterable[str] = (),
-    shell: Shell = "sh",
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
@@ -71,8 +69,6 @@ def tool(
         access: ``read`` if it changes nothing outside the thread.
         paths: names of arguments that are workspace paths although their names do not say so, for rules.
         commands: names of arguments with command lines for a shell, or with the words of one command, for rules.
-        shell: the shell that runs such a line: ``sh`` for any shell, as of ``create_subprocess_shell``. Rules trust
-            syntax that only bash has if it is ``bash``.
         replayable_arguments: names of large arguments that can be read again elsewhere.
         replayable_result: the same call fetches the same result again.
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
@@ -112,7 +108,6 @@ def tool(
             access=access,
             paths=frozenset(paths),
             commands=frozenset(commands),
-            shell=shell,
             replayable_arguments=frozenset(replayable_arguments),
             replayable_result=replayable_result,
             takes_run="run" in signature.parameters,

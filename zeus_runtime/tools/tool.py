@@ -37,8 +37,6 @@ Category: TypeAlias = Literal[
     "custom",
 ]
 Access: TypeAlias = Literal["read", "write"]
-Shell: TypeAlias = Literal["bash", "sh"]
-"""bash, or any shell of POSIX."""
 JSON: TypeAlias = Any
 M = TypeVar("M")
 
@@ -218,8 +216,6 @@ class Tool:
             ``path`` or ``target_dir``.
         commands: names of the arguments that a shell runs, or that are the words of one command; rules judge each
             command in them.
-        shell: the shell that runs a text of ``commands``. If it may be another than bash, rules trust no syntax that
-            only bash has.
         replayable_arguments: names of large arguments that can be read again elsewhere (a written file's content).
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take, without the time in which the user is asked.
@@ -242,7 +238,6 @@ class Tool:
     access: Access = "write"
     paths: frozenset[str] = frozenset()
     commands: frozenset[str] = frozenset()
-    shell: Shell = "sh"
     replayable_arguments: frozenset[str] = frozenset()
     replayable_result: bool = False
     takes_run: bool = False

@@ -1,18 +1,18 @@
-"""Approvals judge each command of a command line, and ask about what the parser cannot judge."""
+"""Approvals judge each command of a command line, and ask about a line that is not clear."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
-from zeus_plugins.middlewares.approve.commands import command_line
+from zeus_plugins.middlewares.approve.commands import NOT_CLEAR, commands_of
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy
 
@@ -35,16 +35,14 @@ async def nothing() -> str:
 
 
 PARAMETERS = {"type": "object", "properties": {"command": {}, "cwd": {"default": "/"}}}
-RUN = Tool(
-    "run_command", "Runs.", PARAMETERS, nothing, "shell", commands=frozenset({"command"}), shell="bash"
-)
+RUN = Tool("run_command", "Runs.", PARAMETERS, nothing, "shell", commands=frozenset({"command"}))
 
 
-def action(command: str | list[str], tool: Tool = RUN, **rules: Any) -> str | None:
+def action(command: str | list[str], **rules: Any) -> str | None:
     written = {
         key: tuple({"run_command": {"command": each}} for each in value) for key, value in rules.items()
     }
-    verdict = Policy(Options(**written), lambda path: [{path}]).ruled(tool, {"command": command})
+    verdict = Policy(Options(**written), lambda path: [{path}]).ruled(RUN, {"command": command})
     return None if verdict is None else verdict.action
 
 
@@ -66,13 +64,14 @@ ALLOWED = ["git status *", "ls *", "pytest *", "wc -l", "python -m pytest *", "e
         'ls "a b" c\\ d',
         "ls $HOME *.py",
         'echo $(git status) "$(ls)"',
-        "ls # and a comment",
+        "ls # and a comment; rm a",
         "ls \\\n  -l",
         "[ -f a ] && ls",
-        '[ "$HOME" = a ] || [[ -d $HOME && a != b ]] && ls',
-        "ls; [ $? -eq 0 ] && ls",
         "ls <<'E'\n$(rm a)\nE",
-        "ls $'a\\n' {1..3} ${HOME} <<< \"$(ls)\"",
+        "ls <<'E' | wc -l && ls <<\"F\"  # two\nrm a\nE\nF\nls",
+        'ls {1..3} ${HOME} "a\nb \\` \\" \\a $HOME" a\\;b',
+        "while ! ls; do\n  { ls; } &\ndone\nls;\n",
+        "ls 'ä b'ö #x",
         ["git", "status", "; rm -rf /"],
     ],
 )
@@ -123,7 +122,18 @@ def test_any_other_line_is_not_allowed(command: str | list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["rm a", "ls; rm -rf a", "/bin/rm a", "ls $(rm a)", "'r'm a", "x=1 rm a", "rm a > b"]
+    "command",
+    [
+        "rm a",
+        "ls; rm -rf a",
+        "cat <<'A' | rm a\nA",
+        "if ls; then rm a; fi",
+        "/bin/rm a",
+        "ls $(rm a)",
+        "'r'm a",
+        "x=1 rm a",
+        "rm a > b",
+    ],
 )
 def test_a_denied_command_never_runs(command: str) -> None:
     assert action(command, allow=["*"], deny=["rm *"]) == "deny"
@@ -146,8 +156,8 @@ BY_YES, BY_EVALUATION, BY_TIMEOUT, BY_A_PERSON = YesApprovals(None), _Answering(
 @pytest.mark.parametrize(
     "line",
     [
-        "cat <<'EOF' | rm victim\nx\nEOF",
-        "cat <<'A' ; rm victim\nA",
+        "cat <<EOF | rm victim\nx\nEOF",
+        "for a in b; do rm victim; done",
         "time rm victim",
         "r\\\nm victim",
         "env rm victim",
@@ -211,45 +221,66 @@ def test_a_sub_agents_command_is_denied_by_its_parents_rule() -> None:
 WORDS = st.text("ab $'\"\\*;|&<>(){}#\n~!=`-", max_size=12)
 
 
-@given(st.lists(WORDS.filter(bool), min_size=1, max_size=4))
-@example(["=="])
-@example(["==", "a"])
+@given(st.lists(WORDS, min_size=1, max_size=4))
 def test_words_that_are_quoted_are_read_back(words: list[str]) -> None:
     import shlex
 
-    line = command_line(shlex.join(["ls", *words]), "bash")
-    # `==` needs no quotes, and the parser takes it for an operator.
-    assert line.is_clear == ("==" not in words)
-    if line.is_clear:
-        (found,) = line.commands
-        assert found.words == ("ls", *words)
+    (found,) = commands_of(shlex.join(["ls", *words]))
+    assert found.words == ("ls", *words)
 
 
-def effects(line: str, folder: Path) -> list[str]:
-    """What bash does for a line besides running `ls`, `echo` and `x`: `mark`, if it runs that, and new files."""
-    cwd, marker = folder / "cwd", folder / "marker"
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (r'ls "\a\$\\\`\"" \a\; "b"' + "'\\c'", ("ls", r'\a$\`"', "a;", r"b\c")),
+        ("ls a$x '$x' [ ] [a] ['a'] a~ {a} \\* #", ("ls", None, "$x", "[", "]", None, None, None, None, "*")),
+        ("ls a#b a=b # c", ("ls", "a#b", "a=b")),
+        ("ls '' \"\" a''", ("ls", "", "", "a")),
+    ],
+)
+def test_words_are_those_that_the_program_gets(line: str, words: tuple[str | None, ...]) -> None:
+    assert [each.words for each in commands_of(line)] == [words]
+
+
+def effects(line: str, folder: Path, shell: str) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The calls that a shell makes for a line, with their words, and the new files; nothing is on the path."""
+    cwd, told = folder / "cwd", folder / "told"
     cwd.mkdir()
+    told.touch()
     try:
-        # The three are harmless, and nothing is on the path. Of an empty one, bash does not call the handler.
+        functions = "".join(f'{each}() {{ told {each} "$@"; }}\n' for each in ("ls", "x", "mark"))
         script = (
-            f"command_not_found_handle() {{ [ $1 != mark ] || : > {marker}; }}\n"
-            f"ls() {{ :; }}; echo() {{ :; }}; x() {{ :; }}\n{line}"
+            f"told() {{ printf '%s\\0' $# \"$@\" >> {told}; }}\n"
+            f'{functions}echo() {{ told echo "$@"; printf v; }}\n{line}'
         )
-        subprocess.run(
-            [BASH, "-c", script], env={"PATH": "/nowhere"}, capture_output=True, cwd=cwd, check=False
-        )
-        return [*(["mark"] if marker.exists() else []), *sorted(each.name for each in cwd.iterdir())]
+        environ = {"PATH": "/nowhere", "LC_ALL": "C.UTF-8"}
+        subprocess.run([shell, "-c", script], env=environ, capture_output=True, cwd=cwd, check=False)
+        texts, calls = told.read_text().split("\0")[:-1], []
+        while texts:
+            size = int(texts[0])
+            calls.append(tuple(texts[1 : 1 + size]))
+            del texts[: 1 + size]
+        return calls, sorted(each.name for each in cwd.iterdir())
     finally:
         shutil.rmtree(cwd)
-        marker.unlink(missing_ok=True)
+        told.unlink()
 
 
-BASH = shutil.which("bash") or ""
-need_bash = pytest.mark.skipif(not BASH, reason="bash is not installed")
+def is_of(call: Sequence[str], words: Sequence[str | None]) -> bool:
+    """Whether a call has the words of a command; a computed one may be several words or none."""
+    if not words:
+        return not call
+    if words[0] is None:
+        return any(is_of(call[skipped:], words[1:]) for skipped in range(len(call) + 1))
+    return bool(call) and call[0] == words[0] and is_of(call[1:], words[1:])
+
+
+SHELLS: Final = [each for each in (shutil.which("bash"), shutil.which("dash")) if each]
+need_shells = pytest.mark.skipif(len(SHELLS) < 2, reason="bash or dash is not installed")
 RUNNING: Final = ["ls *", "echo *", "x *"]
 
 
-@need_bash
+@need_shells
 @pytest.mark.parametrize(
     "line",
     [
@@ -299,10 +330,20 @@ RUNNING: Final = ["ls *", "echo *", "x *"]
         "ls >/dev/null <<<$\n mark",
         "ls a\\ \\\n# ; mark",
         "ls `x 'a`; mark; ls `b'`",
+        "ls $'\\'; mark #'",
+        "[[ a || mark ]]; ls",
+        "ls &>/dev/null mark; wait",
+        "ls &>>/dev/null mark; wait",
+        "x+=1 mark",
+        "ls 12>a",
+        "ls {x}>a",
+        "ls <<'E' $(ls\nE\n) && mark\nE",
     ],
 )
-def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path) -> None:
-    assert effects(line, tmp_path), "bash does nothing more, so the case proves nothing"
+def test_a_line_that_does_more_is_not_allowed(line: str, tmp_path: Path) -> None:
+    assert any(effects(line, tmp_path, each) for each in SHELLS), (
+        "no shell does more, so the case proves nothing"
+    )
     assert action(line, allow=RUNNING) is None
     assert action(line, allow=["* *"], deny=["mark *", "touch *"]) != "allow"
 
@@ -338,9 +379,6 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "ls $(ls # )\nmark)",
         "((ls); mark)",
         "ls <<-'E'\n\tE\nmark\nE",
-        "ls <<'E' | mark\nE",
-        "ls <<'E'\nx\nE; mark\nE",
-        "if ls; then ls; fi# ; mark",
         "ls; [[ a = a ]]# ; mark",
         "{ ls a; }# ; mark",
         "ls a;(ls)x# ; mark",
@@ -353,13 +391,48 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "ls `ls a<(ls)`",
         "ls <<<a<(ls)",
         "if ls; then ls; fi<(ls)",
+        "ls >",
+        "ls\u3000a",
+        "ls\x01",
+        "ls \x85",
+        "x=1",
+        "x=(1)",
+        "a[0]=1 ls",
+        "if ; ls",
+        "if",
+        "(ls) a",
+        "(ls",
+        "ls)",
+        "ls; } a",
+        "ls <<'E'",
+        "ls <<'E'\na",
+        "(ls <<'E'\nE\n)",
+        "ls <<'E' \\\n\nE",
+        "ls 'a" + "'" * 2,
+        "$( " * 60 + "ls" + ")" * 60,
+        "[ $a ] && ls",
+        "[ a ]",
+        "ls &>/dev/null a",
+        "(\\\n(ls); ls)",
+        "x+=1 ls",
+        "ls 12>/dev/null",
+        "ls; if fi",
+        "ls $((1))",
+        "if !(ls); then ls; fi",
+        "x=1; ls",
+        "ls; >f",
+        "ls " + "$(ls " * 60 + ")" * 60,
+        "ls; if\n",
+        "ls &&\n",
+        "( (ls) a)",
+        "( (ls) a",
     ],
 )
-def test_a_line_that_only_bash_can_judge_is_asked_about(line: str) -> None:
-    assert not command_line(line, "bash").is_clear
+def test_a_line_that_only_a_shell_can_judge_is_asked_about(line: str) -> None:
+    assert commands_of(line) == (NOT_CLEAR,)
 
 
-@need_bash
+@need_shells
 @pytest.mark.parametrize("line", ["ls<(echo)", "ls>(echo)"])
 def test_a_program_named_by_a_word_and_a_substitution_is_not_the_word(line: str, tmp_path: Path) -> None:
     """Bash runs `ls/dev/fd/63`, a file that the agent may have made."""
@@ -368,69 +441,42 @@ def test_a_program_named_by_a_word_and_a_substitution_is_not_the_word(line: str,
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text(f"#!/bin/sh\n: > {tmp_path}/ran\n")
         program.chmod(0o755)
-    subprocess.run([BASH, "-c", line], cwd=tmp_path, check=False)
+    subprocess.run([SHELLS[0], "-c", line], cwd=tmp_path, check=False)
     assert (tmp_path / "ran").exists(), "bash does nothing more, so the case proves nothing"
     assert action(line, allow=RUNNING) is None
-
-
-DASH: Final = shutil.which("dash") or ""
-IN_SH: Final = replace(RUN, shell="sh")
-
-
-@pytest.mark.skipif(not DASH, reason="dash is not installed")
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ls $'\\'; mark #'",
-        "[[ a || mark ]]; ls",
-        "ls &>/dev/null mark; wait",
-        "ls &>>/dev/null mark; wait",
-        "ls `ls $'\\'; mark #'\n`",
-    ],
-)
-def test_a_line_that_does_more_in_another_shell_is_not_allowed_there(line: str, tmp_path: Path) -> None:
-    marker = tmp_path / "marker"
-    script = f"ls() {{ :; }}; mark() {{ : > {marker}; }}\n{line}"
-    subprocess.run([DASH, "-c", script], env={"PATH": "/nowhere"}, capture_output=True, check=False)
-    assert marker.exists(), "dash does nothing more, so the case proves nothing"
-    assert action(line, IN_SH, allow=RUNNING) is None
-    assert action(line, IN_SH, allow=["* *"], deny=["mark *"]) != "allow"
-
-
-@pytest.mark.parametrize("line", ["ls <(ls)", "ls <<<a", "ls |& ls", "[[ a = b ]] && ls", "ls $'a'"])
-def test_syntax_of_bash_is_clear_only_for_bash(line: str) -> None:
-    assert action(line, allow=RUNNING) == "allow"
-    assert action(line, IN_SH, allow=RUNNING) is None
-
-
-@pytest.mark.parametrize("line", ["ls a 2>&1 | ls 'b'", "if [ -f a ]; then ls `ls`; fi", "ls <<'E'\n$x\nE"])
-def test_syntax_of_any_shell_is_clear_for_all(line: str) -> None:
-    assert action(line, IN_SH, allow=RUNNING) == "allow"
 
 
 BEGINNINGS = [
     "ls ",
     "[ -f a ] && ls ",
     "ls 'a[$(mark)]'; echo ",
-    "[[ a = b ]] || ls ",
     "if ls; then ls ",
-    "echo `ls` | ls ",
+    "(ls; ls ",
+    "echo $(ls) | ls ",
 ]
+ENDINGS = ["", "", "", ")", "; fi", "; }", "'", '"', "\nE"]
 PIECES = (
-    "mark|;mark| && mark|||mark|\nmark|$(mark)|`mark`|<(mark)|'a[$(mark)]'|a[|]|$((|))|$[|((|(|)|[[ | ]]|[ | ]| -eq |"
-    " -v | = |'|\"|\\|\n|\\\n| \\\n|\\ |#| # |; |&|{ | }|,|${x:-|}|${_|@P}|$_|\"$_\"|<<E\n|<<'E'\n|\nE\n| >f| >1|"
-    " 2>&1|time |! |; fi|x=|x=1 |a[0]=|printf |f() |$'|$\"|~|*|@(|<<<| |x|$x|$?|\v|\u3000|]#|]]#|fi#|}#|$\n|"
-    " <<<$\n| >$\n|<(ls)|>(ls)|-f"
+    "mark|;mark| && mark|||mark|\nmark|$(mark a)|`mark`|<(mark)|'a[$(mark)]'|a[|]|$((|))|$[|((|(|)|[[ | ]]|[ | ]| -eq |"
+    " -v | = |'|\"|\\|\n|\\\n| \\\n|\\ |#| # |; |&|{ | }|; }|,|${x:-|}|${_|@P}|$_|\"d $x\"|<<E\n| <<'E'\n|\nE\n|E|"
+    " >f| >1| 2>&1| >/dev/null|time |! |; fi|; then |else|; do |; done|x=|x=1 |a[0]=|+=|printf |f() |$'|$\"|\\$|"
+    '~|*|?|@(|<<<|<|>| |x|$x|$?|\v|\u3000|]#|]]#|fi#|}#|$\n| <<<$\n|<(ls)|>(ls)|-f|&&| & |12|{a,b}|&>|"\\a"'
 ).split("|")
 
 
-@need_bash
-@given(st.sampled_from(BEGINNINGS), st.lists(st.sampled_from(PIECES), max_size=7))
+@need_shells
+@given(st.sampled_from(BEGINNINGS), st.lists(st.sampled_from(PIECES), max_size=7), st.sampled_from(ENDINGS))
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_an_allowed_line_does_nothing_else_in_bash(tmp_path: Path, start: str, pieces: list[str]) -> None:
-    line = start + "".join(pieces)
-    if action(line, allow=RUNNING) == "allow":
-        assert effects(line, tmp_path) == []
+def test_a_shell_calls_nothing_but_the_commands_that_were_read(
+    tmp_path: Path, start: str, pieces: list[str], end: str
+) -> None:
+    line = start + "".join(pieces) + end
+    read = commands_of(line)
+    if read == (NOT_CLEAR,):
+        return
+    for shell in SHELLS:
+        calls, files = effects(line, tmp_path, shell)
+        assert [each for each in calls if not any(is_of(each, command.words) for command in read)] == []
+        assert not files or not all(each.is_plain for each in read)
 
 
 @pytest.mark.parametrize("by", ["automatic", "user"])

@@ -637,23 +637,6 @@ def test_other_modes_hide_the_shell(tmp_path: Path, mode: Any) -> None:
     assert {each.showing for each in agent.plan.tools} == {"hidden"}
 
 
-@pytest.mark.parametrize("has_bash", [True, False])
-def test_rules_know_which_shell_runs_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_bash: bool
-) -> None:
-    config = {"version": 1, "model": "gpt-4o", "tools": [{"shell": {"contain": "none"}}]}
-    folder, programs = tmp_path / "project", tmp_path / "programs"
-    folder.mkdir()
-    programs.mkdir()
-    if has_bash:
-        (programs / "bash").touch(0o755)
-    (folder / "zeus.yaml").write_text(json.dumps(config))
-    monkeypatch.setenv("PATH", str(programs))
-    agent = Agent.from_config(directory=folder, model=ScriptedModel([]), environ={}, trust="all")
-    (run,) = (each.tool for each in agent.plan.tools if each.tool.name == "run_command")
-    assert run.shell == ("bash" if has_bash else "sh")
-
-
 def with_locale(folder: Path, language: str, charset: str) -> Path:
     """Make a locale in a folder, for `LOCPATH`."""
     program = shutil.which("localedef")

@@ -6,19 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from zeus_plugins.middlewares.approve.commands import (
-    CommandLine,
-    SimpleCommand,
-    command_line,
-    matches,
-    may_match,
-    may_run,
-)
+from zeus_plugins.middlewares.approve.commands import commands_of, is_meant, matches, may_run
 from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, rules_of, with_defaults
 from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Options
+    from zeus_plugins.middlewares.approve.shell_lines import SimpleCommand
     from zeus_runtime.plugin.approval import AskMode
     from zeus_runtime.plugin.tool import Tool
 
@@ -69,15 +63,11 @@ class Policy:
             reaches: resolves the sub-agent's paths to all names that they have here.
         """
         given = with_defaults(tool, arguments)
-        line = _commands_of(tool, given)
-        rules = [rule for rule in self._deny if rule.arguments]
-        for command in (None,) if line is None else line.commands:
+        for command in _commands_of(tool, given):
             runs = None if command is None else partial(may_run, command=command)
-            for rule in rules:
-                if rule.fits(tool, given, reaches, surely=False, runs=runs):
-                    return f"the rule `deny: {rule}`"
-        if line is not None and not line.is_clear and any(_judges_commands(rule, tool) for rule in rules):
-            return "a `deny` rule judges commands, and what this one runs is not clear"
+            for rule in self._deny:
+                if rule.arguments and rule.fits(tool, given, reaches, surely=False, runs=runs):
+                    return _because("deny", rule, tool, command)
         return None
 
     def ruled(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | None:
@@ -86,33 +76,23 @@ class Policy:
         Each command of a command line is judged as if it were the only one, and the strictest verdict counts.
         """
         given = with_defaults(tool, arguments)
-        line = _commands_of(tool, given)
-        if line is None:
-            return self._ruled(tool, given, None)
-        verdicts = [self._ruled(tool, given, command) for command in line.commands or (SimpleCommand(()),)]
-        if not line.is_clear:
-            may_be_denied = any(_judges_commands(rule, tool) for rule in self._deny)
-            is_judged = may_be_denied or any(_judges_commands(rule, tool) for rule in self._ask)
-            # Rules that only allow leave it to the mode, as any command that they do not name.
-            allows_all = [each for each in self._allow if each.names(tool.name) and not each.arguments]
-            if is_judged or not allows_all:
-                verdicts.append(Verdict("ask", _UNCLEAR, needs_person=may_be_denied) if is_judged else None)
-        return min(verdicts, key=_strictness)
+        return min((self._ruled(tool, given, each) for each in _commands_of(tool, given)), key=_strictness)
 
     def _ruled(self, tool: Tool, given: Mapping[str, Any], command: SimpleCommand | None) -> Verdict | None:
-        shown = "" if command is None or not command.words else f" for `{command}`"
-        if denied := self._fitting(self._deny, tool, given, may_match, command, surely=False):
-            return Verdict("deny", f"the rule `deny: {denied[0]}`{shown}")
+        if denied := self._fitting(self._deny, tool, given, is_meant, command, surely=False):
+            return Verdict("deny", _because("deny", denied[0], tool, command))
         if command is not None and (
             hidden := self._fitting(self._deny, tool, given, may_run, command, surely=False)
         ):
-            why = f"`{command}` may run what the rule `deny: {hidden[0]}` means"
+            why = (
+                f"`{command}` may run what the rule `deny: {hidden[0]}` means" if command.words else _UNCLEAR
+            )
             return Verdict("ask", why, needs_person=True)
         asked = self._fitting(self._ask, tool, given, may_run, command, surely=False)
         allowed = self._fitting(self._allow, tool, given, matches, command, surely=True)
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):
-                return Verdict("ask", f"the rule `ask: {rule}`{shown}")
+                return Verdict("ask", _because("ask", rule, tool, command))
         if allowed:
             return Verdict("allow", f"the rule `allow: {allowed[0]}`")
         if tool.access == "read" and self._options.read_tools == "allow":
@@ -145,14 +125,18 @@ def _strictness(verdict: Verdict | None) -> tuple[int, bool]:
     return _STRICTNESS[verdict.action], not verdict.needs_person
 
 
-def _commands_of(tool: Tool, given: Mapping[str, Any]) -> CommandLine | None:
-    """Return the commands of a call; None of a tool that runs none."""
+def _commands_of(tool: Tool, given: Mapping[str, Any]) -> Sequence[SimpleCommand | None]:
+    """Return the commands of a call; None is the one of a tool that runs none."""
     name = next((each for each in sorted(tool.commands) if given.get(each) is not None), None)
-    return None if name is None else command_line(given[name], tool.shell)
+    return (None,) if name is None else commands_of(given[name])
 
 
-def _judges_commands(rule: Rule, tool: Tool) -> bool:
-    return rule.names(tool.name) and not tool.commands.isdisjoint(rule.arguments)
+def _because(kind: str, rule: Rule, tool: Tool, command: SimpleCommand | None) -> str:
+    if command is None:
+        return f"the rule `{kind}: {rule}`"
+    if not command.words and not tool.commands.isdisjoint(rule.arguments):
+        return _UNCLEAR
+    return f"the rule `{kind}: {rule}`" + (f" for `{command}`" if command.words else "")
 
 
 def by_mode(mode: AskMode, tool: Tool) -> Verdict:

@@ -65,20 +65,12 @@ class _Shell:
             }
         )
         self._keepers = Keepers(self._environ)
-        bash = context.own_programs.find("bash")
-        self._is_bash = bash is not None
-        self._shell = bash or "/bin/sh"
+        self._shell = context.own_programs.find("bash") or "/bin/sh"
 
     def run_command(self) -> Tool:
         options = self._options
 
-        @tool(
-            category="shell",
-            access="write",
-            commands=["command"],
-            shell="bash" if self._is_bash else "sh",
-            description=self._described(),
-        )
+        @tool(category="shell", access="write", commands=["command"], description=self._described())
         async def run_command(
             run: ToolRun,
             command: str | list[str],
