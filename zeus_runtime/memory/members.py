@@ -163,6 +163,7 @@ def current_role(connection: Connection, caller: Caller) -> Role | None:
     found = connection.execute(
         select(PROJECT_MEMBER.c.role, own)
         .where(PROJECT_MEMBER.c.project_id == caller.project_id)
+        # The caller's own row first; without one, another's row tells that the project has members.
         .order_by(own.desc())
         .limit(1)
     ).first()

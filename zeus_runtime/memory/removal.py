@@ -108,6 +108,7 @@ class Removal:
         records.forget_batches_of(connection, session)
         if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
             return ()
+        # Only if there are items: `lock_place` would make a row for the place of a session that is going.
         place = records.lock_place(connection, "session", session)
         going = records.items(connection, of_session)
         return self.remove(connection, going, records.changed(connection, place), user_id)

@@ -371,6 +371,7 @@ class MemoryService:
         from zeus_runtime.memory.retrieval.ranking import LEAST_LINE, rank
 
         room = self.settings.max_prompt_characters if max_characters is None else max_characters
+        # More memories than this cannot fit, so no more rows are read to find that out.
         most = room // LEAST_LINE
         listed = await self.list_memories(limit=most + 1)
         if len(listed) > most:

@@ -166,6 +166,7 @@ def decide(
         verdicts = _compared(content, now, settings, calibration, of_a_kind, subject)
         found = [each for one, verdict in verdicts if (each := _allowed(one, verdict, trust, holds))]
         decision = _together(found) if replaces is None else _with_named(found, replaces)
+    # The limit comes last: a duplicate is answered as one, and writes nothing that could count.
     if explicit or extractions < settings.max_extractions or isinstance(decision, Duplicate):
         return decision
     return Rejected(
@@ -213,6 +214,7 @@ def _compared(
     related = settings.related_from(calibration, told=tells_change(content))
     nearly, held = settings.duplicate_from(calibration), parse(content).held
     for each, is_same in zip(known, same, strict=True):
+        # -1 is near to nothing, so without a vector only words and what is held can relate the two.
         text, cosine = each.item.content, -1.0 if each.cosine is None else each.cosine
         by_words = each.lexical is not None and each.lexical >= settings.related_words
         if not is_same and (cosine >= related or by_words or (held is not None and parse(text).held == held)):

@@ -90,6 +90,7 @@ class WordEntries:
         """Note the words of the slots from ``first`` on."""
         new = [Counter(indexed_words(content)) for content in contents]
         if self._unread is not None:
+            # Before the new slots are added, as `_unread` knows nothing of them.
             self._read_now({word for words in new for word in words} - self._entries.keys())
         for slot, words in enumerate(new, first):
             for word, often in words.items():
@@ -109,6 +110,7 @@ class WordEntries:
                 self._entries.move_to_end(word)
         while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
             self._kept -= len(self._entries.popitem(last=False)[1])
+            # `_unread` gave these words away and would say that no item has them; from now on the index is read.
             self._unread = None
         return known
 

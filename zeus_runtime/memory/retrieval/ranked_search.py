@@ -82,6 +82,7 @@ def ranked_in_time(
         found = []
     of_time = [part.shelf.in_time(times) for part in parts]
     best = [each.surer() if of_time[each.part][each.slot] else each for each in found]
+    # None of these is of the times, or nothing fits the words at all.
     if best == found:
         best += _placed(parts, dict.fromkeys(_said_in(parts, times, top_k), TIME_ALONE))
     chosen = {each.id: each.similarity for each in heapq.nsmallest(top_k, best)}
