@@ -53,6 +53,7 @@ def _edges(text: str, limit: int) -> list[tuple[int, int]] | None:
 def _parted(lines: Sequence[str], limit: int, *, is_table: bool) -> Iterator[Part]:
     head = lines[:2] if is_table and _is_rule(lines) else []
     head_size = sum(size_of(line) + 1 for line in head)
+    # A head that fills half of each part would leave little room for rows, so it is repeated in none.
     if head_size * 2 > limit:
         head, head_size = [], 0
     room = limit - head_size

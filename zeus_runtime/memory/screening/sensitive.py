@@ -52,12 +52,9 @@ def rules(file: str, section: str) -> tuple[NamedPattern, ...]:
 def _rule(entry: dict[str, Any], fragments: dict[str, str]) -> NamedPattern:
     pattern = re.sub(r"\{\{(.+?)\}\}", lambda name: fragments[name[1]], "|".join(entry["patterns"]))
     compiled = re.compile(pattern, 0 if entry.get("exact") else re.IGNORECASE)
+    # Every text contains "", so a rule without signs is always tried.
     return NamedPattern(
-        # Every text contains "", so a rule without signs is always tried.
-        entry["name"],
-        tuple(entry["signs"]) or ("",),
-        compiled,
-        _CHECKS.get(entry.get("check", "")),
+        entry["name"], tuple(entry["signs"]) or ("",), compiled, _CHECKS.get(entry.get("check", ""))
     )
 
 
