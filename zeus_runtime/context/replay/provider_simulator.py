@@ -227,6 +227,7 @@ class SimulatedProvider:
         if known is None:
             labels = [picture.label for picture in pictures_of(message)]
             wire = json.dumps([to_chat(message, portable=True), labels], ensure_ascii=False)
+            # Python's hash of a text differs between processes; these keys never leave this one.
             segment = Segment(hash(wire), self._counter.message(message))
             # The message is kept with its id, so that Python does not give the id to another one.
             known = self._messages[id(message)] = (message, segment, whole_text(message))
@@ -254,6 +255,7 @@ class SimulatedProvider:
 
         head = f"Intent: {len(request.messages)} earlier messages. Artifacts: in the archive. Next steps:"
         words = max(0, self._summary_tokens - self._counter.text(head))
+        # " go on" is two tokens.
         return AIMessage(head + " go on" * (words // 2))
 
 

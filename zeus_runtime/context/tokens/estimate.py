@@ -111,6 +111,7 @@ _WIDE: Final = (b"l", b"2", b"r", b"c", b"k", b"3", b"4")
 
 def _lengths(words: Sequence[bytes]) -> Sequence[int]:
     try:
+        # Bytes are counted much faster than a list; a word of more than 255 letters does not fit into them.
         return bytes(map(len, words))
     except ValueError:
         return list(map(len, words))
