@@ -199,8 +199,7 @@ class MemoryBatches:
             # The fact is kept beside the memories that it may not replace.
             saved = await self._tried(batch, number, proposal, ())
         if saved.code is not None:
-            # In a transaction of its own: nothing was saved, so after a kill the proposal is only tried and refused
-            # again.
+            # In another transaction: nothing was saved, so after a kill the proposal is only tried and refused again.
             await self._note(batch, BatchStep(number, saved.code, None, ()))
 
     async def _change(self, batch: Batch, number: int, change: MemoryChange) -> None:

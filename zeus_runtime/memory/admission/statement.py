@@ -76,7 +76,7 @@ class _Token(NamedTuple):
     value: Value | None = None
 
 
-# "node.js", "C++", "don't" and "A/B" are one token each; the full stop of "done." is a token of its own.
+# "node.js", "C++", "don't" and "A/B" are one token each; the full stop behind "done" is another token.
 _TOKEN: Final = re.compile(
     rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]+|['’.+#/&@-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
 )

@@ -57,7 +57,7 @@ def values(text: str) -> list[Value]:
     taken = bytearray(len(text))
     for kind, pattern in _LATIN if text.isascii() else _FORMS:
         for match in pattern.finditer(text):
-            # A part of a form that was found before is no value of its own, as the 5 of "5 May".
+            # A part of a longer form is not a value by itself, as the 5 of "5 May".
             if b"\1" not in taken[match.start() : match.end()]:
                 taken[match.start() : match.end()] = b"\1" * len(match[0])
                 found.append(Value(kind, _text(kind, match), match.start(), match.end()))

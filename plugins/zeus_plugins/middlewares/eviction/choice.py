@@ -54,6 +54,7 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
     if not budget.overflow or excess <= 0:
         return ()
     large = [item for item in view.items() if item.tokens > LEAST_TOKENS and evictable(view, item)]
+    # The largest first, so that as few messages as possible are changed.
     large.sort(key=lambda item: (limit_of(item, options, budget) is None, -item.tokens, item.seq))
     chosen: list[Choice] = []
     saved = 0

@@ -74,7 +74,7 @@ def close_folder(folder: Path, opened: SharedFolder, last: Callable[[], None]) -
         opened.users -= 1
         if opened.users:
             return
-        # Before the lock is given back, so that nobody in this process can get the closed client.
+        # Before the lock is given back, so that no other thread gets the closed client.
         del _OPEN[folder.resolve()]
         try:
             last()

@@ -79,8 +79,7 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
         if not owned:
             _log.warning(_ASK_THE_OWNER)
             return
-        # A pooler gave another server process for this statement: the settings below would reach somebody else's
-        # session.
+        # A pooler gave another server process for this statement: the settings below would reach another session.
         if raw.info.backend_pid != raw.execute("SELECT pg_backend_pid()").fetchone()[0]:
             _log.warning(_POOLED)
             return
