@@ -313,7 +313,7 @@ def _entries(data: bytes, problems: list[str]) -> Iterator[tuple[int, dict[str, 
             after = data.index(b"\n\n", end) + 2 + int(entry["bytes"]) + int(entry.get("more", 0))
         except (ValueError, KeyError, TypeError) as error:
             problems.append(f"byte {at}: {error}")
-        # After a damaged entry the search goes on right behind its mark, so the following ones are found.
+        # After a damaged entry the search continues right behind its mark, so the following ones are found.
         at = data.find(_MESSAGE, after)
 
 

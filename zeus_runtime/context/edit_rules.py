@@ -152,7 +152,7 @@ def breaks_cache(view: View, edits: Sequence[Edit], budget: Budget, cached: Cach
         return None
     start = view.index(min(edit.seq for edit in old))
     rewritten = sum(item.tokens for item in _sent_items(view, start, sent.upto))
-    # What follows the change is less than the provider's shortest cached prefix: too little to weigh.
+    # The rest behind the change is less than the provider's shortest cached prefix: too little to weigh.
     if rewritten < cached.minimum_tokens:
         return None
     saved = sum(view.tokens - view.effect(edit).tokens_after for edit in replacing)

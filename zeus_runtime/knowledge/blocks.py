@@ -102,7 +102,7 @@ def _stretches(lines: TextLines) -> Iterator[Stretch]:
         if not line:
             blanks += 1
             continue
-        # Inside a fence, where "# comment" is no heading.
+        # Inside a fence "# comment" is not a heading.
         if place < behind_fence:
             blanks = 0
             continue

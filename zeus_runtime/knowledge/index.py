@@ -145,6 +145,8 @@ class KnowledgeIndex:
         return self._shelf(connection, base).older
 
     def _shelf(self, connection: Connection, base: BaseInfo) -> _Shelf:
+        # Popped and put back at the end: the order is that of the last use. A refresh that fails leaves no half of a
+        # base.
         shelf = self._shelves.pop(base.key, None) or _Shelf()
         shelf.refresh(connection, base)
         self._shelves[base.key] = shelf
@@ -263,6 +265,7 @@ class _Shelf:
         is_old = [bool(each.vectors) and each.model == model for each in ordered]
         vectors = b"".join([each.vectors for each, old in zip(ordered, is_old, strict=True) if old])
         rows = np.frombuffer(vectors, "<f4").reshape(-1, base.dimension or 1)
+        # A vector of zeros is of a chunk of which the model knows no word.
         meant = rows.any(axis=1)
         slots = np.flatnonzero(np.array(is_old, np.bool_)[self.documents]) if ordered else self._in_rows[:0]
         self._in_rows, self._vectors = slots[meant], rows[meant]
@@ -368,6 +371,7 @@ def _hits(
         for document, place in wanted
     ]
     found: dict[int, tuple[Any, Chunk]] = {}
+    # With `false`, no hits select no rows; an empty `or_` would be no condition.
     for row in connection.execute(query.where(or_(false(), *holding))):
         for place, chunk in enumerate(unpacked_chunks(row.places, row.texts), row.number):
             found[number_of(row.document, place)] = (row, chunk)

@@ -370,6 +370,7 @@ class _Ingest:
         if small:
             reused: dict[str, bytes] = {}
             for each in small:
+                # Only a file that was read before can have vectors; new ones, often all, cost no query.
                 if each.known is not None or each.found.path in self._partial:
                     reused |= await self._reused(each)
             texts = [chunk.embedded for each in small for chunk in each.chunks]
@@ -505,7 +506,7 @@ class _Ingest:
         if key is not None:
             records.append_parts(connection, key, new)
             return key
-        # What a killed ingest left goes with the first new part: until then its vectors can be reused once more.
+        # The rest of a killed ingest goes with the first new part: until then its vectors can be reused once more.
         begun = self._partial.get(read.found.path)
         if begun is not None:
             change.removed += records.remove_documents(connection, self._base.key, [begun.key])
@@ -557,6 +558,7 @@ class _Ingest:
         Args:
             texts: by the digest of their vector.
         """
+        # Float32. A row with another width is of another model.
         width = 4 * self._embedder.dimension
         found: dict[str, bytes] = {}
         numbers: list[int] = []

@@ -41,6 +41,7 @@ def _edges(text: str, limit: int) -> list[tuple[int, int]] | None:
     """Where each part of a text in ASCII begins and ends; None where a line does not fit into one."""
     found = []
     start = 0
+    # The line end counts too, hence the 1.
     while len(text) - start + 1 > limit:
         end = text.rfind("\n", start, start + limit)
         if end < 0 or (text.find("\n", end + 1, end + limit + 2) < 0 and len(text) - end - 1 > limit):

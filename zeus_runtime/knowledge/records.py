@@ -86,6 +86,7 @@ def made_with(base: BaseInfo, model: str, dimension: int) -> str:
 
 def embedded_by(made_with: str) -> str:
     """The embedding model and its dimension, of what a document was made with."""
+    # Three splits: the model's name may have the sign too.
     return made_with.split("|", 3)[-1]
 
 

@@ -483,6 +483,7 @@ class KnowledgeService:
     async def _chosen_ref(self) -> Ref | None:
         from zeus_runtime.memory.embedding_choice import chosen_ref, stored_choice
 
+        # Not None, which is an answer: the user has chosen nothing.
         if self._choice is _UNREAD:
             user, database = self.caller.user_id, await self._open()
             stored = await database.run(lambda connection: stored_choice(connection, user))

@@ -78,6 +78,7 @@ class Members:
 
         def work(connection: Connection) -> Member:
             there = _held(connection, caller)
+            # By the members under the lock: meanwhile another one may have taken the caller's role away.
             _refuse(acting_as(caller, there), there, user_id, role)
             since = there[user_id].since if user_id in there else now
             _write(connection, caller, Member(user_id, role, since), records.to_ms(since))

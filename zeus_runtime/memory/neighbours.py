@@ -85,6 +85,7 @@ def neighbours(
         for item, same in records.alike(connection, content, near, parts, caller.user_id)
     }
     if query is not None and (unknown := items.keys() - cosines.keys()):
+        # Also of those that only words found: the gate weighs both.
         cosines |= index.vectors.cosines(connection, query, unknown)
     for part in found:
         # Those that only the vector or equal words found have a lexical score too, below the best ones.

@@ -77,6 +77,7 @@ class Removal:
         gone = await self._database.write(work, caller)
         if gone is not None:
             if not self._vectors.transactional:
+                # After the commit: a vector that is left without its row is removed by the next `open`.
                 await self._database.run(lambda connection: self._vectors.remove(connection, gone))
             await self._database.compact()
         return gone

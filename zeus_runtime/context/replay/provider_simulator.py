@@ -155,6 +155,7 @@ class SimulatedProvider:
             raise ModelError("nothing is recorded for this call", kind="divergence")
         else:
             message = self._answer.model_copy(update={"usage_metadata": None})
+            # Each recorded answer is given once; a further call in the same turn diverges from the recording.
             self._answer = None
             self._look_for_needles(request)
         call = self._charge(request, segments, self._counter.message(message))
@@ -171,6 +172,7 @@ class SimulatedProvider:
         points = request.cache_points
         marks: Sequence[int] | None
         if points is not None:
+            # A mark counts leading segments: the tools, the stable prompt, the rest of the prompt, then each message.
             places = [1] * points.tools + [2] * points.system + [index + 4 for index in points.messages]
             marks = [mark for mark in places if mark <= len(segments)]
         else:

@@ -82,6 +82,7 @@ _SIGNS: Final = _table(lambda byte: ord(".") if chr(byte) == "." else ord(" "))
 
 def features(text: str) -> tuple[int, ...]:
     """How much ``text`` has of each of ``FEATURES``; linear in its length."""
+    # A lone surrogate, which UTF-8 cannot encode, counts as the sign "?".
     encoded = text.encode("utf-8", "replace")
     classes = encoded.translate(_CLASSES)
     count = classes.count

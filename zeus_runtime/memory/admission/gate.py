@@ -156,6 +156,7 @@ def decide(
         of_a_kind: decides whether values are of one kind; None: by their form only.
         replaces: the memories that a model or a person named, which the caller may edit; None: the rules decide.
     """
+    # Sorted, so that the decision does not depend on the order in which a backend found them.
     known = [each for each in sorted(neighbours, key=_nearest_first) if not of_others(subject, each.item)]
     decision: Decision
     if trust == "quarantined":

@@ -99,6 +99,7 @@ def parse(text: str) -> Statement:
     text = grammar.in_one_form(text)
     # A Latin word counts as three characters at most: one long name in a Chinese sentence does not make it English.
     latin = sum(min(len(run), 3) for run in _RUN.findall(text))
+    # Japanese has kana beside its ideographs, and another grammar.
     chinese = 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
     tokens = _tokens(text)
     labels = {match.start() for match in grammar.LABEL_ZH.finditer(text)} if chinese else set()

@@ -199,6 +199,7 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
 
     def work(connection: Connection) -> int:
         former = rows.stored(connection, kind, owner, held=True)
+        # The newest change that was read, not the time now: a memory that was saved meanwhile counts as news.
         drawn_ms = max((records.to_ms(item.updated_at) for item in items), default=former.drawn_ms)
         # A memory may have been deleted while the model was asked.
         there = records.by_ids(connection, [item.id for item in items], parts, user)

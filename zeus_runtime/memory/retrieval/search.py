@@ -262,6 +262,7 @@ class _Everything:
         if len(slots) <= most:
             return slots, slots, np.inf
         order = np.argpartition(needed, most)
+        # The one behind the first `most` needs the least of all others.
         return slots[order[:most]], slots, float(needed[order[most]])
 
     def chosen(

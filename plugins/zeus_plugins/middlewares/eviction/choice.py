@@ -62,6 +62,7 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
         if saved >= excess:
             break
         chosen.append(Choice(item, LEAST_TOKENS, "the request would not fit the window"))
+        # Rather too little: a pointer with its preview is shorter than LEAST_TOKENS.
         saved += item.tokens - LEAST_TOKENS
     return chosen
 

@@ -110,7 +110,7 @@ class HookAnswers:
                 fresh = await self._asked(event, hook, tool, text.encode())
             except HookFailedError as error:
                 return self._failed(event, hook, called, error)  # not noted: a resume asks again
-            # The run goes on with the masked answer, so it is the same before and after a resume.
+            # The run continues with the masked answer, so it is the same before and after a resume.
             noted = context.secrets.masked(vars(fresh).copy())
             await context.notes.put(name, noted)
         answer = Answer(**noted)

@@ -131,7 +131,7 @@ class ReferencedFiles(Middleware):
             why = f"{error.message}. {error.remedy or ''}".strip()
             return f'<file path="{name}">not shown: {why} ({each.size_bytes:,} bytes, {where})</file>'
         kind = "folder" if each.folder else "file"
-        # A file must not end its own element and go on as if the user or another file said it.
+        # A file must not end its own element and continue as if the user or another file said it.
         text = text.replace("</file>", "<\\/file>").replace("</folder>", "<\\/folder>")
         opening, closing = f'<{kind} path="{name}">\n', f"\n</{kind}>"
         room -= count(opening + closing)

@@ -39,7 +39,7 @@ def cut(
     roomy = next((place for place in places if tail[place] <= room_tokens), places[-1])
     if start is None:
         return roomy if tail[0] > room_tokens else None
-    # The later cut: what must fit counts more than what should stay.
+    # The later cut: the limit of the window counts more than the size to keep.
     return max(start, roomy)
 
 
