@@ -171,6 +171,8 @@ class Archive:
             return edit
         if isinstance(edit, DropBefore | Summarize):
             if originals:
+                # Before the edit is logged: a process killed in between appends the messages once more, and loses
+                # none.
                 self._files.append(self.history_handle, section(edit, originals, self._session, self._now()))
             return edit if edit.handle else replace(edit, handle=self.history_handle)
         message = originals[edit.seq]
@@ -193,6 +195,7 @@ class Archive:
             if (held := self._held(path)) is None:
                 self._write(path, data)
                 break
+            # The same edit once more, after a kill or with another session's equal text.
             if held == data:
                 break
             path = f"{wanted}.{attempt}"
@@ -306,9 +309,11 @@ def _entries(data: bytes, problems: list[str]) -> Iterator[tuple[int, dict[str, 
                 raise ValueError("it is cut off")
             entry = json.loads(data[after:end])
             yield at, entry
+            # Behind the text: a message that quotes an archive must not be read as entries of this one.
             after = data.index(b"\n\n", end) + 2 + int(entry["bytes"]) + int(entry.get("more", 0))
         except (ValueError, KeyError, TypeError) as error:
             problems.append(f"byte {at}: {error}")
+        # After a damaged entry the search continues right behind its mark, so the following ones are found.
         at = data.find(_MESSAGE, after)
 
 

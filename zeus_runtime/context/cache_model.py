@@ -102,6 +102,7 @@ stored for hours: one is assumed). Where a provider states no lifetime, five min
 def rules_for(model: str) -> CacheRules | None:
     """The cache rules of a model by its name; None where no cache is known, and then nothing counts as read."""
     name = model.rpartition("/")[2]
+    # Bedrock's names have dots: "us.anthropic.claude-sonnet-4-6". The whole name is tried for "gemini-2.5-pro".
     for part in name.split("."):
         for prefix, rules in RULES:
             if part.startswith(prefix) or name.startswith(prefix):
@@ -172,6 +173,7 @@ class PrefixCache:
         self, rules: CacheRules, ends: Sequence[tuple[int, int]], now: float, until: float
     ) -> Split:
         common = next((total for chain, total in reversed(ends) if self._alive(chain, now)), 0)
+        # Each use of a prefix prolongs the life of all its beginnings.
         self._until.update((chain, until) for chain, _ in ends)
         read = common // rules.block_tokens * rules.block_tokens
         if read < rules.minimum_tokens:
@@ -187,6 +189,7 @@ class PrefixCache:
         until: float,
     ) -> Split:
         read = 0
+        # From the longest prefix on: the first that is found is the most that can be read.
         for mark in reversed(marks):
             earliest = max(0, mark - rules.lookback) if rules.lookback else 0
             places = range(mark - 1, earliest - 1, -1)

@@ -45,6 +45,7 @@ class Reported:
         """The size of a request that extends or shortens that one and is counted as ``counted``."""
         if counted >= self.tokens_counted:
             return self.tokens_reported + counted - self.tokens_counted
+        # By the ratio: which tokens of the reported request are gone is not known.
         return round(self.tokens_reported * counted / max(1, self.tokens_counted))
 
 
@@ -112,6 +113,7 @@ def _misfit(view: View, edit: Edit) -> str | None:
 
 
 def _bad_cut(view: View, edit: DropBefore | Summarize) -> str | None:
+    # At `view.first` itself a cut removes no message, but it can replace the summary.
     if edit.seq < view.first or (edit.seq == view.first and view.summary is None):
         return "it does not shrink the view"
     if edit.seq > view.upto:
@@ -150,6 +152,7 @@ def breaks_cache(view: View, edits: Sequence[Edit], budget: Budget, cached: Cach
         return None
     start = view.index(min(edit.seq for edit in old))
     rewritten = sum(item.tokens for item in _sent_items(view, start, sent.upto))
+    # The rest behind the change is less than the provider's shortest cached prefix: too little to weigh.
     if rewritten < cached.minimum_tokens:
         return None
     saved = sum(view.tokens - view.effect(edit).tokens_after for edit in replacing)

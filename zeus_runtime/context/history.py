@@ -48,6 +48,7 @@ class Past:
 
     def version(self, seq: int, number: int) -> tuple[BaseMessage, int]:
         """A message as it was shown after ``number`` edits, and its tokens."""
+        # The newest first: most views are of the last edit.
         for at, message, tokens in reversed(self.shown.get(seq, ())):
             if at <= number:
                 return message, tokens
@@ -82,6 +83,7 @@ class Past:
             self.count,
             self.replayable,
             self.written_ms,
+            # Shared with the branch: the counts are of the history, which no edit changes.
             self.tokens,
             {seq: [one for one in versions if one[0] <= number] for seq, versions in self.shown.items()},
             {seq: one for seq, one in self.evicted.items() if one <= number},

@@ -151,6 +151,7 @@ class StepRecord:
         filled = {
             name: value
             for name, value in vars(self).items()
+            # False and 0.0 equal 0, so they are left out too.
             if value not in (None, "", (), 0)
             or (value is not None and name.endswith("cost_usd"))  # a cost of 0 is known, not empty
         }
@@ -180,6 +181,7 @@ class StepRecord:
             value = json.loads(text)
             known = {each.name for each in fields(cls)}
             values: dict[str, Any] = {"number": 0, "cursor": 0, "edits": 0, "run_id": ""}
+            # A row of a newer version may have more fields.
             values.update({name: item for name, item in value.items() if name in known})
             total = values.get("fixed_tokens", 0) + values.get("view_tokens", 0)
             values.setdefault("expected_tokens", values.setdefault("estimate_tokens", total))

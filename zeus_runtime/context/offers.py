@@ -136,6 +136,8 @@ def best_part(
     chosen: list[InPlace] = []
     saved = behind = 0
     end = len(view)
+    # From the newest message to the oldest. Invariant: `behind` are the cached tokens from `first` on, after these
+    # edits.
     for place in sorted(by_place, reverse=True):
         first = 0 if reach and len(view) - place > reach else place
         behind += sum(_cached_tokens(view, sent, index) for index in range(first, end))
@@ -145,6 +147,7 @@ def best_part(
         behind -= here if _cached_tokens(view, sent, place) else 0
         chosen += [each.edit for each in by_place[place][::-1]]
         cost = -saved * prices.anew if sent is None else behind * (prices.anew - prices.again)
+        # Without a price nothing can be weighed in money: the part that makes most room wins.
         if offer.price_usd is None:
             cost = 0.0
         found.append(Cheaper(tuple(chosen[::-1]), saved, cost, offer.worth_usd(saved), fits(saved)))

@@ -134,6 +134,7 @@ class FixedParts:
         made_from = {str(name): _json(list(each)) for name, each in (sources or {}).items()}
         if self._last is not None and self._last[0] == (given, made_from):
             return self._last[1]
+        # Only what this request has: a section that changes with each step must not fill the memory.
         self._sections = {text: self._sections.get(text) or self._part(text) for _, text in given}
         parts = {name: self._sections[text] for name, text in given}
         known = {schema.name: self._counts.part(schema) for schema in self._schemas}

@@ -50,6 +50,7 @@ def expired(
         room -= file.size_bytes
         if place > 0 and (room < 0 or file.changed_seconds < oldest):
             gone.append(file)
+            # A file that goes takes no room, so a smaller, older one may still stay.
             room += file.size_bytes
     return gone[::-1]
 
@@ -72,6 +73,7 @@ def collect(
         gone = expired(kept, now_seconds, max_age_days=max_age_days, max_megabytes=max_megabytes)
         for file in gone:
             with suppress(FileNotFoundError):
+                # In the opened folder: its path may lead elsewhere by now, through a link.
                 os.unlink(file.path.name, dir_fd=files[file.path][1][1])
     return len(gone)
 

@@ -166,6 +166,7 @@ class View(Sequence["BaseMessage"]):
         if item is None:
             message, tokens = self._version(seq)
             item = Item(seq, message, tokens, self._survival(seq, message), source_of(message))
+            # A view is immutable, so an item that was made is right for ever.
             self._items[seq] = item
         return item
 
@@ -175,6 +176,7 @@ class View(Sequence["BaseMessage"]):
 
     def arrived(self, after: int) -> Sequence[Item]:
         """The messages with a ``seq`` above ``after``, oldest first; the policies of a step share one answer."""
+        # From the end backwards, so that a step costs as much as is new, not as much as the view has.
         if self._arrived is None or self._arrived[0] != after:
             new: list[Item] = []
             for place in range(self._length - 1, -1, -1):
@@ -206,6 +208,7 @@ class View(Sequence["BaseMessage"]):
 
     def shown(self, seq: int) -> bool:
         """Whether the message is in the view, whole or replaced."""
+        # The set is asked before the tuple, whose search takes a step for each pinned message.
         return self._extent.first <= seq <= self._extent.upto or (
             seq in self._extent.pinned and seq in self._extent.head
         )
@@ -281,6 +284,7 @@ class View(Sequence["BaseMessage"]):
         past = self._past.going_on(extent.number)
         number = past.number
         if isinstance(edit, Pin):
+            # The whole tool group: providers refuse a call without its result, and a result without its call.
             pinned = extent.pinned | (set(self.group(edit.seq)) if self.shown(edit.seq) else set())
             return View(past, _changed(extent, number=number, pinned=pinned))
         # The summary of an earlier cut leaves with the messages; a new summary contains it.
@@ -347,6 +351,7 @@ def fold(
         written_ms: when each message was written, by ``seq``, in UTC milliseconds.
     """
     count = quarter_bytes if counter is None else counter.message
+    # Not `or`: an empty mapping that grows later must stay the caller's.
     past = Past(history, count, frozenset(replayable), {} if written_ms is None else written_ms)
     view = View(past, _Extent(upto=0, number=0, pinned=frozenset(pins)))
     view = view.extended(len(history) if length is None else length)

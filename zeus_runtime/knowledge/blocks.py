@@ -16,9 +16,11 @@ Block: TypeAlias = tuple[Kind, int, int]
 A heading is one that is underlined. No class, since making one takes as long as finding a block.
 """
 
+# "## Title" and "```py" are marked; "#tag", "####### a" and a line behind four spaces are not.
 _MARKED: Final = re.compile(r" {0,3}(?:(?P<heading>#{1,6})[ \t]+|(?P<fence>`{3,}|~{3,}))")
 _MARKS: Final = frozenset(" #`~=-")
 """What a heading, a fence or the line under a heading begins with."""
+# "===" and "-- " underline a heading; "- item" and "=-=" do not.
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
 
 
@@ -77,6 +79,7 @@ class TextLines:
         seen = self.seen
         while start < end:
             if seen[start]:
+                # `seen` ends with a blank line, so there always is one.
                 blank = min(seen.index("", start), end)
                 yield start, blank
                 start = blank
@@ -99,6 +102,7 @@ def _stretches(lines: TextLines) -> Iterator[Stretch]:
         if not line:
             blanks += 1
             continue
+        # Inside a fence "# comment" is not a heading.
         if place < behind_fence:
             blanks = 0
             continue
@@ -139,6 +143,7 @@ def _fence_end(lines: Sequence[str], start: int, fence: str) -> int:
         line = lines[place].strip()
         if line.startswith(fence) and not line.strip(fence[0]):
             return place + 1
+    # A fence that is not closed holds the rest of the text, as CommonMark has it.
     return len(lines)
 
 
@@ -166,6 +171,7 @@ def blocks(lines: TextLines, stretch: Stretch, form: Form) -> Iterator[Block]:
 def _at_margin(lines: TextLines, start: int, end: int) -> Iterator[Block]:
     last = start
     for first, behind in lines.parted(start, end):
+        # A closing bracket at the margin belongs to the block before it.
         if first > start and lines.seen[first][0] not in " \t})]":
             yield "code", start, last
             start = first

@@ -100,6 +100,7 @@ class _Headings:
         above = self.trail[-1][1] if self.trail else ""
         path = f"{above} > {title}" if above and title else above or title
         self.trail.append((level, path))
+        # The end is kept: the innermost headings say most about the chunk.
         self.path = path if len(path) <= _HEADING_CHARACTERS else "… " + path[2 - _HEADING_CHARACTERS :]
 
 
@@ -165,6 +166,8 @@ class _Page:
 
     def _add(self, piece: _Piece, size: int, last_kind: Kind) -> None:
         if self._pending and self._filled + size > self._limit:
+            # Before the chunk is closed, which empties what is pending. The repetition leaves room for the whole new
+            # piece.
             again = self._again(last_kind, min(self._most_again, self._limit - size))
             self._close()
             if again is not None:
@@ -181,6 +184,7 @@ class _Page:
         size = size_of(whole)
         if size <= limit:
             return piece if len(self._pending) > 1 else None
+        # In characters, by the text's mean of bytes for one: about `limit` bytes.
         tail = whole[-int(len(whole) * limit / size) :]
         cut = min(
             (

@@ -128,6 +128,7 @@ def parsed(data: bytes, suffix: str) -> Mapping[str, Any]:
 
 def _plain(data: bytes) -> str:
     marked = marked_encoding(data)
+    # UTF-16 and UTF-32 have zeros too, but then a mark, as a rule; other texts have none.
     if marked is None and b"\0" in data[:8_192]:
         raise UnreadableError("it is not text")
     encoding = marked or guessed_encoding(data)
@@ -197,6 +198,7 @@ def _docx(data: bytes) -> Converted:
     import mammoth
 
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        # A small archive may unpack to many gigabytes; its directory tells without unpacking.
         if sum(each.file_size for each in packed.infolist()) > _MAX_UNPACKED:
             raise UnreadableError(f"unpacked it has more than {_MAX_UNPACKED:,} bytes")
     # mammoth would embed each image as the text of its bytes.

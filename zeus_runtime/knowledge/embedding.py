@@ -59,6 +59,7 @@ class IngestEmbedding:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # Before the workers end: a task whose worker ends would embed its texts here.
         for task in self._tasks:
             task.cancel()
         for worker in self._workers:

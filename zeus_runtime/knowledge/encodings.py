@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from typing import Final
 
+# UTF-32 before UTF-16: the mark of the one (FF FE 00 00) begins with that of the other (FF FE).
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),

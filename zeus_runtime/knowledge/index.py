@@ -107,6 +107,7 @@ class KnowledgeIndex:
             vectors: the query's by model and dimension, of length 1; a base of another is searched by words alone.
         """
         shelves = [self._shelf(connection, base) for base in bases]
+        # Asked for each chunk, and both legs may ask about one document; the rules may look at the disk.
         is_closed = cache(is_closed)
         near: list[tuple[float, int]] = []
         for base, shelf in zip(bases, shelves, strict=True):
@@ -144,6 +145,8 @@ class KnowledgeIndex:
         return self._shelf(connection, base).older
 
     def _shelf(self, connection: Connection, base: BaseInfo) -> _Shelf:
+        # Popped and put back at the end: the order is that of the last use. A refresh that fails leaves no half of a
+        # base.
         shelf = self._shelves.pop(base.key, None) or _Shelf()
         shelf.refresh(connection, base)
         self._shelves[base.key] = shelf
@@ -202,6 +205,7 @@ class _Shelf:
 
     def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """By slot, of vectors that are in rows; -3 for all others."""
+        # -3 is below every cosine and below the limit -2 of the search.
         found = np.full(len(self.keys) if len(self._in_rows) else 0, -3.0, np.float32)
         if len(found):
             # Not BLAS: for one vector its threads cost more than they save, and they keep spinning afterwards.
@@ -215,6 +219,7 @@ class _Shelf:
         taken: list[tuple[float, int]] = []
         for number, digest, cosine in found:
             slot = int(self.keys.searchsorted(number))
+            # Another process has added the vector since, or it is left over from a document that is gone.
             if slot == len(self.keys) or self.keys[slot] != number:
                 continue
             if self._digests[slot * DIGEST_BYTES : (slot + 1) * DIGEST_BYTES] != digest:
@@ -226,12 +231,14 @@ class _Shelf:
         return taken
 
     def refresh(self, connection: Connection, base: BaseInfo) -> None:
+        # Each transaction that changes a base raises its count, so equal counts are equal contents.
         if base.changes == self._changes:
             return
         query = select(DOCUMENT.c.key, DOCUMENT.c.path, DOCUMENT.c.made_with)
         rows = connection.execute(query.where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True))).all()
         self.older = sum(not is_read_now(row.made_with) for row in rows)
         there = {key: (path, embedded_by(made_with)) for key, path, made_with in rows}
+        # A ready document's parts never change, and its key is never used again: only new keys are read.
         found = {key: each for key, each in self._documents.items() if key in there}
         found |= _read(connection, {key: there[key] for key in sorted(there.keys() - found.keys())})
         self._documents = found
@@ -258,6 +265,7 @@ class _Shelf:
         is_old = [bool(each.vectors) and each.model == model for each in ordered]
         vectors = b"".join([each.vectors for each, old in zip(ordered, is_old, strict=True) if old])
         rows = np.frombuffer(vectors, "<f4").reshape(-1, base.dimension or 1)
+        # A vector of zeros is of a chunk of which the model knows no word.
         meant = rows.any(axis=1)
         slots = np.flatnonzero(np.array(is_old, np.bool_)[self.documents]) if ordered else self._in_rows[:0]
         self._in_rows, self._vectors = slots[meant], rows[meant]
@@ -339,6 +347,7 @@ def _scored(
         closed = [each for each in documents if is_closed(shelf.paths[each])]
         if not closed:
             return [(-float(score[place]), int(shelf.keys[place])) for place in places]
+        # At `above` they are never taken; each round closes at least one document, so the loop ends.
         score[np.isin(shelf.documents, closed)] = above
     return []
 
@@ -362,6 +371,7 @@ def _hits(
         for document, place in wanted
     ]
     found: dict[int, tuple[Any, Chunk]] = {}
+    # With `false`, no hits select no rows; an empty `or_` would be no condition.
     for row in connection.execute(query.where(or_(false(), *holding))):
         for place, chunk in enumerate(unpacked_chunks(row.places, row.texts), row.number):
             found[number_of(row.document, place)] = (row, chunk)

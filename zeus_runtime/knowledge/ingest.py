@@ -235,8 +235,10 @@ class _Ingest:
             for each in kept
             if each.path not in there and each.source not in missing and not _is_below(each.path, unread)
         ]
+        # After the reading: until here a moved file's old text is still found.
         await self._forget(gone)
         self._done.removed = sum(each.path in known for each in gone)
+        # Last: a store outside the transaction may have lost what a killed process wrote just before its end.
         await self._repair()
         self._files = (len(files), len(files))
         self._tell(self._done.chunks, "")
@@ -291,6 +293,7 @@ class _Ingest:
         base, (model, dimension) = self._base, (self._embedder.model, self._embedder.dimension)
         if base.collection and (base.embedding, base.dimension) == (model, dimension):
             return base.collection
+        # In the transaction that names the new collection, so no base names one that was dropped.
         if base.collection:
             self._store.collection(base.collection, base.dimension).drop(connection)
         name = new_name()
@@ -322,6 +325,7 @@ class _Ingest:
             await self._write_begun()
             self._done.embedded += self._embedding.asked
         self._done.repaired = len(orphans) + len(lacking)
+        # Other processes then count anew how many vectors the store lacks.
         if lacking:
             await self._database.write(self._touch)
 
@@ -350,6 +354,7 @@ class _Ingest:
                 )
                 await self._vectors.run(lambda _connection, change, new=entries: change.put.append(new))  # type: ignore[misc]
                 left += sorted(set(some) - set(entries.ids))
+            # Only when all has moved: a killed ingest finds the rest there next time.
             await self._database.run(there.collection.drop)
             return left
         finally:
@@ -365,6 +370,7 @@ class _Ingest:
         if small:
             reused: dict[str, bytes] = {}
             for each in small:
+                # Only a file that was read before can have vectors; new ones, often all, cost no query.
                 if each.known is not None or each.found.path in self._partial:
                     reused |= await self._reused(each)
             texts = [chunk.embedded for each in small for chunk in each.chunks]
@@ -386,6 +392,8 @@ class _Ingest:
             await self._write_first()
 
     async def _write_first(self) -> None:
+        # It stays at the head until it is there: if it fails nothing behind it is written, as the parts of a long
+        # document follow each other.
         future, write = self._ahead[0]
         vectors = await future
         self._ahead.popleft()
@@ -498,6 +506,7 @@ class _Ingest:
         if key is not None:
             records.append_parts(connection, key, new)
             return key
+        # The rest of a killed ingest goes with the first new part: until then its vectors can be reused once more.
         begun = self._partial.get(read.found.path)
         if begun is not None:
             change.removed += records.remove_documents(connection, self._base.key, [begun.key])
@@ -507,6 +516,7 @@ class _Ingest:
     def _finish(self, connection: Connection, change: VectorChange, *, read: FileText, key: int) -> None:
         if read.known is not None:
             change.removed += records.remove_documents(connection, self._base.key, [read.known.key])
+        # In the transaction that removes the old version: a search finds one of the two, never both or none.
         records.finish_document(connection, key, len(read.chunks))
         self._touch(connection)
 
@@ -548,6 +558,7 @@ class _Ingest:
         Args:
             texts: by the digest of their vector.
         """
+        # Float32. A row with another width is of another model.
         width = 4 * self._embedder.dimension
         found: dict[str, bytes] = {}
         numbers: list[int] = []

@@ -41,6 +41,7 @@ def _edges(text: str, limit: int) -> list[tuple[int, int]] | None:
     """Where each part of a text in ASCII begins and ends; None where a line does not fit into one."""
     found = []
     start = 0
+    # The line end counts too, hence the 1.
     while len(text) - start + 1 > limit:
         end = text.rfind("\n", start, start + limit)
         if end < 0 or (text.find("\n", end + 1, end + limit + 2) < 0 and len(text) - end - 1 > limit):
@@ -53,6 +54,7 @@ def _edges(text: str, limit: int) -> list[tuple[int, int]] | None:
 def _parted(lines: Sequence[str], limit: int, *, is_table: bool) -> Iterator[Part]:
     head = lines[:2] if is_table and _is_rule(lines) else []
     head_size = sum(size_of(line) + 1 for line in head)
+    # A head that fills half of each part would leave little room for rows, so it is repeated in none.
     if head_size * 2 > limit:
         head, head_size = [], 0
     room = limit - head_size

@@ -73,6 +73,8 @@ def packed_parts(
                 *_packed(each),
                 b"".join(digests[start:end]),
             )
+            # `rows` is one iterator for all documents. `zip` asks `enumerate` first, so its end takes no row of the
+            # next document.
             for (place, each), (words, (start, end)) in zip(enumerate(some), rows, strict=False)
             if each
         ]

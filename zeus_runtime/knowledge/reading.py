@@ -131,6 +131,7 @@ class Reader:
         turns: deque[Turn] = deque()
         for files in parted:
             turns.append((files, self._begun(files)))
+            # As many groups ahead as there are processes; further ones would only hold texts in memory.
             if len(turns) > len(self._aparts):
                 yield turns.popleft()
         yield from turns
@@ -152,6 +153,7 @@ class Reader:
     async def _looks_apart(
         self, unchanged: int, files: Sequence[tuple[FoundFile, KnownDocument | None]]
     ) -> FileChanges:
+        # A process parses one file at a time; the others wait here.
         apart = await self._free.get()
         try:
             return await self._looks(unchanged, files, apart)

@@ -86,6 +86,7 @@ def made_with(base: BaseInfo, model: str, dimension: int) -> str:
 
 def embedded_by(made_with: str) -> str:
     """The embedding model and its dimension, of what a document was made with."""
+    # Three splits: the model's name may have the sign too.
     return made_with.split("|", 3)[-1]
 
 
@@ -103,6 +104,7 @@ def bases(connection: Connection, caller: Caller) -> list[BaseInfo]:
 
 def base_named(connection: Connection, caller: Caller, name: str) -> BaseInfo | None:
     """The caller's own base of a name, else their project's."""
+    # "user" comes after "project", so the descending order has the caller's own base first.
     query = _bases(caller).where(BASE.c.name == name).order_by(BASE.c.scope.desc())
     row = connection.execute(query).first()
     return None if row is None else _info(row)
@@ -279,6 +281,7 @@ def _put_parts(connection: Connection, rows: Sequence[tuple[object, ...]]) -> No
         _NEW_PART.run_many(connection, _PART_COLUMNS, [(*row[:_OLD], b"", *row[_OLD:]) for row in rows])
 
 
+# Without the order PostgreSQL may return the keys of several rows in any order.
 _NEW_DOCUMENTS: Final = insert(DOCUMENT).returning(DOCUMENT.c.key, sort_by_parameter_order=True)
 _NEW_DOCUMENT: Final = Prepared(
     insert(DOCUMENT)
@@ -306,6 +309,7 @@ def note_unchanged(connection: Connection, touched: Sequence[Same]) -> None:
 def remove_documents(connection: Connection, base: int, keys: Sequence[int]) -> list[int]:
     """Remove documents with their chunks. The numbers that their vectors have."""
     numbers: list[int] = []
+    # SQLite before 3.32 takes 999 parameters in a statement.
     for start in range(0, len(keys), 500):
         some = keys[start : start + 500]
         parts = select(PART.c.document, PART.c.number, PART.c.chunks).where(PART.c.document.in_(some))

@@ -194,6 +194,7 @@ class KnowledgeService:
                 if self._refusal_of_stored(Path(self._secrets.restored(path, forms))) is None
             ]
 
+        # On another thread: each path's rules may look at the disk.
         return sorted(await asyncio.to_thread(shown))
 
     async def readable(self, name: str) -> ReadableBase:
@@ -440,6 +441,7 @@ class KnowledgeService:
 
     async def aclose(self) -> None:
         """Close what is open."""
+        # Taken first, so that a second call closes nothing twice.
         database, self._database = self._database, None
         vectors, self._opened_store = self._opened_store, None
         self._index = None
@@ -464,6 +466,7 @@ class KnowledgeService:
             except UnavailableModelError as error:
                 missing.append(error)
         if not searched:
+            # With some bases searched a missing model is only a notice; with none the search would look empty.
             raise missing[0]
         notices += [f"not searched: {error.message}. {error.remedy}".rstrip(".") for error in missing]
         vectors: dict[tuple[str, int], NDArray[np.float32]] = {}
@@ -480,6 +483,7 @@ class KnowledgeService:
     async def _chosen_ref(self) -> Ref | None:
         from zeus_runtime.memory.embedding_choice import chosen_ref, stored_choice
 
+        # Not None, which is an answer: the user has chosen nothing.
         if self._choice is _UNREAD:
             user, database = self.caller.user_id, await self._open()
             stored = await database.run(lambda connection: stored_choice(connection, user))
@@ -503,6 +507,7 @@ class KnowledgeService:
                     remedy=f"What was added: {', '.join(there) or 'nothing'}.",
                 )
             keys = {there[path] for path in paths}
+            # Unfinished ones too: they would be found again as leftovers of a source that is not there any more.
             documents = [
                 each
                 for ready in (True, False)

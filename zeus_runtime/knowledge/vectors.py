@@ -110,6 +110,8 @@ class BaseVectors:
 
         result, change = await self._database.run(transaction)
         if not self._is_in_transaction:
+            # After the rows' commit, never before: a vector without a chunk is never found, as the digests are
+            # compared.
             await self._database.run(lambda connection: self.apply(connection, change))
         return result
 

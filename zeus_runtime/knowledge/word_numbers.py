@@ -119,11 +119,13 @@ class _LanguageNumbers:
         # A space before the first text and after each, and eight bytes more for who reads eight from the last on.
         data = " ".join(("", *texts, "       ")).encode()
         kinds = data.translate(_KINDS)
+        # Rare: the texts are read once more without these characters, which then part no word.
         if b"\2" in kinds:
             return self._of_ascii([text.encode().translate(None, _HIDDEN).decode() for text in texts])
         is_letter = np.frombuffer(kinds, np.bool_)
         edges = np.flatnonzero(is_letter[1:] != is_letter[:-1])
         starts = np.ascontiguousarray(edges[::2])
+        # An edge is the place before a word's first letter, so in `data[1:]` the word begins at its edge.
         found = self._looked_up(data[1:], starts, edges[1::2] - starts)
         kept = np.flatnonzero(found != _NOT_INDEXED)  # of numbers it takes five times as long
         text_ends = np.fromiter(map(len, texts), np.int64, len(texts)).cumsum()
@@ -161,6 +163,7 @@ class _LanguageNumbers:
         free = np.flatnonzero(self._table_keys[homes] == 0)
         self._table_keys[homes[free]], self._table_numbers[homes[free]] = keys[free], numbers[free]
         self._used += len(free)
+        # A quarter full: with one word for a slot, a fuller table would send many words to the slow way.
         if self._used * 4 > len(self._table_keys) and self._slot_bits < _MOST_SLOT_BITS:
             self._grow(self._slot_bits + 2)
 
@@ -188,6 +191,7 @@ class _Remembered(dict[str, Sequence[int]]):
         self._value_of = value_of
 
     def __missing__(self, word: str) -> Sequence[int]:
+        # A bound for texts of random words; the common ones are back at once.
         if len(self) >= _REMEMBERED:
             self.clear()
         found = self[word] = self._value_of(word)
@@ -208,6 +212,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _number(token: str) -> int:
+    # 0 means that a word is not indexed.
     return crc32(token.encode("utf-8", "surrogatepass")) or 1
 
 
@@ -216,9 +221,11 @@ _MASKS: Final = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 
 def _keys(data: bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
     """A key for each word of at most sixteen bytes, whatever its case; none is 0."""
+    # The eight bytes from each place on, as one integer each; no byte is copied.
     eights: NDArray[np.uint64] = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
     keys = eights.take(starts)
     keys |= _LOWER
+    # A word of more than eight bytes keeps all eight here, and its rest below.
     keys &= _MASKS.take(sizes, mode="clip")
     keys *= _MULTIPLIERS[0]
     longer = np.flatnonzero(sizes > 8)

@@ -71,6 +71,8 @@ def postings(packed: Sequence[PackedWords]) -> Postings:
     """What ``packed_words`` made of texts, together."""
     lengths = np.frombuffer(b"".join([each.lengths for each in packed]), "<u4").astype(np.int64)
     words = np.frombuffer(b"".join([each.words for each in packed]), "<u4")
+    # The chunk in the high bits, the word in the low ones: one sort groups both, and equal neighbours are one word's
+    # repeats.
     keys = np.repeat(np.arange(len(lengths)) << 32, lengths) | words
     keys.sort()
     first = np.flatnonzero(np.diff(keys, prepend=-1))

@@ -59,6 +59,7 @@ class Worker:
 
     async def is_ready(self) -> bool:
         """Wait until it takes orders; False: it never will."""
+        # Shielded: the cancellation of one that waits would cancel the future for all.
         return await asyncio.shield(self._begun)
 
     def takes(self, at_most: int) -> bool:
@@ -73,11 +74,13 @@ class Worker:
         self._orders.append((len(texts), future))
         # Two adjacent lone surrogates are two characters; JSON's escapes would join them into one.
         order = json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        # Not drained: the caller gives a worker few orders at a time (`takes`), so little waits in the buffer.
         self._process.stdin.write(_framed(order))
         return future
 
     def end(self) -> None:
         """End it, whatever it is doing; that takes a moment."""
+        # A second cancellation would break off the end of the process in `_run`.
         if not self._running.cancelling():
             self._running.cancel()
 
@@ -124,9 +127,11 @@ class Worker:
         self._begun.set_result(True)
         while True:
             data = await _frame(process.stdout)
+            # Taken off below, when its answer has the right size: until then `_over` answers it with None.
             texts, future = self._orders[0]
             vectors = np.frombuffer(data, "<f4").reshape(texts, self._embedder.dimension)
             self._orders.popleft()
+            # The ingest may have given up and cancelled it.
             if not future.done():
                 future.set_result(vectors)
 
@@ -157,6 +162,7 @@ async def _frame(stream: asyncio.StreamReader) -> bytes:
 
 def _serve(user: int) -> None:
     end_with(user)
+    # Without a buffer, so that each answer is on its way at once.
     answers = io.FileIO(os.dup(1), "wb")
     # Output that a library prints must not be mixed with the vectors.
     os.dup2(2, 1)

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 def reconcile(connection: Connection, vectors: VectorStore) -> None:
     """Forget vectors that are not of the rows as they are now, and mark rows whose vector is missing."""
     rows, kept = records.embedded(connection), vectors.made_from(connection)
+    # None: the store does not know the source, so the vector counts as right if there is a row for it.
     wrong = {each for each, source in kept.items() if source not in (None, rows.get(each))}
     wrong |= kept.keys() - rows.keys()
+    # Before the rows are unmarked: if this transaction is lost, the rows lack vectors, and the next `open` finds
+    # that.
     vectors.remove(connection, wrong)
     records.unmark_embedded(connection, (rows.keys() - kept.keys()) | (wrong & rows.keys()))
 

@@ -163,6 +163,8 @@ class MemoryBatches:
         def work(connection: Connection) -> bool:
             if session is not None:
                 records.lock(connection, f"extractions of {session}")
+                # Asked again under the lock: while the model answered, another process may have searched the same
+                # messages.
                 if records.cursor_of(connection, session).seq >= seqs[0]:
                     return False
                 records.searched(connection, session, seqs[1])
@@ -181,6 +183,7 @@ class MemoryBatches:
         )
         done = {each.number for each in steps}
         for number, written in enumerate(batch.proposals):
+            # A step is written in the transaction of its memory, so after a kill no proposal is saved twice.
             if number not in done:
                 await self._save(batch, number, from_json(written))
         await operations.database.write(
@@ -196,6 +199,7 @@ class MemoryBatches:
             # The fact is kept beside the memories that it may not replace.
             saved = await self._tried(batch, number, proposal, ())
         if saved.code is not None:
+            # In another transaction: nothing was saved, so after a kill the proposal is only tried and refused again.
             await self._note(batch, BatchStep(number, saved.code, None, ()))
 
     async def _change(self, batch: Batch, number: int, change: MemoryChange) -> None:
@@ -205,6 +209,7 @@ class MemoryBatches:
 
         def along(connection: Connection, old: MemoryItem) -> None:
             if old.version != change.version:
+                # Raised inside the transaction, so that nothing of the change is written.
                 raise _ChangedSinceError
             since = Replaced(old.id, old.version + 1, old.valid_from, old.valid_until)
             records.put_step(connection, batch.id, BatchStep(number, outcome, None, (since,)))
@@ -229,6 +234,7 @@ class MemoryBatches:
         from zeus_runtime.memory.writing import Writing
 
         def along(connection: Connection, written: AddedMemory) -> None:
+            # A refused proposal may be tried once more without `replaces`; its step is written when that is known.
             if not isinstance(written.decision, Rejected):
                 records.put_step(connection, batch.id, _step(number, written))
 

@@ -79,6 +79,7 @@ class CallerEmbeddings:
         await operations.database.write(
             lambda connection: store_choice(connection, user, stored, now), self._caller
         )
+        # After the commit: if the write fails, the former choice stays in force.
         self._opened.choices[user] = stored
 
     async def backfill(self, *, progress: Callable[[int, int], None] | None = None) -> int:

@@ -44,6 +44,8 @@ class CheckedMemory:
             if not isinstance(write, NewMemory) or write.explicit:
                 return await self._backend.save(write)
             operations = await self._opened.operations()
+            # Taken before the save, as the backend is not in this transaction; a save that stores nothing gives it
+            # back.
             used = await operations.take_extraction(self._caller, write.answer)
             taken = used < self._opened.source.settings.max_extractions
             stored = False
@@ -52,6 +54,8 @@ class CheckedMemory:
                 stored = written.item is not None
                 return written
             finally:
+                # Also after an error or a cancellation; a process killed before it has counted one save too many,
+                # never too few.
                 if taken and not stored:
                     await operations.give_back_extraction(self._caller, write.answer)
 

@@ -92,6 +92,7 @@ def proposals(answer: Mapping[str, Any], items: Sequence[MemoryItem]) -> tuple[P
 
     Memories of another scope or trust are not merged: nothing may become better known or more trusted by that.
     """
+    # Each proposal takes its memories out, so no memory is merged, retired and dated in one answer.
     left = {item.id: item for item in items}
     found: list[Proposal] = []
     for merge in answer["merges"]:
@@ -126,6 +127,7 @@ def _merged(merge: Mapping[str, Any], parts: Sequence[MemoryItem]) -> ProposedMe
         source=next((each.source for each in parts if each.source in DOCUMENTS), parts[0].source),
         source_id=",".join(each.id for each in parts),
         subject=(merge["subject"] or "").strip() or None,
+        # None is open: one part that always held makes the whole hold always.
         valid_from=None if None in begins else min(each for each in begins if each),
         valid_until=None if None in ends else max(each for each in ends if each),
         replaces=tuple(each.id for each in parts),
@@ -145,6 +147,8 @@ async def consolidate(memory: MemoryService, ask: AskForm) -> str | None:
         ZeusError: the model or the database failed.
     """
     batches = memory.batches
+    # Left by a process that was killed: the model's answer is stored and paid for, so it is applied, not asked for
+    # again.
     for batch in await batches.unfinished(None):
         await batches.apply(batch)
     listed = await memory.list_memories(limit=MOST_ITEMS)

@@ -122,6 +122,7 @@ class MemoryDatabase:
 def for_everybody(connection: Connection, caller: Caller) -> Iterator[None]:
     """Inside, rows in the name of other users may be written, in the transaction of ``caller``."""
     act_for_upkeep(connection)
+    # Without `finally`: an exception ends the transaction, and with it the role that it acts in.
     yield
     _act_for(connection, caller)
 

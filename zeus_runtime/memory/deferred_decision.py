@@ -62,6 +62,8 @@ class SecondLook:
 
         def work(connection: Connection) -> tuple[str, ...]:
             found = records.held(connection, item.id, whose, "edit")
+            # While the model embedded it, a person may have changed or deleted it, or another process may have
+            # decided.
             if found is None or found[0].version != item.version or not found[0].is_searchable:
                 return ()
             return self._decided(connection, whose, found[0], found[1], embedded)
@@ -92,6 +94,8 @@ class SecondLook:
         )
         written = records.written_order(connection, [item.id, *(each.item.id for each in known)])
         since = item.said_at, written[item.id]
+        # Only against older ones: of two memories that wait for vectors, the later one decides, whichever is embedded
+        # first.
         older = [each for each in known if (each.item.said_at, written[each.item.id]) < since]
         decision = gate.decide(
             item.content,

@@ -71,6 +71,7 @@ def parts_of(name: str, text: str, by: Author) -> Iterator[DocumentPart]:
         end = len(left)
         if end > MOST_CHARACTERS:
             half = MOST_CHARACTERS // 2
+            # Not before the half, so that a document without line ends at good places has no tiny parts.
             end = max(left.rfind("\n\n", half, MOST_CHARACTERS), left.rfind("\n", half, MOST_CHARACTERS))
             end = MOST_CHARACTERS if end < 0 else end
         yield DocumentPart(f"{name}, part {number}" if several else name, left[:end], by)
@@ -109,6 +110,7 @@ async def extract_from(
             if facts is None:
                 _log.warning("%s: the answer with its facts cannot be read", part.name)
             named = None if facts is None else [replace(each, source_id=part.name) for each in facts]
+            # Makes the row that `begin` moves on; without it the part would be asked for again.
             await batches.set_due(part.key, "")
             begun = await batches.begin("documents", named, answer.price, session=part.key, seqs=(1, 1))
             await batches.set_searched(part.key, 1)

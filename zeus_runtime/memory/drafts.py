@@ -120,6 +120,7 @@ def change_of(entry: Any) -> HistoryEntry:
     if not isinstance(entry, Mapping) or entry.get("action") not in ACTIONS:
         raise ValueError("its history has an entry that is no change")
     version, by, content = entry.get("version"), entry.get("by"), entry.get("content")
+    # Not isinstance: JSON's `true` is an int to Python.
     if type(version) is not int or not 0 < version < _MOST_VERSIONS:
         raise ValueError("its history has a version that is none")
     if not isinstance(by, str) or not isinstance(content, str) or _UNSTORABLE.search(by + content):
@@ -130,7 +131,9 @@ def change_of(entry: Any) -> HistoryEntry:
     return HistoryEntry("", version, entry["action"], by, at, content, since, until)
 
 
+# The column is a PostgreSQL integer, which has 32 bits.
 _MOST_VERSIONS: Final = 2**31
+# PostgreSQL stores no NUL in a text, and UTF-8 has no lone surrogates.
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
@@ -157,6 +160,7 @@ def _confidence(entry: Mapping[str, Any]) -> float:
     try:
         return float(value)
     except OverflowError:
+        # A JSON integer with more than 308 digits: it is out of range, which the gate says.
         return math.inf
 
 

@@ -86,6 +86,8 @@ class LateVectors:
         versions = {item.id: item.version for item, _ in embedded}
 
         def work(connection: Connection) -> int:
+            # A memory that was changed while the model embedded its old text has another version, and waits for its
+            # new vector.
             done = records.mark_embedded(connection, versions, embedding)
             # In a separate store, a vector is written before the row that names it is committed, never the reverse.
             self._vectors.put(

@@ -162,6 +162,7 @@ def proposals(
             continue
         since, until = day_of(fact["valid_from"]), day_of(fact["valid_until"])
         if ends_before_it_begins(since, until):
+            # The fact may be right although its times are not.
             since = until = None
         found.append(
             ProposedMemory(
@@ -193,6 +194,7 @@ def _source(content: str, cited: Sequence[SourceMessage], messages: Sequence[Sou
 def day_of(text: str | None) -> datetime | None:
     """The beginning of a day that a model wrote; None for no day."""
     try:
+        # A model may write a time behind the day.
         return None if not text else datetime.fromisoformat(text[:10]).replace(tzinfo=UTC)
     except ValueError:
         return None

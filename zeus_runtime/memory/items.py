@@ -310,6 +310,7 @@ def _number(variable: str, name: str, text: str) -> float:
     try:
         value = int(text) if whole else float(text)
     except ValueError:
+        # NaN is in no range, so the next check refuses it.
         value = math.nan
     if not low <= value <= high:
         raise MemorySettingError(f"{variable} is {text!r}", remedy=f"give {meaning}", where=variable)

@@ -78,6 +78,7 @@ class Members:
 
         def work(connection: Connection) -> Member:
             there = _held(connection, caller)
+            # By the members under the lock: meanwhile another one may have taken the caller's role away.
             _refuse(acting_as(caller, there), there, user_id, role)
             since = there[user_id].since if user_id in there else now
             _write(connection, caller, Member(user_id, role, since), records.to_ms(since))
@@ -163,6 +164,7 @@ def current_role(connection: Connection, caller: Caller) -> Role | None:
     found = connection.execute(
         select(PROJECT_MEMBER.c.role, own)
         .where(PROJECT_MEMBER.c.project_id == caller.project_id)
+        # The caller's own row first; without one, another's row tells that the project has members.
         .order_by(own.desc())
         .limit(1)
     ).first()

@@ -62,6 +62,7 @@ def neighbours(
     parts = reach(caller, "read", scope)
     known: dict[tuple[str, str], tuple[int, int]] | None = None
     if place is not None:
+        # One scope has one place, and the caller holds its row.
         known = {(part.scope, part.scope_id): (place.key, place.changes) for part in parts}
     words = indexed_words(content)
     found = index.lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
@@ -84,8 +85,10 @@ def neighbours(
         for item, same in records.alike(connection, content, near, parts, caller.user_id)
     }
     if query is not None and (unknown := items.keys() - cosines.keys()):
+        # Also of those that only words found: the gate weighs both.
         cosines |= index.vectors.cosines(connection, query, unknown)
     for part in found:
+        # Those that only the vector or equal words found have a lexical score too, below the best ones.
         for item_id in items.keys() - lexical.keys():
             slot = part.shelf.slot(item_id)
             if slot is not None:

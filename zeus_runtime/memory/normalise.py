@@ -7,8 +7,11 @@ import unicodedata
 from functools import cache, lru_cache
 from typing import Final
 
+# Control characters by their category, but they part words: they become a space or a line end.
 _VISIBLE_SPACE: Final = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85"
+# Variation selectors have the category of accents (Mn), so they are named here.
 _SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
+# Letters, marks and signs by their categories, which show nothing.
 _FILLERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800")
 _LINE_END = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # What is one space, or a line end without spaces beside it, is left alone: most are, and a replacement takes time.

@@ -102,10 +102,12 @@ class OpenedMemory:
 
         loop = asyncio.get_running_loop()
         if self._loop is not loop or self._opening is None:
+            # Locks and tasks belong to a loop, and a program may call `asyncio.run` more than once with one memory.
             self._loop, self._opening = loop, asyncio.Lock()
             self._tasks, self._backfilling = set(), set()
         if self._operations is None:
             async with self._opening:
+                # Asked again: the call that held the lock may have opened it.
                 if self._operations is None:
                     self._operations = await self._open()
                     if not self._operations.transactional:
@@ -157,10 +159,12 @@ class OpenedMemory:
         operations = self._operations
         if operations is None:
             return
+        # First, because work in the background uses the database and may note more memories as used.
         await self._idle()
         if self._used:
             self._begin(self._flush(operations), _NOT_WRITTEN)
             await self._idle()
+        # Before the await below: a call in between opens the memory anew instead of using one that is being closed.
         self._operations = None
         await operations.close()
         embedders, self._embedders, self.choices = self._embedders, {}, {}
@@ -170,6 +174,7 @@ class OpenedMemory:
     async def _idle(self) -> None:
         import asyncio
 
+        # A task may have begun another one.
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -227,6 +232,8 @@ class OpenedMemory:
                 return done
             texts = await operations.late_vectors.texts(items, caller)
             embedded = await _embedded_items(embedder, items, texts)
+            # Each round marks its rows or finds them changed, so the loop ends, and a stop loses one batch of vectors
+            # at most.
             done += await operations.late_vectors.put(embedded)
             for item, each in embedded:
                 if item.embedding is None:
@@ -253,6 +260,7 @@ class OpenedMemory:
                     texts = await operations.late_vectors.texts(written, None)
                     vectors = await _embedded_items(embedder, written, texts)
                 except (EmbeddingUnavailableError, MissingError, OptionsError, ConfigError) as error:
+                    # Left out of the next query too, which would otherwise return the same items for ever.
                     failed.add(author)
                     _log().warning("memories of %r wait for their vectors: %s", author, error.message)
                     continue
@@ -271,6 +279,7 @@ class OpenedMemory:
     def backfill_soon(self, caller: Caller | None) -> None:
         """Embed in the background what was stored without a vector: the caller's, or with None everybody's."""
         user = None if caller is None else caller.user_id
+        # One at a time for each user: two would embed, and pay for, the same texts.
         if user in self._backfilling or not (self.source.open_embedder or self.source.open_chosen):
             return
         self._backfilling.add(user)
@@ -338,6 +347,7 @@ class OpenedMemory:
         try:
             await operations.mark_used(used)
         except BaseException:
+            # Memories used since then keep their later time.
             self._used = used | self._used
             raise
 
@@ -354,6 +364,7 @@ class OpenedMemory:
                 _log().exception("%s", failed)
 
         task = asyncio.get_running_loop().create_task(heard())
+        # The loop itself refers to tasks only weakly, so an unreferenced one could be collected while it runs.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -108,10 +108,13 @@ class Operations:
             self._vectors.prepare(connection)
 
         await self.database.open(prepare)
+        # One place in a transaction: other processes write in between, and after a kill the next process goes on.
         while (count := await self.database.keep_up(records.reindexed)) >= 0:
             _log.info("the words of %d memories were indexed anew", count)
+        # After the tables exist, and in no transaction: PostgreSQL builds an index `CONCURRENTLY` only so.
         await self.database.outside(self._vectors.index)
         if not self._vectors.transactional:
+            # A process that was killed between a row's commit and its vector's left the two unequal.
             await self.database.keep_up(lambda connection: reconcile(connection, self._vectors))
 
     @property
@@ -171,8 +174,12 @@ class Operations:
             tried = True
             extracted = 0
             if not explicit:
+                # Before the place: every transaction that takes both locks takes them in this order, so no two wait
+                # for each other.
                 records.lock(connection, f"extractions of {session}")
                 extracted = records.extractions(connection, session, since, answer)
+            # From here on no other process writes to the place, so no second text with the same words passes the
+            # search below.
             place = records.lock_place(connection, item.scope, item.scope_id)
             named = None if replaces is None else _named(connection, caller, item, replaces)
             if isinstance(named, Rejected):
@@ -192,6 +199,7 @@ class Operations:
                 of_a_kind=self._of_a_kind,
                 replaces=named,
             )
+            # Only an imported text was said before it is stored.
             if item.said_at < item.updated_at:
                 decision = unless_outdated(decision, item.said_at)
             if isinstance(decision, Duplicate):
@@ -211,6 +219,8 @@ class Operations:
 
         try:
             written = await self.database.write(work, caller, at_hand=self._is_at_hand(caller, item.scope))
+        # A cancellation too: `follow` has noted the item in memory, and it is not known whether the commit came
+        # before it.
         except BaseException:
             self._index.lexicon.doubt()
             raise
@@ -243,6 +253,7 @@ class Operations:
         if self._vectors.transactional and embedded is not None:
             self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
         if key is not None and stored.is_searchable:
+            # The counts from before this change: memory takes part only if it was up to date then.
             whose, known = caller.user_id, (before.key, before.changes)
             self._index.lexicon.follow(whose, known, removed, key, stored)
         return AddedMemory(decision, stored, removed)
@@ -292,6 +303,7 @@ class Operations:
         return embedded.embedding if embedded is not None and self._vectors.transactional else None
 
     async def _follow(self, written: AddedMemory, embedded: Embedded | None) -> AddedMemory:
+        # After the commit: a process killed here leaves vectors without rows, which the next `open` removes.
         if written.removed:
             await self.database.run(lambda connection: self._vectors.remove(connection, written.removed))
         if written.item is None or embedded is None:
@@ -336,6 +348,8 @@ class Operations:
         def work(connection: Connection) -> int:
             records.lock(connection, f"extractions of {session}")
             used = records.extractions(connection, session, since, answer)
+            # Counted before the backend stores: two processes at the limit cannot both pass. `give_back_extraction`
+            # undoes it.
             if used < self._settings.max_extractions:
                 records.record_extraction(connection, session, now, since, answer)
             return used
@@ -439,6 +453,7 @@ class Operations:
                 along(connection, old)
             place = records.changed(connection, place)
             now = self.database.time()
+            # The old vector is of the old text, so the row names none until the new one is written.
             item = records.new_version(old, now, **{"embedding": None, **changes})
             kept = embedded if item.is_searchable else None
             item = replace(item, embedding=self._at_once(kept))

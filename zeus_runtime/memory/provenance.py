@@ -54,6 +54,7 @@ class TurnSources:
         Args:
             results: of the turn so far, the name of the tool and the text: those of the last time, and then later ones.
         """
+        # Only new results: a step must not read the whole turn again.
         for at in range(self._read, len(results)):
             self._note(*results[at])
         self._read = len(results)
@@ -61,6 +62,7 @@ class TurnSources:
         shared = Counter(number for word in words for number in self._having.get(word, ()))
         if not shared:
             return None
+        # Of equal ones the first result, so that the answer does not depend on the order of a set.
         number, most = max(shared.items(), key=lambda each: (each[1], -each[0]))
         return self._sources[number] if most > len(words & set(search_tokens(said))) else None
 

@@ -77,6 +77,7 @@ class Removal:
         gone = await self._database.write(work, caller)
         if gone is not None:
             if not self._vectors.transactional:
+                # After the commit: a vector that is left without its row is removed by the next `open`.
                 await self._database.run(lambda connection: self._vectors.remove(connection, gone))
             await self._database.compact()
         return gone
@@ -108,6 +109,7 @@ class Removal:
         records.forget_batches_of(connection, session)
         if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
             return ()
+        # Only if there are items: `lock_place` would make a row for the place of a session that is going.
         place = records.lock_place(connection, "session", session)
         going = records.items(connection, of_session)
         return self.remove(connection, going, records.changed(connection, place), user_id)

@@ -46,6 +46,7 @@ class MemorySearch:
             found: Sequence[FoundMemory] = await self._timely(rest, wanted, times, limit)
         else:
             found = await self._found(query, wanted, limit=limit, mode=mode)
+        # Asked again of each memory: another backend's result is not trusted to keep to the filter.
         shown = (
             each
             for each in found
@@ -151,6 +152,7 @@ def _is_over(item: MemoryItem, now: datetime) -> bool:
 def _of_successor(item: MemoryItem, past: Mapping[str, MemoryItem], fits: Mapping[str, float]) -> float:
     """The similarity of the memory that took its place in the end."""
     seen = set()
+    # A backend elsewhere may return memories that supersede each other in a circle.
     while item.superseded_by is not None and item.id not in seen:
         seen.add(item.id)
         if item.superseded_by in fits:

@@ -371,6 +371,7 @@ class MemoryService:
         from zeus_runtime.memory.retrieval.ranking import LEAST_LINE, rank
 
         room = self.settings.max_prompt_characters if max_characters is None else max_characters
+        # More memories than this cannot fit, so no more rows are read to find that out.
         most = room // LEAST_LINE
         listed = await self.list_memories(limit=most + 1)
         if len(listed) > most:
@@ -460,6 +461,7 @@ class MemoryService:
             return await (await self._checked()).hidden(scope=scope, status=status, limit=limit)
         operations, caller = await self._acting()
         seen, read = reach(caller, "see", scope), reach(caller, "read", scope)
+        # Most callers read all that they see, and cost no query here.
         if seen == read:
             return []
         return await operations.database.read(

@@ -41,6 +41,7 @@ def supersede(
     ids = []
     for each in items:
         action, old = succeeded(each, by, at, since)
+        # It still holds until `since`; the link lets it be shown behind the memory that follows it.
         if old.status == each.status:
             records.link(connection, by, [each.id])
         records.rewrite(connection, old, place)

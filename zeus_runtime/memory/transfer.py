@@ -188,6 +188,7 @@ class Import:
         Raises:
             UsageError: an entry is neither a memory nor a profile; nothing was saved.
         """
+        # All entries are read before the first is saved, so that a wrong one leaves nothing half imported.
         memories, profiles = [], []
         for number, entry in enumerate(entries, 1):
             where = f"entry {number}"
@@ -230,6 +231,8 @@ class Import:
         here: dict[tuple[str, str, str], MemoryItem]
         here = {(each.scope, each.status, duplicate_key(each.content)): each for each in listed}
         waiting = list(entries)
+        # Each round stores those whose successor is stored; a round without any leaves the rest, whose successor is
+        # not here.
         while waiting:
             ready = [
                 each for each in waiting if each.status == "archived" or each.superseded_by in self._there
@@ -261,6 +264,7 @@ class Import:
         self._outcomes[saved.outcome] += 1
         if saved.item is not None:
             if entry.id is not None:
+                # Also of a duplicate: links and profiles of the file mean the memory that says it here.
                 self._there[entry.id] = saved.item
             if saved.outcome != "duplicate":
                 self._stored.add(saved.item.id)

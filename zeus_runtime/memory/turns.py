@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from zeus_runtime.memory.items import MemoryItem
 
+# `talk#3` and `a#b#12` are turns, `#3` and `talk#3a` are not.
 _TURN = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
 

@@ -53,7 +53,9 @@ def undo_batch(
     before: dict[str, Replaced] = {}
     for step in steps:
         for each in step.replaced:
+            # Of several steps the last: undoing needs the memory as the batch left it.
             expected[each.id] = each.version
+            # Of several steps the first: it has the times from before the batch.
             before.setdefault(each.id, each)
     found = {name: _held(connection, caller, name) for name in sorted(expected)}
     _refuse_later(
@@ -65,6 +67,7 @@ def undo_batch(
         if held is None:
             continue
         item, place = held
+        # Read again: an earlier memory of the same place has raised the count.
         place = records.changed(connection, records.lock_place(connection, item.scope, item.scope_id))
         if name in added:
             going.setdefault((item.scope, item.scope_id), []).append(item)

@@ -100,6 +100,7 @@ class NewMemory(_OfItem):
         from zeus_runtime.memory.neighbours import near
 
         item, now = self.item, self.item.updated_at
+        # A backend elsewhere may return more than it should: an unreadable memory must not show by a decision.
         readable = [each for each in found if may(self.caller, "read", each.item)]
         named: list[MemoryItem] | None = None
         if self.replaces is not None:

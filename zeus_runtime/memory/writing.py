@@ -129,6 +129,7 @@ class Writing:
         if "subject" in wanted:
             wanted["subject"] = passed.subject
         if content is not None or "subject" in wanted:
+            # A new text or subject may read like an instruction, or no longer.
             wanted["trust"] = passed.trust
         edited = replace(item, content=passed.content, trust=passed.trust)
         edit = MemoryEdit(self._caller, item, wanted, edited, self._shared.source.now, version)
@@ -250,6 +251,7 @@ class Writing:
             valid_from=draft.valid_from,
             valid_until=draft.valid_until,
             trust=passed.trust,
+            # A time in the future, as a file may have, would make the memory newer than all that follow.
             created_at=min(draft.created_at or now, now),
             updated_at=now,
         )

@@ -36,6 +36,7 @@ def chain(
         passed: called with a middleware's name, the request that it got, and the one that it passes on.
     """
     call = core
+    # From the innermost outwards: each wraps what was built so far, so the first line is outermost.
     for name, middleware in reversed(middlewares):
         if overrides(type(middleware), method):
             call = _wrapped(name, getattr(middleware, method), call, gives, passed)
@@ -69,6 +70,7 @@ def _wrapped(
                 raise
 
         try:
+            # A middleware opens files on its own behalf, not for the tool call that it wraps.
             with calling(None):
                 given = await method(request, next_call)
             if gives is not None and not isinstance(given, gives):
@@ -77,6 +79,8 @@ def _wrapped(
         except ZeusError:
             raise
         except Exception as error:
+            # The exception of an inner one, which was blamed or is the core's; a middleware that raises another has
+            # failed itself.
             if error in inner:
                 raise
             raise blamed(name, error) from error

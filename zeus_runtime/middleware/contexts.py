@@ -144,7 +144,10 @@ class RunContext(PlanContext):
         Args:
             model: for policies' own calls; that of ``models.summary`` stays.
         """
+        # Before the values below replace `profile`: the same object means that no model of `models.summary` is
+        # configured.
         own = profile if self.model_profile is self.profile else self.model_profile
         values = {"model": model, "profile": profile, "counter": counter, "model_profile": own}
         for name, value in values.items():
+            # In place although it is frozen: every middleware holds this object, and none could be given another.
             object.__setattr__(self, name, value)

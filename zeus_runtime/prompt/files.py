@@ -109,6 +109,7 @@ def read_text(path: Path, *, called: str = "prompt file", key: str = "prompt.fil
         UnusableFileError: it is missing, is not a regular file, cannot be read or is not UTF-8.
     """
     try:
+        # A pipe would block the read for ever; a folder fails below with its own message.
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UnusableFileError(
                 "unreadable-file", f"the {called} {path} is not a regular file", "name a readable text file"

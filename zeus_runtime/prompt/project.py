@@ -93,6 +93,7 @@ def project_section(
     if not filled:
         return ProjectSection("", tuple(notices))
     left = max_tokens - count(_HEAD)
+    # The nearest file is last and gets room first; `insert` restores the order.
     for file in reversed(filled):
         text, cut = _fitted(file, left - count(_SEPARATOR), count)
         if text:
@@ -179,6 +180,7 @@ def _fitted(file: ProjectFile, room: int, count: Callable[[str], int]) -> tuple[
         rest = f"; read_file {file.path} has the rest" if file.path.startswith("/") else ""
         return _delimited(file.path, "\n".join([*lines[:kept], f"[This file {cut}{rest}]"])), cut
 
+    # Invariant: `low` lines fit (0 is not tried), more than `high` do not.
     low, high = 0, len(lines) - 1
     while low < high:
         middle = (low + high + 1) // 2

@@ -86,6 +86,7 @@ def check_prompt(
     """
     files, problems = _all_files(prompt, homes, position)
     known = {*VARIABLES, *prompt.variables}
+    # With a file missing, a variable that only it uses would be reported as unused.
     if not problems:
         used = names(file.text for file in files.values())
         problems.extend(_useless_variables(prompt, used, position))

@@ -98,6 +98,7 @@ def _limits(schema: Mapping[str, Any]) -> str:
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     seen: set[str] = set()
+    # A schema may refer to itself, directly or in a circle.
     while isinstance(reference := schema.get("$ref"), str) and reference not in seen:
         seen.add(reference)
         target: Any = root

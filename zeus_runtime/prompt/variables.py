@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+# "\{{" is a literal, "{{ name }}" a variable; anything else behind "{{", such as "{{a b}}", is a problem, reported as
+# `rest` of at most 40 characters.
 _BRACES = re.compile(
     r"\\\{\{|\{\{[ \t]*(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\}|\{\{(?P<rest>[^\n}]{0,40}(?:\}\})?)"
 )

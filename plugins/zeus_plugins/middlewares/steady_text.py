@@ -18,6 +18,7 @@ class SteadyText:
     def follow(self, view: View) -> None:
         """Forget the text if messages left the view since the last call."""
         cut = (view.first, view.summary)
+        # Not at the first view: a resumed session may have been cut long before.
         if self._cut is not None and cut != self._cut:
             self.text = None
         self._cut = cut

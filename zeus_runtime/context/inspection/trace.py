@@ -133,6 +133,7 @@ class Trace:
 
     def step_of(self, edit: int) -> int | None:
         """The first step that sent the result of edit number ``edit``; None if none did."""
+        # Along one line the number of edits never falls from step to step.
         place = bisect_left(self.steps, edit, key=lambda step: step.edits)
         return self.steps[place].number if place < len(self.steps) else None
 

@@ -155,6 +155,7 @@ class SimulatedProvider:
             raise ModelError("nothing is recorded for this call", kind="divergence")
         else:
             message = self._answer.model_copy(update={"usage_metadata": None})
+            # Each recorded answer is given once; a further call in the same turn diverges from the recording.
             self._answer = None
             self._look_for_needles(request)
         call = self._charge(request, segments, self._counter.message(message))
@@ -171,6 +172,7 @@ class SimulatedProvider:
         points = request.cache_points
         marks: Sequence[int] | None
         if points is not None:
+            # A mark counts leading segments: the tools, the stable prompt, the rest of the prompt, then each message.
             places = [1] * points.tools + [2] * points.system + [index + 4 for index in points.messages]
             marks = [mark for mark in places if mark <= len(segments)]
         else:
@@ -227,6 +229,7 @@ class SimulatedProvider:
         if known is None:
             labels = [picture.label for picture in pictures_of(message)]
             wire = json.dumps([to_chat(message, portable=True), labels], ensure_ascii=False)
+            # Python's hash of a text differs between processes; these keys never leave this one.
             segment = Segment(hash(wire), self._counter.message(message))
             # The message is kept with its id, so that Python does not give the id to another one.
             known = self._messages[id(message)] = (message, segment, whole_text(message))
@@ -254,6 +257,7 @@ class SimulatedProvider:
 
         head = f"Intent: {len(request.messages)} earlier messages. Artifacts: in the archive. Next steps:"
         words = max(0, self._summary_tokens - self._counter.text(head))
+        # " go on" is two tokens.
         return AIMessage(head + " go on" * (words // 2))
 
 

@@ -63,6 +63,7 @@ class Recording:
             values = dict.fromkeys(value for call in calls_of(message) for value in _strings(call["args"]))
             needed = []
             for value in values:
+                # Texts before `absent_until` were searched for this value already, so each is searched once.
                 if any(value in text for text in reversed(texts[absent_until.get(value, 0) :])):
                     needed.append(value)
                 else:
@@ -180,6 +181,7 @@ def _groups(messages: Sequence[BaseMessage]) -> Iterator[list[int]]:
                     wanted.remove(call_id)
                     group.append(place)
                 place += 1
+            # An answer whose calls have not all a result is left out with those that it has: providers refuse it.
             if not wanted:
                 yield group
 

@@ -74,6 +74,7 @@ class FramedCounter:
     ) -> None:
         self._count = count
         self._framing = framing
+        # A tokenizer's count is in tokens already; only an estimate is scaled as the family needs.
         self._costs = {**framing.costs, "text": 1.0} if exact else framing.costs
         self._exact = exact
         self._picture = picture

@@ -77,6 +77,7 @@ class _Counting:
         if vocabulary is not None:
             if vocabulary.looked_up < _LOOKED_UP_BYTES and (found := vocabulary.count(text)) is not None:
                 return found
+            # For good: once tiktoken is loaded it is faster for every text.
             self._vocabulary = None
         return len(loaded(self._encoding).encode_ordinary(text))
 
@@ -112,6 +113,7 @@ def loaded(encoding: str) -> Encoding:
     """
     import tiktoken
 
+    # Without this tiktoken would look in its own cache and then fetch the file from the network.
     with _environment(_VARIABLE, str(file_of(encoding).parent)):
         return tiktoken.get_encoding(encoding)
 

@@ -82,6 +82,7 @@ _SIGNS: Final = _table(lambda byte: ord(".") if chr(byte) == "." else ord(" "))
 
 def features(text: str) -> tuple[int, ...]:
     """How much ``text`` has of each of ``FEATURES``; linear in its length."""
+    # A lone surrogate, which UTF-8 cannot encode, counts as the sign "?".
     encoded = text.encode("utf-8", "replace")
     classes = encoded.translate(_CLASSES)
     count = classes.count
@@ -111,6 +112,7 @@ _WIDE: Final = (b"l", b"2", b"r", b"c", b"k", b"3", b"4")
 
 def _lengths(words: Sequence[bytes]) -> Sequence[int]:
     try:
+        # Bytes are counted much faster than a list; a word of more than 255 letters does not fit into them.
         return bytes(map(len, words))
     except ValueError:
         return list(map(len, words))

@@ -125,6 +125,7 @@ def tools_terms(schemas: Sequence[ToolSchema], count: Count, notation: str) -> T
         "tool": len(schemas),
         "schema_text": sum(count(write(schema)) for schema in schemas),
         "parameter": sum(len(each["properties"]) for each in objects),
+        # Without each tool's outermost object, which is part of `tool`.
         "object": sum(bool(each["properties"]) for each in objects) - sum(map(_has_properties, shown)),
     }
 
@@ -227,6 +228,7 @@ def written_out(schema: Mapping[str, Any], unrolled: int) -> dict[str, Any]:
             return part
         if isinstance(reference := part.get("$ref"), str):
             target = _resolve(reference, schema)
+            # The count alone is not enough: schemas may refer to each other in a long circle.
             endless = inside.count(reference) >= unrolled or len(inside) >= _DEEPEST
             if endless or left <= 0 or not isinstance(target, Mapping):
                 return {"type": "object"}

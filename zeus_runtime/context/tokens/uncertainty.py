@@ -39,6 +39,7 @@ class Uncertainty:
             reported: the same tokens, as the provider reports them.
         """
         if counted >= _FEWEST_TOKENS:
+            # Up at once and down by halves: an undercount can make a request fail, an overcount only compacts early.
             self.share = min(_LARGEST, max(reported / counted - 1, self.share / 2))
 
 

@@ -70,6 +70,7 @@ class Vocabulary:
         """
         pattern, _, data = sorted_file.read_bytes().partition(b"\n")
         size, *_ = order = _little_endian(array("I", data))
+        # Another version of the encoding's file: the places in `order` would be wrong.
         if file.stat().st_size != size:
             return None
         with file.open("rb") as opened:
@@ -103,6 +104,8 @@ class Vocabulary:
         """Return the rank of a token; None if the bytes are not one. A lower rank is joined first."""
         lines, key = self._lines, b2a_base64(token, newline=False) + b" "
         size = len(key)
+        # From 1 on, as the first number is the file's size. The key ends with the space before the rank, so no longer
+        # token fits.
         place = bisect_left(self._order, key, lo=1, key=lambda start: lines[start : start + size])
         if place == len(self._order):
             return None
@@ -116,6 +119,7 @@ class Vocabulary:
             return 1
         parts = [word[place : place + 1] for place in range(len(word))]
         ranks = [self._rank_joined(parts, place) for place in range(len(parts) - 1)]
+        # Byte pair encoding: always the pair of lowest rank, the leftmost of equals, until no pair is a token.
         while ranks and (lowest := min(ranks)) < _NONE:
             place = ranks.index(lowest)
             parts[place : place + 2] = [parts[place] + parts[place + 1]]

@@ -87,6 +87,7 @@ def _is_part(where: Statement) -> bool:
 def _other_person(ours: Statement, theirs: Statement) -> bool:
     """Whether the texts are about different people: he and she, or the speaker and another person."""
     return any(
+        # One text has the first mark alone and the other text the second alone; a text with both tells nothing.
         sorted((one in each.marks, other in each.marks) for each in (ours, theirs))
         == [(False, True), (True, False)]
         for one, other in (("he", "she"), ("speaker", "others"))
@@ -174,8 +175,11 @@ def _parts(where: Statement) -> int:
 def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[Slot]:
     """Where the texts differ, in order; a word that only stands elsewhere differs nowhere."""
     places = [at for at, (a, b) in enumerate(zip(new, old, strict=False)) if a.key != b.key]
+    # Only values differ, word by word: no alignment can be better, and equal numbers must not be matched across
+    # places.
     if len(new) == len(old) and all(new[at].value and old[at].value for at in places):
         return [Slot(new[at : at + 1], old[at : at + 1], new[at + 1 :]) for at in places]
+    # `autojunk` would ignore the frequent words of texts with 200 words or more.
     matcher = SequenceMatcher(None, [word.key for word in old], [word.key for word in new], autojunk=False)
     slots = [
         slot
@@ -184,6 +188,7 @@ def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[Slot]:
         for slot in _parted(new[n0:n1], old[o0:o1], new[n1:])
     ]
     added, dropped = (Counter(word.key for slot in slots for word in slot[side]) for side in (0, 1))
+    # A word that only changed its place is added once and dropped once.
     moved = added & dropped
     kept = [[[word for word in side if word.key not in moved] for side in slot[:2]] for slot in slots]
     return [Slot(new, old, slot.later) for (new, old), slot in zip(kept, slots, strict=True) if new or old]

@@ -156,6 +156,7 @@ def decide(
         of_a_kind: decides whether values are of one kind; None: by their form only.
         replaces: the memories that a model or a person named, which the caller may edit; None: the rules decide.
     """
+    # Sorted, so that the decision does not depend on the order in which a backend found them.
     known = [each for each in sorted(neighbours, key=_nearest_first) if not of_others(subject, each.item)]
     decision: Decision
     if trust == "quarantined":
@@ -166,6 +167,7 @@ def decide(
         verdicts = _compared(content, now, settings, calibration, of_a_kind, subject)
         found = [each for one, verdict in verdicts if (each := _allowed(one, verdict, trust, holds))]
         decision = _together(found) if replaces is None else _with_named(found, replaces)
+    # The limit comes last: a duplicate is answered as one, and writes nothing that could count.
     if explicit or extractions < settings.max_extractions or isinstance(decision, Duplicate):
         return decision
     return Rejected(
@@ -213,6 +215,7 @@ def _compared(
     related = settings.related_from(calibration, told=tells_change(content))
     nearly, held = settings.duplicate_from(calibration), parse(content).held
     for each, is_same in zip(known, same, strict=True):
+        # -1 is near to nothing, so without a vector only words and what is held can relate the two.
         text, cosine = each.item.content, -1.0 if each.cosine is None else each.cosine
         by_words = each.lexical is not None and each.lexical >= settings.related_words
         if not is_same and (cosine >= related or by_words or (held is not None and parse(text).held == held)):

@@ -142,4 +142,5 @@ def participle(word: str) -> bool:
 
 def in_the_past(word: str) -> bool:
     """Whether a verb is in the past tense by its form alone, and tells no change."""
+    # "put" and "cut" are their own past forms: the form alone tells nothing.
     return participle(word) and _IRREGULAR.get(word) != word and not TURNING.fullmatch(word)

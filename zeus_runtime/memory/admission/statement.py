@@ -76,6 +76,7 @@ class _Token(NamedTuple):
     value: Value | None = None
 
 
+# "node.js", "C++", "don't" and "A/B" are one token each; the full stop behind "done" is another token.
 _TOKEN: Final = re.compile(
     rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]+|['’.+#/&@-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
 )
@@ -96,7 +97,9 @@ def parse(text: str) -> Statement:
     }
     held = _held(text)
     text = grammar.in_one_form(text)
+    # A Latin word counts as three characters at most: one long name in a Chinese sentence does not make it English.
     latin = sum(min(len(run), 3) for run in _RUN.findall(text))
+    # Japanese has kana beside its ideographs, and another grammar.
     chinese = 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
     tokens = _tokens(text)
     labels = {match.start() for match in grammar.LABEL_ZH.finditer(text)} if chinese else set()
@@ -212,6 +215,7 @@ def _content(
     words: list[Word] = []
     denied = waiting = False
     opening, head, behind = True, "", ""
+    # A full stop at the end closes the last clause, whose denial may stand behind its verb.
     for place, token in enumerate([*tokens, _Token(".", ".", len(text))]):
         raw, low, start, value = token
         first, before, right_before = opening, head, behind

@@ -35,6 +35,7 @@ _POWERS: Final[dict[str, int]] = _DATA["powers"]
 
 def _form(entry: dict[str, Any]) -> tuple[Kind, re.Pattern[str]]:
     names = {
+        # The longest first: an alternation takes the first that fits, and "mar" begins "march".
         "month": "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?",
         "weekday": "|".join(_DAYS),
         "number": "|".join(sorted(_NUMBERS, key=len, reverse=True)),
@@ -56,6 +57,7 @@ def values(text: str) -> list[Value]:
     taken = bytearray(len(text))
     for kind, pattern in _LATIN if text.isascii() else _FORMS:
         for match in pattern.finditer(text):
+            # A part of a longer form is not a value by itself, as the 5 of "5 May".
             if b"\1" not in taken[match.start() : match.end()]:
                 taken[match.start() : match.end()] = b"\1" * len(match[0])
                 found.append(Value(kind, _text(kind, match), match.start(), match.end()))
@@ -71,6 +73,7 @@ def _text(kind: Kind, match: re.Match[str]) -> str:
     if kind == "time":
         hour, part = int(_whole(got["h"])), got.get("p", "").lower()
         if part in _DATA["afternoon"] or part == "a":
+            # 12 a.m. is 0 and 12 p.m. is 12.
             hour = hour % 12 + 12 * (part != "a")
         return f"{hour:02d}:{30 if 'half' in got else int(_whole(got.get('n', '0'))):02d}"
     month, week = got.get("m", "").rstrip(".").lower(), got.get("w", "").lower()
@@ -97,6 +100,7 @@ def _whole(text: str) -> str:
     total = part = digit = 0
     for each in text:
         power = _POWERS.get(each, 0)
+        # 万 multiplies all that was read before it; smaller powers multiply only the digit before them.
         if power == max(_POWERS.values()):
             total, part, digit = (total + part + digit or 1) * power, 0, 0
         elif power:

@@ -131,6 +131,7 @@ async def restore(
         drawn_ms = former.drawn_ms or (records.to_ms(now) if lines else 0)
         kept = replace(
             former,
+            # The hand that wrote here wins over the file, so `own` comes last.
             written={**former.written, **values, **own},
             lines=[*lines, *former.lines],
             drawn_ms=drawn_ms,
@@ -191,12 +192,14 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
     if ask is not None and items:
         try:
             answer = await ask(*profile_question(items, kind, lines))
+            # The rules' lines last: of a field with one value, the last line is shown.
             lines = [*lines_by_model(answer, items, kind), *lines]
         except (ValueError, ZeusError) as error:
             _log.warning("the %s profile is drawn by rules alone: %s", kind, error)
 
     def work(connection: Connection) -> int:
         former = rows.stored(connection, kind, owner, held=True)
+        # The newest change that was read, not the time now: a memory that was saved meanwhile counts as news.
         drawn_ms = max((records.to_ms(item.updated_at) for item in items), default=former.drawn_ms)
         # A memory may have been deleted while the model was asked.
         there = records.by_ids(connection, [item.id for item in items], parts, user)

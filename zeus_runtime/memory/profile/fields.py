@@ -137,6 +137,7 @@ class ProfileValue:
         if not lost:
             return self
         left = {each: version for each, version in self.sources.items() if each not in lost}
+        # A model may have drawn the line from all its sources together; a rule found it in each of them.
         if not left or self.made_by == "model":
             return None
         return ProfileValue(self.field, self.value, left, self.made_by, self.extra)
@@ -205,6 +206,7 @@ def _field(name: str, written: str, lines: Sequence[ProfileValue]) -> ProfileFie
     if not is_list(name):
         last = lines[-1]
         return ProfileField(name, last.value, last.made_by, tuple(last.sources))
+    # Of equal values the newest line, in the place of the oldest; then the newest first.
     kept = list({duplicate_key(line.value): line for line in lines[-MOST_LINES:]}.values())[::-1]
     by: Maker = "model" if any(line.made_by == "model" for line in kept) else "rule"
     sources = tuple(dict.fromkeys(each for line in kept for each in line.sources))

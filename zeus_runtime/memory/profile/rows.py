@@ -61,6 +61,7 @@ def stored(connection: Connection, kind: ProfileKind, owner: str, *, held: bool 
     """
     table, key = _TABLES[kind]
     if held:
+        # A lock by name and not of the row, as the row may not exist yet.
         records.lock(connection, f"{kind} profile {owner}")
     row = connection.execute(select(table).where(table.c[key] == owner)).first()
     if row is None:
@@ -173,6 +174,7 @@ class ProfileLines:
     def forget(self, connection: Connection, ids: Collection[str]) -> None:
         """Remove the lines that came from these memories."""
         for table, key in _TABLES.values():
+            # In quotes, as in the JSON, so that no id is found within a longer one.
             named = or_(*(table.c.lines.contains(f'"{each}"', autoescape=True) for each in ids))
             for row in connection.execute(select(table.c[key], table.c.lines).where(named)).all():
                 drawn = json.loads(row[1])

@@ -25,6 +25,7 @@ def lines_by_rule(items: Iterable[MemoryItem], kind: ProfileKind) -> list[Profil
         for name, value, extra in rules(item):
             value = short_value(value)
             key = (name, duplicate_key(value))
+            # Taken out and put in again, so that the line stands at the place of its newest source.
             former = found.pop(key, None)
             sources = {**(former.sources if former else {}), item.id: item.version}
             if value:
@@ -45,6 +46,7 @@ _LANGUAGES: Final = (
     "Clojure Julia R MATLAB Lua Perl Dart Zig Nim Fortran COBOL Ada Lisp Scheme Prolog F# Groovy Bash PowerShell SQL "
     "Objective-C Assembly Solidity"
 ).split()
+# Found only with their capitals: "go", "swift" and "rust" are words.
 _AMBIGUOUS: Final = frozenset("C R Go Swift Ada Dart Scheme Julia Rust Ruby Java Assembly Lisp".split())
 _CODES: Final = re.compile(
     r"\b(?:codes?|coding|programs?|programming|programmer|developer|develops?|scripts?|compiles?|software|language)\b"
@@ -158,6 +160,7 @@ def _user_lines(item: MemoryItem) -> Iterator[_Found]:
         if len(style) == 1 and not negated:
             yield "communication_style", style[0], {}
         form = next((name for name, pattern in _FORMATS if pattern.search(text)), None)
+        # "No markdown" is negated, and says plain.
         if form is not None and (not negated or form == "plain"):
             yield "response_format", form, {}
     if item.memory_type == "habit":
@@ -167,6 +170,7 @@ def _user_lines(item: MemoryItem) -> Iterator[_Found]:
 def _languages(text: str) -> Iterator[str]:
     for name in _LANGUAGES:
         flags = 0 if name in _AMBIGUOUS else re.IGNORECASE
+        # "C" is found in "C and Lua", not in "C++", "C#", or "Objective-C".
         if re.search(rf"(?<![A-Za-z0-9_+#.-]){re.escape(name)}(?![A-Za-z0-9_+#-])", text, flags):
             yield name
 

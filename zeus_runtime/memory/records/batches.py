@@ -108,11 +108,13 @@ def due_sessions(connection: Connection, user_id: str, agent: str) -> list[str]:
 
 def searched(connection: Connection, session: str, seq: int) -> None:
     """Note that all messages up to ``seq`` were searched."""
+    # Only forwards, so that a late or repeated call moves nothing back.
     connection.execute(update(CURSOR).where(CURSOR.c.session == session, CURSOR.c.seq < seq).values(seq=seq))
 
 
 def set_searched(connection: Connection, session: str, due: int) -> None:
     """Note that the messages of ``due`` runs were searched; a run that began meanwhile still counts."""
+    # Subtracted and not set to 0, as runs may have counted up since `due` was read.
     connection.execute(update(CURSOR).where(CURSOR.c.session == session).values(due=CURSOR.c.due - due))
 
 

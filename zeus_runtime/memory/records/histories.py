@@ -144,8 +144,10 @@ def extractions(connection: Connection, session: str, since: datetime, answer: s
         if of is None:
             used += saves
         elif of == answer:
+            # Rounded down: the next save belongs to a group of this answer that is counted once it is full.
             used += saves // SAVES_OF_AN_ANSWER
         else:
+            # Rounded up: a group of another answer counts from its first save.
             used += -(-saves // SAVES_OF_AN_ANSWER)
     return used
 

@@ -38,6 +38,7 @@ _LINKED: Final = Prepared(insert(LINK).values(item=bindparam("item"), other=bind
 def unlink(connection: Connection, ids: Collection[str]) -> None:
     """Remove all links of these memories."""
     wanted = sorted(ids)
+    # A link is one row, written when the newer memory was saved, and is read in both directions.
     connection.execute(delete(LINK).where(or_(LINK.c.item.in_(wanted), LINK.c.other.in_(wanted))))
 
 

@@ -31,6 +31,8 @@ def lock_place(connection: Connection, scope: Scope, scope_id: str) -> MemoryPla
     which = {"scope": scope, "scope_id": scope_id}
     found = _PLACE.rows(connection, which)
     if not found:
+        # Another process may insert it first: DO NOTHING then waits for its transaction, and the row is read and
+        # locked below.
         connection.execute(_NEW_PLACE, which)
         found = _PLACE.rows(connection, which)
     ((key, changes),) = found

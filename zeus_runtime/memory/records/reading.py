@@ -84,6 +84,7 @@ def by_ids(
         rows = _any(shape(parts)).rows(connection, {"ids": wanted, **whose(parts, user_id)})
         return {row[0]: item_of(row) for row in rows}
     if 0 < len(wanted) <= _FEW:
+        # No item has the digest "", so only the ids count.
         values = {**_listed(wanted), **whose(parts, user_id), "digest": ""}
         rows = _few(shape(parts)).rows(connection, values)
         return {row[0]: item_of(row) for row in rows}
@@ -131,10 +132,12 @@ def _few(shape: Shape) -> Prepared:
 
 
 def _listed(ids: Sequence[str]) -> dict[str, str]:
+    # No item has the id "", so the list is always of one length and its statement is compiled once.
     return {f"id{number}": ids[number] if number < len(ids) else "" for number in range(_FEW)}
 
 
 _FEW: Final = 12
+# SQLite before 3.32 takes 999 parameters in a statement.
 _MOST_PARAMETERS: Final = 500
 
 
@@ -151,6 +154,7 @@ def held(
     if item is None:
         return None
     place = lock_place(connection, item.scope, item.scope_id)
+    # Read again: it may have been changed or deleted while this transaction waited for the place.
     item = find(connection, item_id, caller, operation)
     return None if item is None else (item, place)
 
@@ -211,6 +215,7 @@ def superseded_by(connection: Connection, ids: Collection[str]) -> list[MemoryIt
     next_ids = set(ids)
     while next_ids:
         before = items(connection, ITEM.c.superseded_by.in_(sorted(next_ids)))
+        # Without those that are known, so that a circle of memories ends too.
         next_ids = {item.id for item in before} - found.keys()
         found |= {item.id: item for item in before}
     return list(found.values())

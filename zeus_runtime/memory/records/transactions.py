@@ -20,9 +20,11 @@ def begin_write(connection: Connection) -> None:
     """
     raw = sqlite_driver(connection)
     if raw is not None:
+        # A setting of the connection, not of the file.
         if _SECURED not in connection.info:
             raw.execute("PRAGMA secure_delete=ON")
             connection.info[_SECURED] = True
+        # A caller may have begun already: a nested BEGIN is an error.
         if not raw.in_transaction:
             raw.execute("BEGIN IMMEDIATE")
 
@@ -40,5 +42,6 @@ def begin_read(connection: Connection) -> None:
 def lock(connection: Connection, name: str) -> None:
     """Hold the lock of this name alone until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
+        # An advisory lock has a 64-bit number. Two names with one number would only wait for each other.
         number = int.from_bytes(hashlib.sha256(f"zeus memory {name}".encode()).digest()[:8], signed=True)
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})

@@ -63,6 +63,7 @@ _UPDATE_ITEM: Final = Prepared(update(ITEM).where(ITEM.c.id == bindparam("which"
 
 def values(item: MemoryItem, place: MemoryPlace, dialect: str) -> dict[str, Any]:
     """What the columns hold of an item of the place, as of its last change."""
+    # Nothing else is in the index of words, so no search has to filter its entries.
     words = indexed_words(item.content) if item.is_searchable else ()
     return {
         **{name: getattr(item, name) for name in _SAME},
@@ -91,6 +92,7 @@ def reindexed(connection: Connection) -> int:
     row = connection.execute(_OUTDATED).first()
     if row is None:
         return -1
+    # A change of the place, so that other processes read its items anew.
     place = changed(connection, lock_place(connection, row.scope, row.scope_id))
     rows = connection.execute(_CONTENTS, {"of_place": place.key}).all()
     values_of = []
@@ -119,6 +121,7 @@ _REINDEX: Final = (
 def remove(connection: Connection, ids: Collection[str], place: MemoryPlace) -> None:
     """Remove items of the place with the contents of their histories; actions and times remain."""
     wanted = sorted(ids)
+    # Before the rows go: other processes find removed items in their memory by these keys.
     keys = list(connection.execute(select(ITEM.c.key).where(ITEM.c.id.in_(wanted))).scalars())
     connection.execute(update(HISTORY).where(HISTORY.c.item.in_(wanted)).values(content=""))
     connection.execute(delete(ITEM).where(ITEM.c.id.in_(wanted)))

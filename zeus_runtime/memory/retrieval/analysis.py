@@ -30,6 +30,7 @@ _PAIRED: Final = r"\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 Of Chinese, pairs beside single characters find no more (``benchmarks.memory_quality``) and would double the index.
 """
 _TOKEN = regex.compile(rf"[{CJK}]|[{_PAIRED}][{_PAIRED}\p{{M}}]*|[^\W_{CJK}{_PAIRED}][^\W_{CJK}{_PAIRED}]*")
+# Elsewhere marks are letters: Hindi's vowels and Thai's tones must stay.
 _MARK = regex.compile(r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}])\p{Mn}+")
 _IS_PAIRED = regex.compile(rf"[{_PAIRED}]")
 
@@ -46,6 +47,7 @@ _ASKING: Final = frozenset(
 )
 """Words that ask, beside those that are not indexed. ``may`` and ``us`` are not among them: a month and a country."""
 _OF_ENGLISH: Final = _ENGLISH | _ASKING
+# Not in 几何 (geometry), 几乎 (almost) and 哪吒 (a name), where the character does not ask.
 _ASKING_CJK: Final = regex.compile(
     "为什么|为何|什么时候|什么|何时|何处|怎么样|怎么|怎样|如何|多少|多久|多大|多长|多远|多早|多高|多重|几[点号时]|"
     "几(?![何乎])|哪(?!吒)[里儿个些天位种座家年月一]?|谁|是否|是不是|有没有|能不能|要不要|会不会|可不可以|可以|"
@@ -92,6 +94,7 @@ def likely_languages(words: Sequence[str]) -> list[str]:
     counts = [0] * len(_LANGUAGES)
     for mask in filter(None, map(_stop_words().get, words)):
         left = mask
+        # Each round takes the lowest bit that is set: one language that has this stop word.
         while left:
             counts[(left & -left).bit_length() - 1] += 1
             left &= left - 1

@@ -141,6 +141,7 @@ class PlaceCache:
         place, changes = now
         if place == self._place and changes == self._changes:
             return
+        # A smaller count is that of a database that was restored; after `_STALE` the list of removals may lack some.
         fresh = place != self._place or not self._changes <= changes <= self._changes + _STALE
         if fresh or self._is_worn:
             self._read(connection, place)
@@ -166,6 +167,7 @@ class PlaceCache:
     def _catch_up(self, connection: Connection) -> None:
         since = {"place": self._place, "since": self._changes}
         rows = _CHANGED.rows(connection, since)
+        # All changed items lose their slots first: one that can still be found gets a new slot below.
         for row in (*_GONE.rows(connection, since), *rows):
             self._take_away(row[0])
         found = [tuple(row) for row in rows if row[-2]]
@@ -184,6 +186,7 @@ class PlaceCache:
             gone: ids of items that cannot be found any more.
             key: of the item that can be found now.
         """
+        # Another process has changed the place in between: the next refresh reads that change and this one.
         if before != (self._place, self._changes) or self._is_worn:
             return
         for slot in [slot for each in gone if (slot := self._slots.now(each)) is not None]:
@@ -191,6 +194,7 @@ class PlaceCache:
         slot = len(self)
         self._append_item(key, item)
         self._entries.add(slot, [item.content])
+        # As `records.changed` counts it in the same transaction.
         self._changes += 1
 
     def _append_item(self, key: int, item: MemoryItem) -> None:
@@ -283,6 +287,7 @@ class PlaceCache:
             view = VisibleSlots()
             view.add(self._covered(grants, user_id, 0), self.figure("words"))
             self._views[key] = view
+        # Never counted down: an expired or removed item only costs this comparison.
         if not self._timed:
             return view
         valid = (self.figure("valid_from") <= now_ms) & (now_ms < self.figure("valid_until"))
@@ -292,6 +297,7 @@ class PlaceCache:
 
     def _covered(self, grants: tuple[Grant, ...], user_id: str, start: int) -> NDArray[np.bool_]:
         allowed = np.zeros(len(self) - start, np.bool_)
+        # No item has the owner -1: this user has written none here.
         owner = self._owners.get(user_id, -1)
         for grant in grants:
             granted = np.zeros(len(_VISIBILITY), np.bool_)

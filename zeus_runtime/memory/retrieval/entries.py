@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.word_entries import Way
 
 _WORDS_KEPT: Final = 4_096
+# Of 16 bytes each, so 128 MB for a place.
 _ENTRIES_KEPT: Final = 8_000_000
 
 
@@ -90,6 +91,7 @@ class WordEntries:
         """Note the words of the slots from ``first`` on."""
         new = [Counter(indexed_words(content)) for content in contents]
         if self._unread is not None:
+            # Before the new slots are added, as `_unread` knows nothing of them.
             self._read_now({word for words in new for word in words} - self._entries.keys())
         for slot, words in enumerate(new, first):
             for word, often in words.items():
@@ -107,8 +109,10 @@ class WordEntries:
         for word in words:
             if word in self._entries:
                 self._entries.move_to_end(word)
+        # After the answer was collected: one of its own words may be dropped.
         while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
             self._kept -= len(self._entries.popitem(last=False)[1])
+            # `_unread` gave these words away and would say that no item has them; from now on the index is read.
             self._unread = None
         return known
 

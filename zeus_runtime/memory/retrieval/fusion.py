@@ -34,6 +34,7 @@ class Corpus:
 
     def weight(self, token: str) -> float:
         """How much a token, in any of its forms, tells, in nats: rare ones more; never negative."""
+        # A text that has two forms is counted twice.
         having = min(self.texts, sum(self.texts_with.get(form, 0) for form in token.split(OR)))
         return math.log(1 + (self.texts - having + 0.5) / (having + 0.5))
 
@@ -138,6 +139,7 @@ def _nats(trust: float) -> float:
     return -math.log1p(-min(trust, _SURE))
 
 
+# A trust of 1 would be infinitely many nats.
 _SURE: Final = 1 - 1e-6
 
 _SURELY_BESIDE: Final = 0.41

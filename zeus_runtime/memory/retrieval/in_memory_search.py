@@ -64,6 +64,7 @@ class _Link:
         if start < len(shelf):
             self._to = np.concatenate([self._to, vectors.slots(shelf.ids(start))])
         new = vectors.ids(self._vectors)
+        # The first time, the line above looked up every vector that there is.
         if start:
             for place, item_id in enumerate(new, self._vectors):
                 slot = shelf.slot(item_id)
@@ -100,6 +101,7 @@ def best_at_hand(
     compared: list[Slots] = []
     best: Slots = np.zeros(0, np.intp)
     next_, block, least = _highest(possible, _FIRST if top_k is not None else len(possible)), _FIRST, -np.inf
+    # Invariant: what is not compared yet has its bound in `possible`, what is has -inf there; `least` never falls.
     while len(next_):
         possible[next_] = -np.inf
         for each, here in _parted(there, next_):
@@ -109,6 +111,7 @@ def best_at_hand(
         least = kth(scores[known], top_k)
         best = known[(scores[known] >= least) & (scores[known] > -np.inf)]
         rest = _reaching(possible, least)
+        # Once only: the closer bounds are written back and serve all further rounds.
         if len(compared) == 1 and len(rest) > _FIRST:
             for each, here in _parted(there, rest):
                 possible[here] = each.closer(here, measure)
@@ -149,6 +152,8 @@ def _highest(possible: Bounds, count: int) -> Slots:
 
 def _not_below_columns(possible: Bounds, width: int, count: int) -> Slots:
     """All that is not below the ``count``-th greatest of the columns' greatest numbers: no fewer than ``count``."""
+    # Each column has one number that is as great as its maximum, so `count` columns have at least `count` such
+    # numbers.
     columns = possible[: _ROWS * width].reshape(_ROWS, width).max(axis=0)
     least = np.partition(columns, width - count)[width - count]
     return np.flatnonzero((possible >= least) & (possible > -np.inf))
@@ -162,8 +167,10 @@ class _Bounded:
         self._part, self._vectors, self._to = part, vectors, to
         bounds = vectors.at_most()
         if not len(bounds):
+            # So that the index -1 of an item without a vector exists.
             bounds = np.full(1, -np.inf, np.float32)
         cosines = bounds[to]
+        # -1 has read the last vector's bound.
         cosines[to < 0] = -np.inf
         self.possible = self._at_most(cosines, part.lexical, part.confidence, measure)
         self.possible[~part.visible] = -np.inf
@@ -171,6 +178,7 @@ class _Bounded:
     def _at_most(self, cosines: Bounds, lexical: Numbers, confidence: Numbers, measure: Measure) -> Bounds:
         """What items can score at most; -inf of what is below the floor in any case."""
         possible = np.asarray(measure(cosines, lexical.astype(np.float32)), np.float32)
+        # Before the weights: the floor is one of similarities.
         out = possible < np.float32(measure.floor) - _ROUNDING
         possible *= np.float32(SIMILARITY_WEIGHT)
         possible += np.float32(CONFIDENCE_WEIGHT) * confidence.astype(np.float32)

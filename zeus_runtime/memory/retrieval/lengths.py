@@ -60,9 +60,12 @@ class Lengths:
             return np.zeros(len(self.words))
         slots = np.concatenate([each.slots for each in entries])
         weight = np.repeat([weight * (K1 + 1) for weight in weights], [len(each) for each in entries])
+        # More occurrences than texts: computing the length of each text once takes less, and is kept for the next
+        # query.
         if self._whole is None and len(slots) > len(self.words):
             self._whole = self._long(self.words)
         long = self._long(self.words[slots]) if self._whole is None else self._whole[slots]
+        # Without a repeated word the counts are all 1 and need not be read.
         if all(each.once for each in entries):
             shares = weight / (1.0 + long)
         else:

@@ -149,6 +149,7 @@ class Lexicon:
 
     def doubt(self) -> None:
         """Read everything anew: what was followed may not have been committed. For any thread."""
+        # Only noted: another thread may be reading the shelves, and the next `find` drops them.
         self._doubted = True
 
     def kept(self, parts: Sequence[Reach], user_id: str) -> int | None:

@@ -68,6 +68,7 @@ class NamedTimes:
         since, until = valid
         dated = (since != -always) | (until != always)
         silent = ~dated
+        # An item that names no time and has no dates is of the day on which it was said, as in `times_of`.
         silent[slots] = False
         day = said_ms // DAY_MS * DAY_MS
         found = np.zeros(self._taken, np.bool_)

@@ -21,6 +21,8 @@ ALWAYS_MS: Final = 2**62
 """A memory without a beginning or an end is valid from minus this, until this."""
 _BLOCK: Final = 16_384
 """Items in a row: a value of PostgreSQL's holds a gigabyte at most, and is copied several times."""
+# All aggregates of a block read its rows in one order, so the columns stay in step. Only turns need their
+# `source_id`, and theirs has a "#".
 _PACKED: Final = f"""
 SELECT count(*), string_agg(int8send(key), ''), array_agg(id), string_agg(float8send(confidence), ''),
   string_agg(int4send(word_count), ''), string_agg(int8send(coalesce(valid_from_ms, -{ALWAYS_MS})), ''),

@@ -62,6 +62,7 @@ def ranked_search(
     _, similar = _compared(connection, index, question, top_k)
     items = records.by_ids(connection, similar.keys(), question.parts, question.caller.user_id)
     ranked = rank(((item, similar[item.id]) for item in items.values()), top_k)
+    # Without one that is surely similar the query has no answer here, and the weak ones are chance.
     return ranked if any(each.similarity >= question.measure.surely for each in ranked) else []
 
 
@@ -77,11 +78,13 @@ def ranked_in_time(
         question: without the words that name the times.
     """
     parts, similar = _compared(connection, index, question, max(FURTHER, top_k))
+    # `_compared` gives a few more than asked for, in no order.
     found = sorted(_placed(parts, similar))[: max(FURTHER, top_k)]
     if not question.query.strip() or all(each.similarity < question.measure.surely for each in found):
         found = []
     of_time = [part.shelf.in_time(times) for part in parts]
     best = [each.surer() if of_time[each.part][each.slot] else each for each in found]
+    # None of these is of the times, or nothing fits the words at all.
     if best == found:
         best += _placed(parts, dict.fromkeys(_said_in(parts, times, top_k), TIME_ALONE))
     chosen = {each.id: each.similarity for each in heapq.nsmallest(top_k, best)}
@@ -95,6 +98,7 @@ def _compared(
     """What the caller may read with how well its words fit, and how similar the ``top_k`` best or a few more are."""
     caller, query, embedded, measure, now_ms, memory_type, _ = question
     parts = question.parts
+    # For the bare cosine words count nothing, so none is looked up.
     words = [] if isinstance(measure, BareCosine) else asked_words(query)
     found = index.lexicon.find(
         connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type, in_context=True
@@ -156,6 +160,8 @@ def _said_in(parts: Sequence[ShelfMatches], times: Sequence[Period], limit: int)
             slots = np.flatnonzero(part.visible & shelf.in_time([time]) & (start <= at) & (at < until))
             updated = shelf.figure("updated")[slots]
             if len(slots) > limit:
+                # With all that equal the last one: `nlargest` below decides among them by key, always in the same
+                # way.
                 last = updated >= np.partition(updated, len(slots) - limit)[len(slots) - limit]
                 slots, updated = slots[last], updated[last]
             said += [

@@ -87,6 +87,7 @@ def newest_first(found: Sequence[Ranked], linked: Mapping[str, Sequence[MemoryIt
     def put(one: Ranked) -> None:
         newer = [item for item in linked.get(one.item.id, ()) if said_last(item) > said_last(one.item)]
         for item in newer[:_MOST_NEWER]:
+            # Each step goes to a strictly newer memory, so the recursion ends although links have no direction.
             if item.id not in ordered:
                 put(ranked.get(item.id) or _ranked(item, 0.0))
         ordered.setdefault(one.item.id, one)

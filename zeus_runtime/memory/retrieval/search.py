@@ -86,6 +86,7 @@ class Fused:
         nats = -np.log1p(-np.minimum(similarity, _MOST)) - lexical * fusion.lexical_weight
         share = nats / max(fusion.dense_weight, _LEAST)
         cosine = fusion.cosine_zero + share * (fusion.cosine_one - fusion.cosine_zero)
+        # Words alone suffice; an item without a vector must pass too.
         cosine[share <= _ROUNDING] = -np.inf
         return np.asarray(cosine)
 
@@ -149,6 +150,7 @@ def best(
     hopeful = everything.hopeful(measure, top_k)
     stream: Iterator[tuple[str, float]] | None = None
     at_most, block, rounds = 1.0, _FIRST_BLOCK, 0
+    # Invariant: no memory whose cosine is unknown has more than `at_most`; a round reads cosines or ends the search.
     while True:
         hopeful = hopeful[unknown[hopeful]]
         open_, hopeful, beyond = everything.open(
@@ -165,6 +167,7 @@ def best(
             found = vectors.cosines(ids)
             cosines[open_] = [found.get(each, -np.inf) for each in ids]
             unknown[open_] = False
+        # All that may still win was read: nothing is left beyond it.
         if np.isinf(beyond) and beyond > 0:
             return everything.chosen(cosines, unknown, measure, top_k)
         rounds += 1
@@ -259,6 +262,7 @@ class _Everything:
         if len(slots) <= most:
             return slots, slots, np.inf
         order = np.argpartition(needed, most)
+        # The one behind the first `most` needs the least of all others.
         return slots[order[:most]], slots, float(needed[order[most]])
 
     def chosen(

@@ -52,6 +52,7 @@ class Slots:
         start, end = len(self._ids), len(self._ids) + len(ids)
         self._make_room(end)
         self._keys[start:end] = keys
+        # A changed item comes back with its old key at a new slot; from then on a binary search would miss it.
         self._ascending = self._ascending and (not start or bool(self._keys[start - 1] < self._keys[start]))
         self._ids.extend(ids)
         self._by_id.update(zip(ids, range(start, end), strict=True))
@@ -79,6 +80,7 @@ class Slots:
                 [self._by_id.get(self._by_key.get(key, ""), first) for key in keys.tolist()], np.int64
             )
             return slots, slots < first
+        # While keys ascend none came back, so an index that knew the `first` slots names no later one.
         taken = len(self._ids)
         own = self._keys[:taken]
         slots = np.minimum(np.searchsorted(own, keys), max(0, taken - 1))

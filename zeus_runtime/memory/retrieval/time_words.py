@@ -67,7 +67,9 @@ _WEEKDAYS: Final = "monday tuesday wednesday thursday friday saturday sunday".sp
 _UNITS: Final = ("day", "week", "month", "year")
 _SHORT: Final = 4
 """A shorter name of a month or a day is one only with a capital inside a sentence: ``may`` and ``sun`` are words."""
+# 2024-03 and 2024-03-09, not 12024-03 or 1824-03-09.
 _DATE: Final = regex.compile(r"(?<!\d)((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?!\d)")
+# "in 2023." has a year; 2023,5 and 1.2023 are other numbers.
 _YEAR: Final = regex.compile(r"(?<![\d.,])(?:19|20)\d\d(?![\d.,]*\d)")
 _YEAR_AFTER: Final = regex.compile(r"\W{0,3}(?:\w{1,3}\W+)?((?:19|20)\d\d)(?!\d)")
 _YEAR_BEFORE: Final = regex.compile(r"((?:19|20)\d\d)\s*年?\s*$")
@@ -155,6 +157,7 @@ def _found(text: str, at: datetime) -> list[_NamedTime]:
     found: list[_NamedTime] = []
     for named in _candidates(text, at):
         first, last = named.span
+        # Earlier candidates win: the year of "March 2023" is not a time of its own.
         if not any(first < each.span[1] and each.span[0] < last for each in found):
             found.append(named)
     return found
@@ -238,6 +241,7 @@ _FURTHEST: Final = 10_000
 
 
 def _month(number: int) -> datetime:
+    # The years 1 to 9998, so that the end of a period exists too: datetime ends with 9999.
     year, month = divmod(max(12, min(9998 * 12, number)), 12)
     return datetime(year, month + 1, 1, tzinfo=UTC)
 
@@ -265,6 +269,7 @@ def _words(code: str) -> _TimeWords:
     package = find_spec("dateparser")
     assert package is not None and package.origin is not None, "it is a dependency"  # noqa: PT018
     file = Path(package.origin).parent / "data" / "date_translation_data" / f"{code}.py"
+    # The file is one assignment of a dictionary. It is read as data: nothing of the package runs.
     data: dict[str, Any] = ast.literal_eval(file.read_text("utf-8").partition("=")[2].strip())
     names: dict[str, tuple[str, int]] = {}
     for number, name in enumerate(_WEEKDAYS):
@@ -288,6 +293,7 @@ def _words(code: str) -> _TimeWords:
             sign = 1 if key.startswith("in ") else -1
             counted += [(_bounded(each.replace(_NUMBER, counts), code), unit, sign) for each in patterns]
             units |= {_rarest(each) for each in patterns}
+    # The longest first: an alternation takes the first that fits, and "last" may begin a longer phrase.
     spelled = sorted(map(regex.escape, names), key=len, reverse=True)
     parted = code not in _UNPARTED and "" not in units
     first = frozenset(word for name in names for word in _WORD.findall(name)[:1])

@@ -45,6 +45,7 @@ def word_column(place: int, words: Sequence[str], dialect: str) -> str:
         return " ".join(f"{place}_{word}" for word in words)
     positions: dict[str, list[str]] = {}
     for position, word in enumerate(words, 1):
+        # A tsvector has positions up to 16,383, and at most 256 of them for a word.
         positions.setdefault(word, []).append(str(min(position, 16_383)))
     return " ".join(f"'{place}_{word}':{','.join(places[:255])}" for word, places in positions.items())
 
@@ -109,6 +110,7 @@ def counted(docs: Sequence[str]) -> FoundWords:
     ends = list(accumulate(doc.count(",") + 1 if doc else 0 for doc in docs))
     other = np.ones(len(keys), np.bool_)
     other[1:] = keys[1:] != keys[:-1]
+    # The first key of the next word is another entry, even if it equals the last key of the word before.
     other[[end for end in ends if end < len(keys)]] = True
     if other.all():
         return FoundWords(keys, np.ones(len(keys)), ends, once=True)
@@ -122,4 +124,5 @@ _SQLITE: Final = "SELECT group_concat(doc) FROM memory_word WHERE term = ?"
 _SQLITE_ALL: Final = (
     "SELECT term, group_concat(doc) FROM memory_word WHERE term >= ? AND term < ? GROUP BY term"
 )
+# The place 1 has the terms from "1_" to before "1`"; those of the place 12 begin with "12".
 _AFTER: Final = chr(ord("_") + 1)

@@ -52,6 +52,7 @@ def rules(file: str, section: str) -> tuple[NamedPattern, ...]:
 def _rule(entry: dict[str, Any], fragments: dict[str, str]) -> NamedPattern:
     pattern = re.sub(r"\{\{(.+?)\}\}", lambda name: fragments[name[1]], "|".join(entry["patterns"]))
     compiled = re.compile(pattern, 0 if entry.get("exact") else re.IGNORECASE)
+    # Every text contains "", so a rule without signs is always tried.
     return NamedPattern(
         entry["name"], tuple(entry["signs"]) or ("",), compiled, _CHECKS.get(entry.get("check", ""))
     )
@@ -132,6 +133,7 @@ def _detectors() -> Iterable[tuple[str, Callable[[str], Iterable[str]]]]:
                 detector = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
                 _loaded[module] = detector.analyze_string
         except ImportError as error:
+            # All detectors or none: with some of them a text would pass as checked.
             _loaded.clear()
             raise MissingError(
                 "detect-secrets, which keeps secrets out of memory, cannot be imported",
@@ -148,6 +150,7 @@ def _card(match: Match[str]) -> bool:
 
 def _luhn(number: str) -> bool:
     digits = [int(each) for each in number]
+    # The lengths of issued cards. A row of zeros passes the sum too, and is no card.
     if len(digits) not in (14, 15, 16, 19) or len(set(digits)) == 1:
         return False
     doubled = [d if place % 2 == 0 else d * 2 - 9 * (d > 4) for place, d in enumerate(reversed(digits))]
@@ -161,6 +164,7 @@ def _iban(match: Match[str]) -> bool:
     length = lengths.get(text[:2])
     if length is None or len(text) < length:
         return False
+    # ISO 7064: the country and the check digits behind the rest, letters as 10 to 35, leave 1.
     return int("".join(str(int(each, 36)) for each in text[4:length] + text[:4])) % 97 == 1
 
 

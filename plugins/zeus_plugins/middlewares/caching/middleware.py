@@ -63,6 +63,7 @@ class Caching(Middleware):
         """Return the tokens of the tools, and of the tools with sections 1-6; counted only after a change."""
         text, counter = request.system[: request.stable_system_length], self._context.counter
         known = self._stable
+        # By identity: the tools and the counter are the same objects until another model or tool comes.
         if known is None or known[0] is not counter or known[1] is not request.tools or known[2] != text:
             tools = counter.tools(request.tools) if request.tools else 0
             known = self._stable = counter, request.tools, text, (tools, tools + counter.text(text))

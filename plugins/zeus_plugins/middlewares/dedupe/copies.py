@@ -69,7 +69,9 @@ class Readings:
                     key = same(call["name"], call["args"])
                     self._calls[str(call["id"])] = key, self._files(call["name"], call["args"])
                 continue
+            # Popped, so that only calls without a result are kept.
             key, files = self._calls.pop(getattr(message, "tool_call_id", ""), ("", ()))
+            # A failed read says nothing of the file, and a failed write has not changed it.
             if not key or message.status == "error":  # type: ignore[attr-defined]
                 continue
             name = item.source.partition(":")[2]
@@ -133,11 +135,14 @@ def paying(
     newest_first = sorted(copies, key=lambda copy: -copy.seq)
     most = sum(max(0, copy.tokens - pointer_tokens) for copy in copies)
     loss = max(0.0, write - read)
+    # With more than this behind a copy no saving can pay, so the walk back through the view ends there.
     reach = most * (1 + read * horizon_calls / loss) if loss else float("inf")
     best, best_gain = 0, 0.0
     saved = behind = 0
     place = len(view) - 1
     for count, copy in enumerate(newest_first, start=1):
+        # Invariant: `behind` are the tokens of all messages from `place + 1` on; each message is added once for all
+        # copies.
         while place >= 0 and behind <= reach and (item := view.item(place)).seq > copy.seq:
             behind += item.tokens
             place -= 1

@@ -54,6 +54,7 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
     if not budget.overflow or excess <= 0:
         return ()
     large = [item for item in view.items() if item.tokens > LEAST_TOKENS and evictable(view, item)]
+    # The largest first, so that as few messages as possible are changed.
     large.sort(key=lambda item: (limit_of(item, options, budget) is None, -item.tokens, item.seq))
     chosen: list[Choice] = []
     saved = 0
@@ -61,6 +62,7 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
         if saved >= excess:
             break
         chosen.append(Choice(item, LEAST_TOKENS, "the request would not fit the window"))
+        # Rather too little: a pointer with its preview is shorter than LEAST_TOKENS.
         saved += item.tokens - LEAST_TOKENS
     return chosen
 

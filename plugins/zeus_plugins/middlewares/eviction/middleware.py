@@ -73,6 +73,7 @@ class Eviction(Middleware):
     def _start(self, text: str, max_tokens: int) -> tuple[str, int, int]:
         """Return a preview of about ``max_tokens`` tokens, the lines that it shows, and the lines of ``text``."""
         options, counter = self._options, self._context.counter
+        # Four bytes a token, as of English prose; the count below corrects it for other texts.
         size = 4 * max_tokens
         shown = preview(text, options.preview_lines, options.preview_line_chars, max_bytes=size)
         tokens = counter.text(shown[0])

@@ -30,6 +30,7 @@ class History(Middleware):
         self._options = options
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        # Without the last message, which begins the turn.
         seqs = range(view.first, view.upto)
         earlier = len(seqs) - sum(seq in seqs for seq in view.pinned)
         if earlier <= self._options.max_messages or not is_users(view[-1]):
@@ -57,4 +58,5 @@ def _cut(view: View, count: int, chunk: int) -> int | None:
     turn = next((seq for seq in soon if is_users(view.original(seq))), None)
     if turn is not None:
         return turn
+    # Not at a tool's result: its call would be dropped without it.
     return next((seq for seq in range(wanted, view.upto + 1) if view.original(seq).type != "tool"), None)

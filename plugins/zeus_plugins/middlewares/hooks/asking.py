@@ -98,9 +98,11 @@ class HookAnswers:
             "workspace": str(context.workspace.root),
             **facts,
         }
+        # Without `changing`: after a resume it may differ, and the hook's answer must be found all the same.
         about = json.dumps([event, index, hook.shown, place, given], default=dict)
         name = f"hook {hashlib.sha256(about.encode()).hexdigest()}"
         called = "" if tool is None else tool.name
+        # A run that was killed after the hook's answer finds it here: the hook is not asked twice about one thing.
         noted = await context.notes.get(name)
         if noted is None:
             text = json.dumps({**given, **(changing or {})}, default=dict)
@@ -108,6 +110,7 @@ class HookAnswers:
                 fresh = await self._asked(event, hook, tool, text.encode())
             except HookFailedError as error:
                 return self._failed(event, hook, called, error)  # not noted: a resume asks again
+            # The run continues with the masked answer, so it is the same before and after a resume.
             noted = context.secrets.masked(vars(fresh).copy())
             await context.notes.put(name, noted)
         answer = Answer(**noted)

@@ -36,6 +36,8 @@ async def answer_at(
     sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
     content = bytearray()
     try:
+        # httpx limits each read alone; a hook that sends a byte now and then would never end without this limit of
+        # the whole.
         async with (
             asyncio.timeout(seconds),
             client.stream("POST", url, content=given, headers=sent) as response,

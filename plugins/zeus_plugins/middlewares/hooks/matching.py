@@ -54,6 +54,7 @@ def unsound(match: Match, around: Surroundings, where: tuple[str | int, ...]) ->
 
 def _names_in(value: Any) -> Iterator[str]:
     """Yield the names in a value at any depth: a server's tool may take its arguments in one object."""
+    # A stack and no recursion: a model's arguments may be nested very deeply.
     left = [value]
     while left:
         each = left.pop()

@@ -118,8 +118,10 @@ class Hooks(Middleware):
             shown = json.dumps(asked.arguments, ensure_ascii=False)
             said = f"A hook of the config changed the arguments of this call to: {shown}"
             asked = replace(asked, told=(said, *asked.told))
+        # By place, as calls of one answer run at the same time and may have the same name and arguments.
         self._asked_about[call.place] = asked
         try:
+            # An inner middleware or a person may change the arguments again: `_check` then asks the hooks once more.
             result = await call_next(replace(call, arguments=asked.arguments) if changed else call)
         finally:
             ran = self._asked_about.pop(call.place)
@@ -147,6 +149,7 @@ class Hooks(Middleware):
         if before is not None and not before.differs_from(call.name, call.arguments):
             return None
         again = await self._ask_before(call, self._tools[call.name], call.arguments)
+        # The call is about to run: a hook may refuse these arguments, and no longer change them.
         if again.refusal is None and again.differs_from(call.name, call.arguments):
             again = replace(again, refusal=_not_as_written(call.name, again.arguments))
         if before is not None:

@@ -49,9 +49,11 @@ async def answer_from(
     except TimeoutError:
         raise HookFailedError(f"did not end within {seconds:g} seconds", talk.detail) from None
     finally:
+        # The whole group, also after a good end: a hook may have left programs behind.
         with suppress(ProcessLookupError):
             os.killpg(transport.get_pid(), signal.SIGKILL)
         transport.close()
+        # Waits on after a cancellation too, so that no process is left when the run has ended.
         await finished(talk.exited)
     if talk.has_too_much:
         raise HookFailedError(f"wrote more than {MOST_BYTES >> 20} MB", talk.detail)
@@ -88,6 +90,7 @@ class _HookProcess(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._errors += data
+            # One byte more than is shown, by which `last_words` recognises a cut word.
             del self._errors[: -_DETAIL_BYTES - 1]
         elif len(self.output) + len(data) > MOST_BYTES:
             self.has_too_much = True

@@ -106,6 +106,7 @@ async def git_state(
 
     try:
         async with asyncio.timeout(timeout_seconds):
+            # Cheap, and most folders without a repository end here; `_is_own` decides with git's own answer.
             if not await asyncio.to_thread(_may_be_own, folder):
                 return None
             program, environ = programs.find("git"), programs.environ()
@@ -188,6 +189,7 @@ def _changed(folder: Path, tracked: _Output, *, has_modes: bool) -> tuple[list[s
         path = os.fsdecode(entry["path"])
         if _is_changed(folder / path, entry, has_modes=has_modes):
             found.append(path)
+    # Anything left is an entry in a form that is not known, so the list may lack files.
     return found, end == len(tracked.data)
 
 
@@ -214,6 +216,7 @@ def _is_changed(file: Path, entry: re.Match[bytes], *, has_modes: bool) -> bool:
         # The index stores 32 bits for each of these.
         or now.st_size & 0xFFFF_FFFF != int(entry["size"])
         or seconds & 0xFFFF_FFFF != int(entry["seconds"])
+        # 0: a git that was built without nanoseconds wrote the index.
         or int(entry["nanoseconds"]) not in (0, nanoseconds)
     )
 

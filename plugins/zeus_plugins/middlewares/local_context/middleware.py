@@ -71,6 +71,8 @@ class LocalContext(Middleware):
                     timeout_seconds=options.timeout_seconds,
                 )
         except TimeoutError:
+            # `tree` stops by itself at its time limit; this is for a folder that does not answer, such as a lost
+            # network drive.
             found = []
         if git is not None:
             seen = tuple(change for change in git.changes if not _hidden(workspace, change[0]))

@@ -82,6 +82,7 @@ class RememberedContext(Middleware):
         gone = stale(memory, known, current)
         still = {name: each for name, each in self._stale.items() if not restored(memory, each, current)}
         self._stale = still | gone
+        # Only then: a search at each step would change the section, and with it the provider's cached prefix.
         if gone.keys() & {each.item.id for each in self._found}:
             self._found = await self._search(memory, turn)
         # Changed memories now count in their new version; their version as shown stays listed as outdated.

@@ -108,6 +108,7 @@ async def successors(
             for name in wanted
             if (item := known.get(name)) is not None and item.status == "superseded" and item.superseded_by
         }
+        # Nothing new: the chains have ended, or form a circle.
         if after <= wanted:
             break
         wanted |= after

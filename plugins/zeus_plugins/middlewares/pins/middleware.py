@@ -33,6 +33,7 @@ class Pins(Middleware):
         self._taken: int | None = None
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
+        # After a resume the pins of earlier runs count too.
         if self._taken is None:
             self._taken = sum(view.item_of(seq).tokens for seq in view.pinned)
         pins: list[Edit | Refusal] = []

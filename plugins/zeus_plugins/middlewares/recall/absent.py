@@ -40,6 +40,7 @@ def absent(view: View) -> Iterator[Absent]:
     own: set[str] = set()
     for seq in range(1, view.upto + 1):
         message = view.original(seq)
+        # Its own results repeat other messages: they would be found beside, or instead of, the originals.
         own.update(str(call["id"]) for call in calls_of(message) if call["name"] == OWN_TOOL)
         if message.type == "tool" and message.tool_call_id in own:  # type: ignore[attr-defined]
             continue
@@ -60,6 +61,7 @@ def at(view: View, seq: int) -> Absent | None:
 
 def seq_of(view: View, path: str) -> int | None:
     """Return the place of the message whose placeholder in the view names ``path``; None if no message matches."""
+    # Not within a longer path: "/results/a" is not named by "/results/ab", "/results/a.2" or "/results/a-b".
     named = re.compile(rf"{re.escape(path)}(?!\.?[\w-])")
     for seq in range(view.upto, 0, -1):
         if _shortened(view, seq) and named.search(whole_text(view.item_of(seq).message)):

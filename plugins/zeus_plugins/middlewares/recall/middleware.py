@@ -73,6 +73,7 @@ def _recall(options: Options) -> Tool:
         if view is None:
             return ToolResult("Nothing has left the window.")
         wanted = item.strip()
+        # A summary names this path as the place of the originals, so models ask for it.
         if wanted in ("", middleware.history_handle):
             return _list(view, query, page, options)
         return _read(view, wanted, page, options)

@@ -87,6 +87,7 @@ class ReferencedFiles(Middleware):
         waiting = len(newest)
         for path, each in reversed(newest.items()):
             waiting -= 1
+            # Each file that is still to come keeps the room for its name.
             room = min(left - waiting * _LINE_TOKENS, self._options.max_file_tokens)
             text = self._shown(each, room, count, apart)
             left -= count(text) + 2
@@ -130,6 +131,7 @@ class ReferencedFiles(Middleware):
             why = f"{error.message}. {error.remedy or ''}".strip()
             return f'<file path="{name}">not shown: {why} ({each.size_bytes:,} bytes, {where})</file>'
         kind = "folder" if each.folder else "file"
+        # A file must not end its own element and continue as if the user or another file said it.
         text = text.replace("</file>", "<\\/file>").replace("</folder>", "<\\/folder>")
         opening, closing = f'<{kind} path="{name}">\n', f"\n</{kind}>"
         room -= count(opening + closing)

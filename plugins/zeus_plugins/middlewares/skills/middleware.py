@@ -76,6 +76,7 @@ class SkillLibrary(Middleware):
         self._seen = max(self._seen, view.upto)
         if not new:
             return ()
+        # After a resume the pins of earlier runs count too.
         if self._pinned_tokens is None:
             self._pinned_tokens = sum(
                 item.tokens for seq in view.pinned if _loaded(item := view.item_of(seq))
@@ -85,6 +86,7 @@ class SkillLibrary(Middleware):
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
         from zeus_runtime.plugin.context import View
 
+        # A middleware above may have replaced the view by a list.
         if isinstance(request.messages, View):
             self._view = request.messages
         return await call_next(request)

@@ -105,6 +105,7 @@ def _loaded(
     data = read_skill_resource(skill.place, FILE, files)
     text = read_skill_text(data)
     head = header(skill.name, hashlib.sha256(data).hexdigest()[:12], page)
+    # The head has the file's digest: a skill that was edited since is shown again.
     if library.shows(head):
         return ToolResult(
             f"The skill {skill.name} is already loaded and did not change: its instructions are above."
@@ -188,6 +189,7 @@ def pages_of(text: str, page_tokens: int, counting: Counting) -> list[str]:
     total = counting(text)
     if total <= page_tokens:
         return [text]
+    # By the whole text's mean, not by counting each page: the same page number is always the same part.
     size = max(1, len(text) * page_tokens // total)
     pages: list[str] = []
     place = 0

@@ -24,6 +24,7 @@ def cut(
         keep_tokens: the maximum tokens that stay, counted from the end.
         room_tokens: a maximum for the tokens that stay, whatever the other arguments say.
     """
+    # Where a cut may be: not at 0, which removes nothing, and not before a result, whose call would leave.
     places = [place for place, kind in enumerate(kinds) if place > 0 and kind != "tool"]
     if not places:
         return None
@@ -38,6 +39,7 @@ def cut(
     roomy = next((place for place in places if tail[place] <= room_tokens), places[-1])
     if start is None:
         return roomy if tail[0] > room_tokens else None
+    # The later cut: the limit of the window counts more than the size to keep.
     return max(start, roomy)
 
 

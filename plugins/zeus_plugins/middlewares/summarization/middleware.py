@@ -75,6 +75,7 @@ class Summarization(Middleware):
         replaced = [view.item_of(seq) for seq in range(view.first, start) if seq not in view.pinned]
         if not self._worth_it(replaced, budget):
             return ()
+        # After an overflow, or if the user asks to compact, every policy's trigger counts as reached already.
         if budget.overflow or not self._options.cheaper_first:
             return (await self._edit(view, budget, replaced, start, why),)
         return (self._offer(view, budget, replaced, start, why),)
@@ -220,8 +221,10 @@ class Summarization(Middleware):
             request = request[0], bounded(request[1], count, max(50, limit), note)
         most = min(self._options.user_message_tokens, limit // 4)
         said = newest_said(self._said(view, replaced, request), count, most, note)
+        # The user's words are part of the summary's room, not beside it.
         limit -= sum(count(text) for _, text in said)
         summary, how, cost = await self._summary(view, budget, replaced, start, limit)
+        # Kept before the planner decides: if it refuses the edit, the summary that was paid for is used next time.
         self._paid = _Paid(view.first, start, summary)
         return Summarize(
             policy=POLICY,
@@ -350,6 +353,7 @@ class Summarization(Middleware):
         from zeus_plugins.middlewares.summarization.summary_message import said_in
 
         former = set() if view.summary is None else said_in(str(view.summary.content))
+        # The former summary may quote a tag with any number in it: only messages that have left count.
         earlier = {seq for seq in former if 0 < seq < view.first and seq not in view.pinned}
         gone = {item.seq for item in replaced}
         for seq in sorted(earlier | gone, reverse=True):

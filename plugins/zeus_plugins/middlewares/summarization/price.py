@@ -75,10 +75,12 @@ class SentAgain:
             self.cost_usd = _sent_before(view, stays) * self._prices.again
         elif self._first != view.first:
             self.cost_usd = self._unpaid = 0.0
+        # The same step asked once more, as after an overflow.
         elif self._upto == view.upto:
             return
         self._first, self._upto, self._is_cached = view.first, view.upto, is_cached
         self._leaving = max(0, view.tokens - stays)
+        # The last step was sent without its cache after all: its price is paid by now.
         self.cost_usd += self._unpaid
         self._unpaid = 0.0
         if is_cached:

@@ -124,6 +124,8 @@ class Summariser:
 
         A tenth is reserved for errors of the count.
         """
+        # Twice the summary: the former one in the request and the new one in the answer; 200 for the sentences around
+        # them.
         taken = self._count(self._prompt) + 2 * self._limit + 200
         return max(200, self._profile.max_input_tokens * 9 // 10 - taken)
 

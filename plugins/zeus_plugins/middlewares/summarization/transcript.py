@@ -62,6 +62,7 @@ def chunks(entries: Sequence[str], count: CountText, limit: int) -> Iterator[Joi
         for part in parts(each, count, limit):
             tokens = count(part) + 1
             if held and size + tokens > limit:
+                # Without entry `number`, which may be in it in part only.
                 yield JoinedEntries("\n\n".join(held), number)
                 held, size = [], 0
             held.append(part)
@@ -75,6 +76,7 @@ def parts(text: str, count: CountText, limit: int) -> Iterator[str]:
     while text:
         piece = head(text, count, limit)
         yield piece
+        # `head` gives at least one character, so the text gets shorter each time.
         text = text[len(piece) :]
 
 

@@ -40,6 +40,7 @@ class Truncation(Middleware):
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
         new = arrivals(view, self._seen)
         self._seen = max(self._seen, view.upto)
+        # Also below the trigger: each call is looked at once, when it arrives.
         self._waiting += candidates(new, self._replayable, self._options.max_chars)
         if budget.room_before:
             self._waiting = [each for each in self._waiting if _whole(view, each)]

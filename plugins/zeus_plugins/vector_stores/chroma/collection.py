@@ -110,6 +110,8 @@ class ChromaCollection(VectorCollection):
     def nearest(self, connection: Connection, vector: NDArray[np.float32]) -> Iterator[FoundVector]:
         given: set[int] = set()
         limit = _FIRST
+        # A larger limit asks the whole collection again, so the blocks grow by factors: few repeated answers, few
+        # queries.
         while limit <= PAGE:
             with self._explained():
                 collection = self._there()
@@ -122,10 +124,13 @@ class ChromaCollection(VectorCollection):
             for distance, number, metadata in sorted(rows, key=lambda each: each[:2]):
                 if number not in given:
                     given.add(number)
+                    # ChromaDB's cosine distance is 1 - cosine.
                     yield FoundVector(number, _digest(metadata), 1 - distance)
             if len(found["ids"][0]) < limit:
                 return
             limit *= _GROWTH
+        # HNSW's candidates end at `ef_search`, and a caller that rejects many vectors may ask for all: compare the
+        # rest here.
         yield from (each for each in self._compared(vector) if each.id not in given)
 
     def _compared(self, vector: NDArray[np.float32]) -> Sequence[FoundVector]:

@@ -47,6 +47,7 @@ def open_folder(folder: Path) -> SharedFolder:
     Raises:
         MissingError: another process has it open, or it cannot be used.
     """
+    # Held while the folder is opened: a second thread would find the lock file taken, by its own process.
     with _OPENING:
         known = _OPEN.get(folder.resolve())
         if known is not None:
@@ -55,6 +56,7 @@ def open_folder(folder: Path) -> SharedFolder:
         give_back = _claimed(folder)
         try:
             found = SharedFolder(_persistent_client(folder), give_back)
+        # An interrupt too: a lock that stays would refuse the folder until the process ends.
         except BaseException:
             give_back()
             raise
@@ -72,6 +74,7 @@ def close_folder(folder: Path, opened: SharedFolder, last: Callable[[], None]) -
         opened.users -= 1
         if opened.users:
             return
+        # Before the lock is given back, so that no other thread gets the closed client.
         del _OPEN[folder.resolve()]
         try:
             last()

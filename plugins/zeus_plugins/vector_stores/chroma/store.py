@@ -86,8 +86,11 @@ class ChromaVectorStore(VectorStore):
         for entry in entries:
             by_dimension[entry.embedding.dimension].append(entry)
         with self._explained():
+            # Deleted before the vectors change: after a crash the next process reads the collections instead of an
+            # old state.
             self._forget_state()
             for dimension, group in by_dimension.items():
+                # An item whose model changed may have its old vector in the collection of another dimension.
                 self._delete([entry.item.id for entry in group], but_of=dimension)
                 collection = self._made(dimension)
                 for start in range(0, len(group), AT_ONCE):
@@ -98,6 +101,7 @@ class ChromaVectorStore(VectorStore):
                         metadatas=[_metadata(entry) for entry in some],
                     )
         if (known := self._known()) is not None:
+            # In place: the dictionary is shared by all stores of this folder.
             known |= {entry.item.id: (entry.embedding, entry.item.version) for entry in entries}
 
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
@@ -126,6 +130,7 @@ class ChromaVectorStore(VectorStore):
                 )
             ids, distances = found["ids"][0], found["distances"][0]
             for item_id, distance in sorted(zip(ids, distances, strict=True), key=lambda each: each[1]):
+                # The order is that of the distances, so all further vectors are too far as well.
                 if 1 - distance < query.at_least:
                     return
                 if item_id not in given:
@@ -179,6 +184,8 @@ class ChromaVectorStore(VectorStore):
 
     def _collections(self) -> Mapping[int, Any]:
         """The collections of memories by their dimension; on a server another process may make one at any time."""
+        # Only a folder is cached: its lock keeps other processes out, while a server's collections may change at any
+        # time.
         cached: dict[int, Any] = {} if self._opened is None else self._opened.shared.setdefault("memory", {})
         if not cached:
             for each in self._client.list_collections():
@@ -258,6 +265,7 @@ class ChromaVectorStore(VectorStore):
             item_id: (source.model, source.dimension, version)
             for item_id, (source, version) in opened.shared["sources"].items()
         }
+        # Written beside it and renamed, so that a crash leaves no half of a state.
         new = self._state.with_name(f"{_STATE}.new")
         new.write_text(json.dumps(state), encoding="utf-8")
         new.replace(self._state)

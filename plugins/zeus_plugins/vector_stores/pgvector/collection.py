@@ -80,7 +80,11 @@ class PgCollection(VectorCollection):
             return
         raw = self._begin(connection)
         ids = [int(each) for each in entries.ids]
+        # First: this locks the collection's row until the transaction ends, so the writers of a collection follow
+        # each other.
         key, changes = raw.execute(_CHANGED, [self._name]).fetchone()
+        # Deleted and inserted, not updated: `_PUT` knows no conflict, and copies learn of replaced vectors by both
+        # counts.
         if raw.execute(_REMOVE, [key, ids]).rowcount:
             raw.execute(_REMOVED, [key])
             changes += 1
@@ -117,8 +121,10 @@ class PgCollection(VectorCollection):
         state = self._state(raw)
         if state is None:
             return iter(())
+        # _is_copied counts the query, so it is asked first.
         if self._is_copied(raw, state[0]) and not self._is_written(connection):
             self._copy = self._copy or _RowCopy(self._dimension)
+            # Before the iterator is returned: it reads the copy's arrays as they are at its first step.
             self._copy.refresh(raw, *state)
             return self._copy.nearest(vector)
         return _compared(raw, state[0], _texts(vector[None])[0])
@@ -154,6 +160,7 @@ class _RowCopy(CollectionCopy):
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
         self._dimension = dimension
+        # No collection has the key 0: an identity column begins at 1.
         self._state = (0, 0, 0)
 
     def refresh(self, raw: Any, key: int, changes: int, removals: int) -> None:
@@ -164,13 +171,16 @@ class _RowCopy(CollectionCopy):
         if self._state == (key, changes, removals):
             return
         known, since, removed = self._state
+        # The collection was dropped and made again under its name, and its counts began anew.
         if known != key:
             self.keep(np.zeros(len(self.ids), np.bool_))
             since, removed = 0, 0
+        # Only then must the numbers of all vectors be read, to see which are gone.
         if removals != removed:
             there = raw.execute(_IDS, [key]).fetchone()[0] or []
             self.keep(np.isin(self.ids, np.array(there, np.int64)))
         ids, digests, vectors = _read(raw, key, self._dimension, "changed > %s", since)
+        # A vector that was written again replaces the one that is known.
         self.keep(~np.isin(self.ids, ids))
         self.add(ids, digests, vectors)
         self._state = (key, changes, removals)
@@ -184,6 +194,7 @@ def _compared(raw: Any, key: int, vector: str) -> Iterator[FoundVector]:
         yield from map(FoundVector._make, rows)
         if len(rows) < values["limit"]:
             return
+        # Goes on after the last cosine and number, not by OFFSET, which would sort the earlier blocks again.
         values |= {"limit": values["limit"] * _GROWTH, "last": rows[-1][2], "last_id": rows[-1][0]}
         rows = raw.execute(_NEXT, values).fetchall()
 

@@ -58,6 +58,8 @@ def count_change(cursor: Any, places: Collection[Place]) -> None:
 
     A trigger on the server counts removals (``schema``).
     """
+    # Sorted, as in the trigger: two transactions that lock the same places in different orders would wait for each
+    # other.
     cursor.executemany(_COUNT, sorted(set(places)))
 
 
@@ -96,6 +98,7 @@ class Copies:
             self._fresh.clear()
         # Members may see different rows of a project (row-level security), so each member has a separate copy.
         keys = {(part.scope, part.scope_id, query.user_id, query.embedding): part for part in query.reach}
+        # All or none: the server's blocks cannot be merged with those of copies.
         if not all(self._is_wanted(raw, key) for key in keys):
             return None
         self._refresh(raw, [key for key in keys if key not in self._fresh])
@@ -109,12 +112,15 @@ class Copies:
     def _is_wanted(self, raw: Any, key: _Key) -> bool:
         if key in self._copies:
             return True
+        # One query asks several times in its transaction (nearest, cosines, at_hand) and counts once.
         if key in self._fresh:
             return False
         self._fresh.add(key)
+        # A bound for a service with many users; clearing it only delays the next copies.
         if len(self._asked) > 10_000:
             self._asked.clear()
         asked = self._asked[key] = self._asked.get(key, 0) + 1
+        # A place that was too large is counted again after many queries, as its vectors may have become fewer.
         if asked < PATIENCE or (asked - PATIENCE) % _RECOUNT:
             return False
         many = raw.execute(_HOW_MANY, _values(key)).fetchone()[0]
@@ -142,6 +148,7 @@ class Copies:
 
     def _make_room(self, in_use: int) -> None:
         kept = sum(copy.place_vectors.size for copy in self._copies.values())
+        # This query's copies are at the end, where `_refresh` moved them; they are never dropped.
         while len(self._copies) > in_use and kept > self.most_bytes:
             kept -= self._copies.popitem(last=False)[1].place_vectors.size
 
@@ -196,6 +203,7 @@ class _PlaceCopy:
     def _begin(self) -> None:
         self.place_vectors = PlaceVectors(self._dimension)
         self._ids: set[str] = set()
+        # Vectors from before the column `changed` have 0 there, so even 0 is after -1.
         self._changes, self._removals = -1, 0
 
     def refresh(self, raw: Any, key: _Key, counts: tuple[int, int], numbers: Numbers) -> None:
@@ -212,6 +220,7 @@ class _PlaceCopy:
             vectors = np.frombuffer(packed, kind)["vector"].astype(np.float32)
             self.place_vectors.add(ids, vectors, [numbers.of_all(column) for column in columns])
             self._ids.update(ids)
+        # After the new vectors were added: one that was removed since is not among the server's numbers.
         if removals != self._removals:
             there = {row[0] for row in raw.execute(_IDS, values)}
             for item_id in self._ids - there:

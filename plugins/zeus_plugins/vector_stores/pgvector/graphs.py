@@ -60,8 +60,10 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
     from psycopg import Error
 
     with connection.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as own:
+        # psycopg's connection, because SQLAlchemy's would begin a transaction, in which CONCURRENTLY is an error.
         raw: Any = own.connection.dbapi_connection
         rows, owned = raw.execute(_TABLE).fetchone()
+        # -1 before the first ANALYZE or VACUUM: then the vectors are counted.
         if 0 <= rows <= many:
             return
         whole = indexed_dimensions(own)
@@ -77,6 +79,7 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
         if not owned:
             _log.warning(_ASK_THE_OWNER)
             return
+        # A pooler gave another server process for this statement: the settings below would reach another session.
         if raw.info.backend_pid != raw.execute("SELECT pg_backend_pid()").fetchone()[0]:
             _log.warning(_POOLED)
             return
@@ -86,6 +89,7 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
             for dimension in wanted:
                 _make(raw, _NAME.format(dimension=dimension), dimension)
         except Error as error:
+            # The server went away: the pool must not close or reuse this connection as if it were open.
             if raw.closed:
                 own.invalidate()
             _log.warning("the HNSW index could not be built, so all vectors are compared: %s", error)
@@ -94,6 +98,7 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
 def _counted(raw: Any) -> list[tuple[int, int]]:
     """Return the number of vectors of each dimension, of all users."""
     with raw.transaction():
+        # For this transaction, row-level security shows the rows of all users.
         raw.execute("SELECT set_config('zeus.upkeep', 'on', true)")
         return [(int(dimension), number) for dimension, number in raw.execute(_COUNTED)]
 
@@ -116,6 +121,7 @@ def _make(raw: Any, name: str, dimension: int) -> None:
         try:
             with raw.transaction():
                 raw.execute(_ALONE)
+                # Read again under the lock: between the two reads the other process may have completed the index.
                 if dict(raw.execute(_INDEXES).fetchall()).get(name) is False:
                     raw.execute(_DROP.format(name=name))
         except LockNotAvailable:

@@ -111,6 +111,7 @@ class PgVectorStore(VectorStore):
             for entry in entries
         ]
         raw = _raw(connection)
+        # One round trip. The counts come first: `_PUT` takes each vector's `changed` from the place's row.
         with raw.pipeline(), raw.cursor() as cursor:
             count_change(cursor, places_of(entries))
             cursor.executemany(_PUT, rows)
@@ -161,6 +162,7 @@ class PgVectorStore(VectorStore):
 
     def collection(self, name: str, dimension: int) -> VectorCollection:
         most_bytes = self._copies.most_bytes
+        # Popped and put back at the end, so the order is that of the last use and the loop forgets the oldest first.
         found = self._collections.pop(name, None) or PgCollection(name, dimension, most_bytes)
         kept = sum(each.nbytes for each in self._collections.values())
         for each in self._collections.values():
@@ -200,6 +202,7 @@ class PgVectorStore(VectorStore):
             if len(self._counted) > 1_000:
                 self._counted.clear()
             row = _raw(connection).execute(_IN_REACH.format(reach=reach), values).fetchone()
+            # `reltuples` is an estimate, and -1 before the first ANALYZE.
             within, whole = row[0], max(row[0], row[1] or 0)
             large = within > self._options.exact_up_to and within * within > _SPREAD * whole
         self._counted[key] = (asked + 1, large)
@@ -222,13 +225,16 @@ class PgVectorStore(VectorStore):
         statement = _BY_GRAPH.format(
             vector=_QUERY, reach=reach.replace("%(dimension)s", str(dimension)), dimension=dimension
         )
+        # On the server: rows are read as far as the caller asks, and the scan stops there.
         with raw.cursor(name=f"zeus_nearest_{next(self._cursors)}") as cursor:
             cursor.execute(statement, values)
+            # The cursor is planned by now; without this the transaction's later statements could not sort.
             raw.execute("SELECT set_config('enable_sort', %s, true)", [sorts])
             size, read = FIRST, 0
             while read < BY_GRAPH:
                 rows = cursor.fetchmany(size)
                 yield from rows
+                # `_exact` follows all the same: an iterative scan may end early, at `max_scan_tuples`.
                 if len(rows) < size:
                     return
                 read, size = read + size, size * 2

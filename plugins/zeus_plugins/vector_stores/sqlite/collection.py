@@ -47,6 +47,7 @@ _READ: Final = (
 )
 _PACK: Final = 64
 """Vectors in a row: each row has a cost, and a removal rewrites what else is in the row."""
+# SQLite before 3.32 takes 999 parameters in a statement.
 _PARAMETERS: Final = 500
 
 
@@ -72,10 +73,12 @@ class SqliteCollection(VectorCollection):
         if not len(entries.ids):
             return
         raw = _raw(connection)
+        # Ignored if it exists: another process may have made the collection before this transaction.
         raw.execute(_NEW, (self._name,))
         key = self._begin(connection)
         assert key is not None
         ids = np.asarray(entries.ids, np.int64)
+        # Old vectors of these numbers go first, as they may be in rows with others.
         self._take(raw, key, ids)
         order = np.argsort(ids, kind="stable")
         vectors = np.asarray(entries.vectors, "<f4").reshape(len(ids), self._dimension)
@@ -213,6 +216,8 @@ class _PackCopy(CollectionCopy):
         """Read what was written since."""
         if self._state == (key, changes):
             return
+        # The keys alone are few, one for 64 vectors; AUTOINCREMENT never gives a key twice, so a known key is a known
+        # row.
         there = np.array([row[0] for row in raw.execute(_KEYS, (key,))], np.int64)
         kept = np.isin(self._rows, there)
         if not kept.all():
@@ -231,6 +236,7 @@ class _PackCopy(CollectionCopy):
                 np.concatenate([each.vectors for each in packs]),
             )
             sizes = [len(each.ids) for each in packs]
+            # One key for each vector, in step with `ids`, so that the same mask serves both.
             self._rows = np.concatenate((self._rows, np.repeat([row[0] for row in rows], sizes)))
         self._state = (key, changes)
 

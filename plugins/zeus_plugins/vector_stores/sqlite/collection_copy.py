@@ -42,10 +42,14 @@ class CollectionCopy:
 
     def nearest(self, vector: NDArray[np.float32]) -> Iterator[FoundVector]:
         """Yield all by cosine, greatest first, equal ones by number."""
+        # The arrays are replaced and never changed, so the iterator keeps its state while others add and drop
+        # vectors.
         ids, digests = self.ids, self._digests
         # Not BLAS: for one vector its threads cost more than they save, and equal vectors may get unequal cosines.
         cosines = np.einsum("ij,j->i", self.vectors, np.asarray(vector, np.float32))
         done, wanted = 0, _FIRST
+        # Each block sorts the best `wanted` and those equal to the last of them, so equal cosines never fall into two
+        # blocks.
         while done < len(cosines):
             if wanted < len(cosines):
                 least = np.partition(cosines, len(cosines) - wanted)[len(cosines) - wanted]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 HEAD: Final = 64
+# Above the error of a float32 product of vectors of length 1, so that a bound is never below the cosine.
 ROUNDING: Final = 1e-5
 _SAMPLE: Final = 1_024
 _ROUNDS: Final = 4
@@ -69,6 +70,7 @@ class Heads:
             self.make_room(end + end // 8 + 64)
         heads = products(vectors[start:end], self.directions)
         whole = 1.0 if self._before is None else self._before.rests[start:end] ** 2
+        # Rounding may make the difference a little negative.
         left = np.maximum(0.0, whole - np.einsum("ij,ij->i", heads, heads))
         self._heads[start:end] = heads
         self._rests[start:end] = np.sqrt(left) + ROUNDING
@@ -96,6 +98,7 @@ def directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
     sample = vectors[::step][:_SAMPLE]
     sample = sample[: len(sample) - len(sample) % TOGETHER]
     blocks = sample.reshape(-1, TOGETHER, sample.shape[1])
+    # A fixed seed: the same vectors have the same directions, so a run can be repeated.
     found = np.random.default_rng(0).standard_normal((HEAD, sample.shape[1])).astype(np.float32)
     for _ in range(_ROUNDS):
         shares = products(sample, found).reshape(-1, TOGETHER, HEAD)
@@ -119,11 +122,13 @@ def _orthonormal(rows: Vectors, first: Vectors | None) -> Vectors:
         length = float(np.linalg.norm(row))
         while True:
             left = row / length if length else row
+            # Once leaves a rest along the earlier rows if the row was almost parallel to them.
             for _ in range(2):
                 left = left - (found[:place] @ left) @ found[:place]
             rest = float(np.linalg.norm(left))
             if rest > _LITTLE:
                 break
+            # The row depends on the earlier ones, as for equal vectors: any other direction will do.
             row, length = spare.standard_normal(dimension), 1.0
         found[place] = left / rest
     return found[known:].astype(np.float32)

@@ -35,6 +35,7 @@ def product(matrix: Vectors, vector: Vectors) -> Vectors:
         np.matmul(
             matrix[:whole].reshape(-1, block, dimension), vector, out=product[:whole].reshape(-1, block)
         )
+    # Fewer rows than a block, so this is below the limit too.
     product[whole:] = matrix[whole:] @ vector
     return product
 

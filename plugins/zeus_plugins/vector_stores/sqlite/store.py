@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Connection
 
+# AUTOINCREMENT in both tables: copies read what has a number above the last one, so no number may be given twice.
 _SCHEMA: Final = (
     """CREATE TABLE IF NOT EXISTS memory_vector (
       seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, scope TEXT NOT NULL, scope_id TEXT NOT NULL,
@@ -47,6 +48,7 @@ _GONE_RANGE: Final = (
     "SELECT (SELECT MIN(number) FROM memory_vector_gone), (SELECT MAX(number) FROM memory_vector_gone)"
 )
 """Two subqueries, because MIN and MAX in one query would read the whole table."""
+# A copy that is further behind is read anew, so the list need not grow for ever.
 _GONE_KEPT: Final = 10_000
 _PARAMETERS: Final = 500
 _BYTES_KEPT: Final = 1_000_000_000
@@ -74,6 +76,7 @@ class SqliteVectorStore(VectorStore):
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
         self._written_in = connection.get_transaction()
+        # A vector is replaced by a row with a new number, which copies find as a new one.
         self.remove(connection, [entry.item.id for entry in entries])
         rows = [
             (
@@ -163,6 +166,7 @@ class SqliteVectorStore(VectorStore):
             return copy
         if key in self._fresh and key in self._copies and self._same_state(connection):
             return self._copies[key]
+        # Popped: if the refresh fails, no half-updated copy is left.
         copy = self._copies.pop(key) if key in self._copies else _Copy(part, embedding)
         before = copy.place_vectors.size
         copy.refresh(connection, self._numbers)
@@ -183,6 +187,7 @@ class SqliteVectorStore(VectorStore):
     def _make_room(self) -> None:
         kept = sum(each.place_vectors.size for each in self._copies.values())
         while len(self._copies) > 1 and kept > _BYTES_KEPT:
+            # At least one stays, however large: the query that runs now uses it.
             kept -= self._copies.popitem(last=False)[1].place_vectors.size
 
     def _visible(self, place_vectors: PlaceVectors, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
@@ -212,8 +217,11 @@ class _Copy:
     def refresh(self, connection: Connection, numbers: Numbers) -> None:
         row = _execute(connection, _GONE_RANGE).fetchone()
         first, last = row[0] or 1, row[1] or 0
+        # Removals that this copy has not read are off the list, or the database was replaced by an older one: begin
+        # anew.
         if self._last == 0 or not first - 1 <= self._gone <= last or self.place_vectors.is_worn:
             self._begin()
+            # The rows below are read without all that is removed up to here.
             self._gone = last
         rows = _execute(connection, _READ, (*self._where, self._last)).fetchall()
         if rows:

@@ -71,6 +71,7 @@ class PlaceVectors:
     @property
     def is_worn(self) -> bool:
         """Whether so many vectors were removed that reading all again is better."""
+        # Slots are never reused, so memory and arithmetic for removed vectors grow until then.
         return len(self) - len(self._slots) > len(self._slots) // 2 + 1_000
 
     def add(self, ids: Sequence[str], vectors: Vectors, figures: Sequence[Sequence[int]]) -> None:
@@ -82,8 +83,11 @@ class PlaceVectors:
         """
         start, end = len(self), len(self) + len(ids)
         if end > len(self._vectors):
+            # By a half, so that adding one by one copies each vector a constant number of times; less room at the
+            # first, large read.
             self._grow(max(end, len(self._vectors) * 3 // 2 + 64) if start else end + end // 8 + 64)
         if not self._slots.keys().isdisjoint(ids) or len(set(ids)) < len(ids):
+            # One by one: an id that is twice in `ids` must leave its first slot empty.
             for item_id, slot in zip(ids, range(start, end), strict=True):
                 self.take_away(item_id)
                 self._slots[item_id] = slot
@@ -114,6 +118,7 @@ class PlaceVectors:
         if slot is not None:
             self._there[slot] = False
             for mask in self._masks.values():
+                # A slice, because a mask may end before this slot: it is extended when it is used next.
                 mask[slot : slot + 1] = False
 
     def visible(self, key: object, covered: Callable[[int], NDArray[np.bool_]]) -> NDArray[np.bool_]:
@@ -122,6 +127,7 @@ class PlaceVectors:
         Args:
             covered: returns for each slot from the given one on whether it is covered.
         """
+        # Masks grow with the slots: only new slots are judged, and `take_away` corrects the old ones.
         known = self._masks.get(key)
         start = 0 if known is None else len(known)
         if known is None or start < len(self):
@@ -152,6 +158,7 @@ class PlaceVectors:
         if first is None or self._dimension < 3 * HEAD or len(slots) > len(self) // _DEAR:
             return bounds
         vectors = self._vectors[: len(self)]
+        # Before the second heads, which are computed from the first ones' rests.
         first.complete(vectors)
         if self._second is None:
             self._second = Heads(directions(vectors, first.directions), first)
@@ -175,6 +182,7 @@ class PlaceVectors:
         if not len(self):
             return {}
         slots = np.array([self._slots.get(each, -1) for each in ids], np.intp)
+        # -1 reads the last slot's visibility, and the first condition excludes it.
         here = np.flatnonzero((slots >= 0) & visible[slots])
         exact = product(self._vectors[slots[here]], query)
         return dict(zip([ids[place] for place in here.tolist()], exact.tolist(), strict=True))
@@ -227,13 +235,17 @@ class PlaceVectors:
         cosines = np.full(0, 0, np.float32)
         known = np.zeros(0, np.intp)
         block = _FIRST
+        # Invariant: every vector that is not in `known` has a cosine of at most its bound; `known` includes
+        # slots[:block].
         while block <= _MOST_BOUNDS:
             # The greatest bounds come first, so at least this many cosines are as great as the block's last one.
             first = slots[:block]
             first = first[bounds[first] > -np.inf]
             known, cosines = self._compared(query, first, bounds, known, cosines)
             least = max(at_least, float(np.partition(cosines, -block)[-block]))
+            # All that may still reach `least`: after they are compared, the order above it is final.
             rest = np.flatnonzero(bounds >= least - ROUNDING)
+            # Vectors without a main direction, such as random ones: the bounds exclude too few.
             if len(known) + len(rest) > everything // _DEAR:
                 return False
             known, cosines = self._compared(query, rest, bounds, known, cosines)
@@ -256,6 +268,7 @@ class PlaceVectors:
         cosines: Vectors,
     ) -> tuple[NDArray[np.intp], Vectors]:
         """Return ``known`` with their cosines, extended by ``slots``, which need no bound any more."""
+        # So that no slot is compared twice.
         bounds[slots] = -np.inf
         return np.concatenate([known, slots]), np.concatenate([cosines, product(self._vectors[slots], query)])
 
@@ -284,6 +297,7 @@ class KeptVectors(AtHand):
 
     def at_most(self) -> NDArray[np.float32]:
         self._bounds = self._place_vectors.at_most(self._vector)
+        # In place: `at_most` of the place made this array for this query.
         self._bounds[~self._visible] = -np.inf
         return self._bounds
 

@@ -45,6 +45,8 @@ def covered(
     allowed = np.zeros(len(types), np.bool_)
     for grant in part.grants:
         granted = [numbers.of(each) for each in grant.visibilities]
+        # After the grants have their numbers, which may be new ones; the array is indexed by every number that a
+        # vector has.
         known = np.zeros(len(numbers), np.bool_)
         known[granted] = True
         fits = known[visibilities]
