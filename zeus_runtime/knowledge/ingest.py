@@ -238,7 +238,7 @@ class _Ingest:
         # After the reading: until here a moved file's old text is still found.
         await self._forget(gone)
         self._done.removed = sum(each.path in known for each in gone)
-        # Last: a store outside the transaction may have lost what a killed process wrote just before its end.
+        # Last, over all documents: a process that was killed between rows and vectors left another store incomplete.
         await self._repair()
         self._files = (len(files), len(files))
         self._tell(self._done.chunks, "")
