@@ -216,6 +216,7 @@ def _named_month(
 
 
 def _weekday(at: datetime, number: int) -> Period:
+    # Today itself, if it is that day.
     return _period("day", at, -((at.weekday() - number) % 7))
 
 
