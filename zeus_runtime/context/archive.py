@@ -39,6 +39,7 @@ HISTORY_ROUTE: Final = "/conversation_history/"
 _SECTION: Final = b"<!-- zeus:section "
 _MESSAGE: Final = b"<!-- zeus:message "
 _END: Final = b" -->\n"
+# "call_1" and "a.b" are file names; ".hidden", "a/b" and names of more than 100 characters get a digest.
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")
 _MAX_BYTES: Final = 1 << 31
 _LONG_ARGUMENT_CHARS: Final = 1_000

@@ -24,6 +24,7 @@ def kept_from(view: View, keep: Size, limit_tokens: int) -> int:
         return view.item(len(view) - keep.messages).seq if keep.messages < len(view) else 1
     left = keep.in_tokens(limit_tokens) or 0
     first = view.upto + 1
+    # From the end, so that it costs as much as is kept, not as the view has.
     for place in range(len(view) - 1, -1, -1):
         item = view.item(place)
         left -= item.tokens

@@ -86,6 +86,7 @@ def check_sizes(profile: ModelProfile, *, trigger: Size | None = None, keep: Siz
             )
     if trigger is None or keep is None:
         return
+    # Messages and tokens cannot be compared, so only two of one kind are.
     if trigger.messages is not None and keep.messages is not None:
         too_low = trigger.messages <= keep.messages
     else:

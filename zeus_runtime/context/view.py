@@ -243,6 +243,7 @@ class View(Sequence["BaseMessage"]):
         """The effect of ``edit``, which need not be admissible, but must name messages that the view covers."""
         extent = self._extent
         if isinstance(edit, Pin):
+            # The place behind the last message: a pin changes none.
             return Effect(extent.tokens, extent.upto + 1)
         if isinstance(edit, DropBefore | Summarize):
             gone = sum(self._version(seq)[1] for seq in self.leaving(edit))

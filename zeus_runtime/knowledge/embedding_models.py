@@ -89,6 +89,7 @@ class AvailableModels:
         )
 
     async def close(self) -> None:
+        # Taken first, so that a model that is asked for meanwhile is made anew.
         made, self._made = self._made, {}
         for each in made.values():
             await each.close()
@@ -103,6 +104,7 @@ class AvailableModels:
         return None if ref is None else self._open_chosen(self._chosen, ref)
 
     def _open_chosen(self, chosen: Callable[[str, Ref], Embedder], ref: Ref) -> Embedder:
+        # By the function that makes it: a user has one choice while this is open.
         if chosen not in self._made:
             self._made[chosen] = chosen(self._user, ref)
         return self._made[chosen]

@@ -101,6 +101,7 @@ def _below(folder: str, source: str, label: str, unread: Callable[[str, str], No
         return
     for entry in entries:
         name = entry.name
+        # A link may lead out of the source, or into a circle.
         if name.startswith(".") or name in _SKIPPED or entry.is_symlink():
             continue
         if entry.is_dir(follow_symlinks=False):

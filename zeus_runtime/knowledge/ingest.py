@@ -230,6 +230,7 @@ class _Ingest:
         ]
         there = {found.path for found in files}
         kept = [*known.values(), *self._partial.values()]
+        # A file is gone only if its source and its folder could be read: otherwise it may still be there.
         gone = [
             each
             for each in kept
@@ -238,7 +239,7 @@ class _Ingest:
         # After the reading: until here a moved file's old text is still found.
         await self._forget(gone)
         self._done.removed = sum(each.path in known for each in gone)
-        # Last: a store outside the transaction may have lost what a killed process wrote just before its end.
+        # Last, over all documents: a process that was killed between rows and vectors left another store incomplete.
         await self._repair()
         self._files = (len(files), len(files))
         self._tell(self._done.chunks, "")
@@ -384,6 +385,7 @@ class _Ingest:
     ) -> None:
         """Embed texts and write them in the order in which they were begun."""
         self._ahead.append((await self._embedding.begun(texts, reused), write))
+        # Finished vectors are written at once; it waits only when too many are under way.
         while self._ahead and (self._ahead[0][0].done() or len(self._ahead) > _AHEAD):
             await self._write_first()
 

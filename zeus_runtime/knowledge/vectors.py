@@ -110,8 +110,7 @@ class BaseVectors:
 
         result, change = await self._database.run(transaction)
         if not self._is_in_transaction:
-            # After the rows' commit, never before: a vector without a chunk is never found, as the digests are
-            # compared.
+            # After the rows' commit: a rollback behind it would leave rows whose vectors are gone.
             await self._database.run(lambda connection: self.apply(connection, change))
         return result
 

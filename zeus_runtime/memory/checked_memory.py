@@ -75,6 +75,7 @@ class CheckedMemory:
     async def readable(self, ids: Collection[str]) -> dict[str, MemoryItem]:
         """Those of ``ids`` that the caller may read."""
         found = await self._backend.get(ids)
+        # Checked here too: another backend may return what it was not asked for.
         return {each.id: each for each in found if each.id in ids and may(self._caller, "read", each)}
 
     async def permitted(self, memory_id: str, operation: Operation) -> MemoryItem | None:

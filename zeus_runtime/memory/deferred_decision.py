@@ -108,6 +108,7 @@ class SecondLook:
             subject=item.subject,
             holds=Holds(item.valid_from, item.valid_until, now),
             of_a_kind=self._of_a_kind,
+            # A model or a person has decided already: the vector may only find a duplicate.
             replaces=[] if records.settled(connection, item.id) else None,
         )
         beside = near(older, decision, item.subject, self._settings, embedded.calibration)

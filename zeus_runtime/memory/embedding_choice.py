@@ -102,6 +102,7 @@ def stored_in_file(file: Path, user_id: str) -> str | None:
 
     query = "SELECT value FROM user_setting WHERE user_id = ? AND name = ?"
     try:
+        # sqlite3's own `with` commits and leaves the connection open.
         with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)) as connection:
             known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'user_setting'").fetchone()
             row = known and connection.execute(query, (user_id, SETTING)).fetchone()

@@ -108,7 +108,7 @@ class Operations:
             self._vectors.prepare(connection)
 
         await self.database.open(prepare)
-        # One place in a transaction: other processes write in between, and after a kill the next process goes on.
+        # One place in a transaction: other processes write in between, and after a kill the next process continues.
         while (count := await self.database.keep_up(records.reindexed)) >= 0:
             _log.info("the words of %d memories were indexed anew", count)
         # After the tables exist, and in no transaction: PostgreSQL builds an index `CONCURRENTLY` only so.
@@ -155,6 +155,7 @@ class Operations:
         """
         calibration = embedded.calibration if embedded else None
         if passed.trust == "quarantined":
+            # A quarantined text is never found, so it gets no vector.
             embedded = None
         session = caller.session_id or f"user {caller.user_id}"
         since = item.updated_at - timedelta(hours=self._settings.extraction_window_hours)
@@ -273,6 +274,7 @@ class Operations:
             removed = self._supersede(
                 connection, caller, decision.replaced, decision.of, item.updated_at, place
             )
+            # `follow` takes in a new item only, so memory still shows the replaced ones as active.
             self._index.lexicon.doubt()
         # A call that is repeated, as after a kill, gets the answer that it had.
         of = decision.of.id
@@ -461,6 +463,7 @@ class Operations:
             records.rewrite(connection, item, place)
             records.record(connection, records.action_of(old, item), caller.user_id, now, item)
             if self._vectors.transactional:
+                # Also if no vector follows: the old one must not be found any more.
                 self._vectors.remove(connection, [item.id])
                 if kept is not None:
                     self._vectors.put(connection, [Entry(item, kept.embedding, kept.vector)])

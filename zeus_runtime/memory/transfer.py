@@ -200,6 +200,7 @@ class Import:
         seen: set[str] = set()
         for each in memories:
             if each.status == "active":
+                # Active memories before the past ones, which name those that replaced them.
                 await self._keep(each, new=each.id is not None and each.id not in seen)
                 seen |= {each.id} if each.id is not None else set()
         await self._keep_past([each for each in memories if each.status != "active"])

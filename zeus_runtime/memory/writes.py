@@ -185,6 +185,7 @@ class MemoryEdit(_OfItem):
 
     def decide(self, found: Sequence[FoundMemory]) -> Written:
         there = {each.item.id: each.item for each in found}
+        # As the backend has it now, not as it was when the edit began.
         old = there.get(self.item.id)
         if old is None or not may(self.caller, "edit", old):
             return Written(None)
@@ -239,6 +240,7 @@ def named_memories(
             )
         if not may(caller, "edit", old) or (item.trust, old.trust) == ("untrusted", "trusted"):
             return Rejected("forbidden", f"You may not replace {each}: save it without replaces.")
+        # One that has given way already is skipped: the model may have seen it before that.
         if old.status == "active":
             named.append(old)
     return named

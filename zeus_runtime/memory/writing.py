@@ -146,6 +146,7 @@ class Writing:
             UsageError: it is not quarantined, or another check refuses it.
         """
         item = refuse_shown(known(await self._backend.permitted(memory_id, "edit"), memory_id))
+        # A person says that it is not an order; how far it is trusted still follows from its source.
         passed = replace(self._revalidated(item, None, {}), trust=trust_of(item.source))
         now = to_the_millisecond(self._shared.source.now())
         released = replace(item, trust=passed.trust)

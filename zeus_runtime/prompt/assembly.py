@@ -38,5 +38,6 @@ def assemble(sections: Mapping[Section, str]) -> Assembled:
         raise ValueError(f"not a section: {', '.join(map(repr, unknown))}")
     stripped = ((section, sections.get(section, "").strip()) for section in SECTIONS)
     parts = tuple((section, text) for section, text in stripped if text)
+    # The stable sections come first, so their joined length is that of the prompt's beginning.
     stable = _SEPARATOR.join(text for section, text in parts if section in STABLE_SECTIONS)
     return Assembled(_SEPARATOR.join(text for _, text in parts), parts, len(stable))

@@ -34,6 +34,7 @@ def zone(name: str) -> tzinfo | None:
 
     try:
         return zoneinfo.ZoneInfo(name)
+    # A name that leads out of the database, such as "../x", is a ValueError.
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         known = zoneinfo.available_timezones()
     from zeus_runtime.config.messages.diagnostics import suggestion

@@ -97,7 +97,7 @@ def composition(trace: Trace, number: int | None = None) -> Composition:
     else:
         parts += [("section", name, "pinned", 1, part.tokens) for name, part in fixed.sections.items()]
         parts += [("tool schema", name, "pinned", 1, part.tokens) for name, part in fixed.tools.items()]
-        # The parts are counted one by one: what the provider adds around them together is the rest.
+        # The parts are counted one by one; the provider's framing around all of them is the rest.
         framing = fixed.tokens - sum(tokens for *_, tokens in parts)
         if framing:
             parts.append(("framing", "", "pinned", 1, framing))

@@ -257,7 +257,7 @@ class SimulatedProvider:
 
         head = f"Intent: {len(request.messages)} earlier messages. Artifacts: in the archive. Next steps:"
         words = max(0, self._summary_tokens - self._counter.text(head))
-        # " go on" is two tokens.
+        # Two tokens for each repetition.
         return AIMessage(head + " go on" * (words // 2))
 
 

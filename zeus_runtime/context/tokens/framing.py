@@ -69,6 +69,7 @@ def framings() -> tuple[Framing, ...]:
 
 def framing_for(profile: ModelProfile) -> Framing:
     """The family of the model ``profile``."""
+    # Always one: the last family matches every model.
     return next(framing for framing in framings() if belongs(profile, framing))
 
 

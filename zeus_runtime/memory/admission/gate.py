@@ -246,6 +246,7 @@ def _allowed(
 def _together(found: Sequence[Duplicate | Superseded]) -> Decision:
     """A duplicate of the same words, else all that the text takes the place of, else another duplicate."""
     changes = [each for each in found if isinstance(each, Superseded)]
+    # `_compared` yields those of the same words first, so the first one tells.
     if not changes or (isinstance(found[0], Duplicate) and found[0].reason == SAME_WORDS):
         return found[0] if found else StoredAlone()
     return replace(changes[0], also=tuple(each.of for each in changes[1:]))

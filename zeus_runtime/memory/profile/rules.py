@@ -160,7 +160,7 @@ def _user_lines(item: MemoryItem) -> Iterator[_Found]:
         if len(style) == 1 and not negated:
             yield "communication_style", style[0], {}
         form = next((name for name, pattern in _FORMATS if pattern.search(text)), None)
-        # "No markdown" is negated, and says plain.
+        # "Without markdown" is negated, and says plain.
         if form is not None and (not negated or form == "plain"):
             yield "response_format", form, {}
     if item.memory_type == "habit":

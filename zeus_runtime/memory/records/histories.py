@@ -161,6 +161,7 @@ def record_extraction(
 ) -> None:
     """Count one more save, of ``answer``, and forget those that no window reaches any more."""
     connection.execute(
+        # With each new one the old ones go, so no upkeep is needed.
         delete(EXTRACTION).where(EXTRACTION.c.session == session, EXTRACTION.c.at_ms <= to_ms(since))
     )
     row = {"session": session, "at_ms": to_ms(at), "answer": answer}

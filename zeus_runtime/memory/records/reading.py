@@ -56,6 +56,7 @@ def item_of(row: Sequence[Any]) -> MemoryItem:
     times = (from_ms(created), from_ms(updated), time_or_none(used))
     embedding = None if model is None else _embedding(model, dimension)
     last = (time_or_none(since), time_or_none(until), *row[17:19], embedding, row[21])
+    # Without `__post_init__`, whose checks take longer than reading the row.
     item = object.__new__(MemoryItem)
     vars(item).update(zip(_FIELDS, (*first, *times, *middle, *last), strict=True))
     return item

@@ -173,6 +173,7 @@ class PlaceCache:
         found = [tuple(row) for row in rows if row[-2]]
         first = len(self)
         self._append([row[: len(_COLUMNS)] for row in found])
+        # By the contents that were just read, so that the index need not be asked.
         self._entries.add(first, [row[-1] for row in found])
 
     def follow(self, before: tuple[int, int], gone: Iterable[str], key: int, item: MemoryItem) -> None:
@@ -186,7 +187,7 @@ class PlaceCache:
             gone: ids of items that cannot be found any more.
             key: of the item that can be found now.
         """
-        # Another process has changed the place in between: the next refresh reads that change and this one.
+        # The figures here are older than that: the next refresh reads the changes between, and this one.
         if before != (self._place, self._changes) or self._is_worn:
             return
         for slot in [slot for each in gone if (slot := self._slots.now(each)) is not None]:

@@ -152,6 +152,7 @@ def best(
     at_most, block, rounds = 1.0, _FIRST_BLOCK, 0
     # Invariant: no memory whose cosine is unknown has more than `at_most`; a round reads cosines or ends the search.
     while True:
+        # Those that were read meanwhile need not be asked for again; the others never become more.
         hopeful = hopeful[unknown[hopeful]]
         open_, hopeful, beyond = everything.open(
             hopeful,

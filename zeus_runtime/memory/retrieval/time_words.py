@@ -157,7 +157,7 @@ def _found(text: str, at: datetime) -> list[_NamedTime]:
     found: list[_NamedTime] = []
     for named in _candidates(text, at):
         first, last = named.span
-        # Earlier candidates win: the year of "March 2023" is not a time of its own.
+        # Earlier candidates win: the year of "March 2023" is not another time.
         if not any(first < each.span[1] and each.span[0] < last for each in found):
             found.append(named)
     return found
@@ -216,6 +216,7 @@ def _named_month(
 
 
 def _weekday(at: datetime, number: int) -> Period:
+    # Today itself, if it is that day.
     return _period("day", at, -((at.weekday() - number) % 7))
 
 

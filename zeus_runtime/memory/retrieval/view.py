@@ -46,6 +46,7 @@ class VisibleSlots:
 
     def seen(self, slots: NDArray[np.int64]) -> int:
         """How many of ``slots`` are among these."""
+        # The common case: a user sees all of their own place.
         return len(slots) if self.texts == self._taken else int(np.count_nonzero(self.slots[slots]))
 
     def take_away(self, slot: int, words: float) -> None:

@@ -18,6 +18,7 @@ def preview(text: str, lines: int, line_chars: int, *, max_bytes: int) -> tuple[
         the preview, the number of lines in it, and the number of lines in ``text``.
     """
     all_lines = text.split("\n")
+    # A line end at the end of the text begins no further line.
     if all_lines[-1] == "" and len(all_lines) > 1:
         all_lines.pop()
     shown: list[str] = []

@@ -53,6 +53,7 @@ def _folder(
     end: float,
     indent: str,
 ) -> Iterator[str]:
+    # The thread that reads cannot be cancelled, so it looks at the clock itself.
     if depth == 0 or monotonic() >= end:
         return
     try:

@@ -31,6 +31,7 @@ def extract(messages: Sequence[tuple[int, BaseMessage]], count: Callable[[str], 
     ]
     written = list(dict.fromkeys(path for _, each in messages for path in _written(each)))
     done = [f"- (message {seq}) {line}" for seq, each in messages for line in _steps(each)]
+    # About the tokens of the three headings.
     left = limit - 30
     requests = _newest(asked, count, left // 3)
     left -= sum(count(line) + 1 for line in requests)

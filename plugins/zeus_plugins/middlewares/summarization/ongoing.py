@@ -37,6 +37,7 @@ def shared_messages(sent: Sequence[BaseMessage], now: Sequence[Item]) -> int:
     """Return how many messages at the beginning of ``now`` equal those of ``sent``."""
     count = 0
     for before, item in zip(sent, now, strict=False):
+        # By identity: the view gives the same object for a message that was not edited.
         if before is not item.message:
             break
         count += 1

@@ -47,7 +47,7 @@ def open_folder(folder: Path) -> SharedFolder:
     Raises:
         MissingError: another process has it open, or it cannot be used.
     """
-    # Held while the folder is opened: a second thread would find the lock file taken, by its own process.
+    # Held while the folder is opened, so that two threads of this process do not claim it twice.
     with _OPENING:
         known = _OPEN.get(folder.resolve())
         if known is not None:

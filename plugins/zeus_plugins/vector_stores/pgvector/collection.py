@@ -83,8 +83,7 @@ class PgCollection(VectorCollection):
         # First: this locks the collection's row until the transaction ends, so the writers of a collection follow
         # each other.
         key, changes = raw.execute(_CHANGED, [self._name]).fetchone()
-        # Deleted and inserted, not updated: `_PUT` knows no conflict, and copies learn of replaced vectors by both
-        # counts.
+        # Deleted before they are inserted, as `_PUT` handles no conflict; copies learn of it by `removals`.
         if raw.execute(_REMOVE, [key, ids]).rowcount:
             raw.execute(_REMOVED, [key])
             changes += 1
@@ -194,7 +193,7 @@ def _compared(raw: Any, key: int, vector: str) -> Iterator[FoundVector]:
         yield from map(FoundVector._make, rows)
         if len(rows) < values["limit"]:
             return
-        # Goes on after the last cosine and number, not by OFFSET, which would sort the earlier blocks again.
+        # Continues behind the last cosine and number, not by OFFSET, which would sort the earlier blocks again.
         values |= {"limit": values["limit"] * _GROWTH, "last": rows[-1][2], "last_id": rows[-1][0]}
         rows = raw.execute(_NEXT, values).fetchall()
 

@@ -98,7 +98,7 @@ class Copies:
             self._fresh.clear()
         # Members may see different rows of a project (row-level security), so each member has a separate copy.
         keys = {(part.scope, part.scope_id, query.user_id, query.embedding): part for part in query.reach}
-        # All or none: the server's blocks cannot be merged with those of copies.
+        # All or none: `VisibleCopies` answers for the whole reach.
         if not all(self._is_wanted(raw, key) for key in keys):
             return None
         self._refresh(raw, [key for key in keys if key not in self._fresh])
@@ -148,7 +148,8 @@ class Copies:
 
     def _make_room(self, in_use: int) -> None:
         kept = sum(copy.place_vectors.size for copy in self._copies.values())
-        # This query's copies are at the end, where `_refresh` moved them; they are never dropped.
+        # This query's copies are at the end, where `_refresh` moved them, so those of other queries are dropped
+        # first.
         while len(self._copies) > in_use and kept > self.most_bytes:
             kept -= self._copies.popitem(last=False)[1].place_vectors.size
 

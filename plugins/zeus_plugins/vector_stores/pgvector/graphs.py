@@ -60,7 +60,6 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
     from psycopg import Error
 
     with connection.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as own:
-        # psycopg's connection, because SQLAlchemy's would begin a transaction, in which CONCURRENTLY is an error.
         raw: Any = own.connection.dbapi_connection
         rows, owned = raw.execute(_TABLE).fetchone()
         # -1 before the first ANALYZE or VACUUM: then the vectors are counted.
@@ -89,7 +88,7 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
             for dimension in wanted:
                 _make(raw, _NAME.format(dimension=dimension), dimension)
         except Error as error:
-            # The server went away: the pool must not close or reuse this connection as if it were open.
+            # The connection is lost: SQLAlchemy must not roll it back or close it as if it were open.
             if raw.closed:
                 own.invalidate()
             _log.warning("the HNSW index could not be built, so all vectors are compared: %s", error)

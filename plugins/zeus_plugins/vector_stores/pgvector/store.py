@@ -58,6 +58,8 @@ WHERE cosine < %(last)s OR (cosine = %(last)s AND id > %(last_id)s) ORDER BY cos
 _IN_REACH: Final = """
 SELECT count(*), (SELECT reltuples FROM pg_class WHERE oid = to_regclass('memory_vector_pg'))
 FROM memory_vector_pg WHERE {reach}"""
+# Without `enable_sort` the planner takes the index, whose order needs no sort. `strict_order` makes an iterative scan
+# give rows by distance, as `nearest` promises.
 _SETTINGS: Final = """
 SELECT current_setting('enable_sort'), set_config('enable_sort', 'off', true),
   set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %(ef_search)s, true),
@@ -135,6 +137,7 @@ class PgVectorStore(VectorStore):
                     return
                 given.add(found[0])
                 yield found
+        # All vectors once more, as HNSW may have passed some over; those that were given are left out.
         for found in _exact(connection, reach, values):
             if found[1] < query.at_least:
                 return
