@@ -67,6 +67,7 @@ class SessionBranch:
 def line_of(rollbacks: Iterable[Rollback]) -> SessionBranch:
     """The line after ``rollbacks``, given in order."""
     line = SessionBranch()
+    # Each round cuts all spans at `kept_seq`, then begins a new open end; so `spans` stay in order and do not overlap.
     for each in rollbacks:
         whole = (*line.spans, range(line.start, each.last_seq + 1))
         left = (range(span.start, min(span.stop, each.kept_seq + 1)) for span in whole)

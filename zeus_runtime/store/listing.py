@@ -44,6 +44,7 @@ class SessionPlace(NamedTuple):
     session: str
 
 
+# Later than any clock, and still within a 64-bit integer.
 BEFORE_ALL: Final = SessionPlace(2**62, "")
 
 

@@ -106,6 +106,7 @@ async def add_key(database: Database, key: ServiceKey, secret: str) -> None:
 async def find_key(database: Database, name: str) -> tuple[ServiceKey, str] | None:
     """The key with that id and its digest."""
     query = _KEYS.where(SERVICE_KEY.c.id == name)
+    # `write` and not `run`, although it reads: on SQLite it needs no thread, and each request of the service asks.
     found = await database.write(lambda connection: connection.execute(query).first())
     return None if found is None else (_read(found), found.digest)
 
@@ -188,6 +189,7 @@ async def note_use(database: Database, used: Mapping[str, int]) -> None:
 
     def work(connection: Connection) -> None:
         for name, at_ms in used.items():
+            # Several processes of a service report in any order.
             later = or_(SERVICE_KEY.c.last_used_ms.is_(None), SERVICE_KEY.c.last_used_ms < at_ms)
             here = update(SERVICE_KEY).where(SERVICE_KEY.c.id == name, later)
             connection.execute(here.values(last_used_ms=at_ms))
