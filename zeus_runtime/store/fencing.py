@@ -145,8 +145,8 @@ async def appending(
         await database.append(lambda connection: work(connection, fence))
     except IntegrityError as error:
         raise LogConflictError(f"{what} of {thread.session} was written by another process") from error
-    # Not from a primary key: the INSERT found no session in this epoch, so nothing was inserted and all is rolled back.
     except _Taken:
+        # Not from a primary key: the INSERT found no session in this epoch, so nothing was inserted and all is rolled back.
         raise claim_lost(what, thread.session) from None
 
 

@@ -69,8 +69,8 @@ def claim(file: Path) -> Callable[[], None] | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Its former holder may have removed the file between opening and locking it here.
             current = file.stat().st_ino == os.fstat(descriptor).st_ino
-        # Removed after it was opened; the next round makes it anew.
         except FileNotFoundError:
+            # Removed after it was opened; the next round makes it anew.
             current = False
         except OSError as error:
             os.close(descriptor)

@@ -42,8 +42,8 @@ def shorten_log(connection: Connection | sqlite3.Connection) -> None:
         raw.execute(f"PRAGMA busy_timeout={_TRUNCATE_MS}")
         try:
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        # The connection is the worker's, which otherwise waits long for another process's transaction.
         finally:
+            # The connection is the worker's, which otherwise waits long for another process's transaction.
             raw.execute(f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_SECONDS * 1000)}")
     except sqlite3.Error as error:
         _log.warning("the database keeps its write-ahead log: %s", error)
