@@ -146,7 +146,7 @@ async def appending(
     except IntegrityError as error:
         raise LogConflictError(f"{what} of {thread.session} was written by another process") from error
     except _Taken:
-        # Not from a primary key: the INSERT found no session in this epoch, so nothing was inserted and all is rolled back.
+        # The INSERT found no session in this epoch, so it inserted nothing, and all is rolled back.
         raise claim_lost(what, thread.session) from None
 
 
