@@ -174,6 +174,7 @@ class UsageMeter:
                 error = _code(failure)
                 raise
             finally:
+                # Also after a cancellation: a reservation that stays would lower the limit for good.
                 for meter in meters:
                     meter._held_usd -= held
                 seconds = round(time.monotonic() - call.started, 4)
@@ -294,6 +295,7 @@ class Metered:
                 call.note_piece()
                 if isinstance(piece, ModelResponse):
                     counted = self._meter.count(call, piece, lambda: self._tokens(request), self._profile)
+                    # Before the piece is passed on: its receiver may stop reading at the last one.
                     self._meter.policies.add(counted.tokens, counted.cost_usd)
                 yield piece
 

@@ -108,6 +108,7 @@ class _Stored:
         for place, call in self._calls():
             parts.setdefault(call.run, []).append((place, True, call))
         return [
+            # By place, and at one place the model call (False) before its tool calls (True).
             self._run(run, start_ms, [each for *_, each in sorted(parts.get(run, ()), key=itemgetter(0, 1))])
             for run, start_ms in begun.items()
         ]

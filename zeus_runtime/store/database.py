@@ -160,6 +160,7 @@ class Database:
     @property
     def place(self) -> str:
         """Tells it from other databases; without a password."""
+        # By `id()`: two databases in memory are two, although both have the same URL.
         return self.name if self._server is not None else str(self.file or id(self._origin))
 
     @property
@@ -171,6 +172,7 @@ class Database:
         """The same database, whose transactions see every user's rows; it ends with this one."""
         if self._server is None or self._acting == EVERYONE:
             return self
+        # Shares connections, claims and the writer with this one; only the user of its transactions differs.
         view = copy(self)
         view._acting = EVERYONE
         return view
@@ -457,6 +459,7 @@ def make_file(file: Path) -> None:
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not file.exists():
+        # Without O_EXCL: a file that another process of this user makes in between is as private.
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 

@@ -165,6 +165,7 @@ class Server:
         """
         key = _lock_key(session)
         with self._claiming:
+            # A lock of threads: claims come from `to_thread`, and one connection takes one statement at a time.
             claims, has_it = self._claimed(key)
         if not has_it:
             return None

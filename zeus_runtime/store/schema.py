@@ -215,4 +215,5 @@ def _copy(file: Path, copy: Path) -> None:
     copy.unlink(missing_ok=True)
     make_file(copy)
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
+        # SQLite's own copy: a copy of the file alone would lack the content of its write-ahead log.
         source.backup(target)

@@ -165,6 +165,7 @@ async def rotate_key(
             now_ms + overlap_ms if former.expires_ms is None else min(former.expires_ms, now_ms + overlap_ms)
         )
         connection.execute(update(SERVICE_KEY).where(SERVICE_KEY.c.id == former.id).values(expires_ms=until))
+        # From the time that the former key had at first; `until` has just shortened it in the database only.
         lasts = None if former.expires_ms is None else now_ms + former.expires_ms - former.created_ms
         key = ServiceKey(
             id=name,

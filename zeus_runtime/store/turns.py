@@ -356,6 +356,7 @@ def _read(row: Sequence[Any]) -> StoredTurn:
 
 
 def _is_open() -> ColumnElement[bool]:
+    # Literals: SQLAlchemy expands the parameters of an IN at each execution, and `Prepared` compiles once.
     return TURN.c.state.in_([literal_column(f"'{each}'") for each in _OPEN])
 
 
