@@ -162,6 +162,7 @@ class Runner:
                         run_id=run_id,
                     )
             finally:
+                # In the run's task: the last events are stored while the session is still claimed.
                 await outlet.aclose()
 
         def ended() -> None:

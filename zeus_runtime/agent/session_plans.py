@@ -42,6 +42,7 @@ class SessionPlans:
         self._checked = replace(checked, lender=plan.context)
         self._plan = plan
         self._is_running = is_running
+        # By the session alone: its workspace and its own policies are settled when it begins, and never change.
         self._made: dict[str, Plan] = {}
         # Held over the planning too: two callers for one session must not make two plans, of which one would never be
         # closed.

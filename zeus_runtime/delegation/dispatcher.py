@@ -123,7 +123,7 @@ class Dispatcher:
         try:
             return await self._worked(planned, task, thread)
         finally:
-            # Before the claim is given back, as in `Runner`.
+            # While the session is still claimed: after that another run may write to it, with another writer of events.
             log.events.pop(thread.session, None)
             give_back()
 

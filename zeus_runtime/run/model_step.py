@@ -402,6 +402,7 @@ class ModelStep:
                     self._emit_pieces(held.passed(piece))
             self._emit_pieces(held.rest())
             if response is None:
+                # Counts as a cut connection, after which the next model of a chain may answer.
                 raise ModelError("the model's stream ended without an answer", kind="network")
             counted = resources.meter.count(call, response, lambda: self._projected.input_tokens)
             note_answer(call.span, response.message, resources.known)

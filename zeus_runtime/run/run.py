@@ -272,6 +272,7 @@ class Run:
         """The model's calls before ``seq``, read from the log once per run."""
         if self._repeats is None:
             self._repeats = Repeats(limit, self.transcript.said[: seq - 1])
+            # All answers before `seq` are in `Repeats` now; `_refuse_circles` must not add them again.
             self._noted = seq - 1
         return self._repeats
 

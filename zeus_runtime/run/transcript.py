@@ -107,6 +107,7 @@ class Transcript:
         self.last_step_ms = stored.last_step_ms
         self._texts: set[str] = set()
         for entry in stored.entries:
+            # Also messages that were set aside: the edits and files of a session stay its own after a rollback.
             self.session_files.note_message(entry.payload, is_given=entry.id.startswith(GIVEN))
             if (place := self._places.place(entry.seq)) is not None:
                 self._take(
@@ -325,7 +326,7 @@ class Transcript:
             written = _written(message)
         payload = well_formed(written)
         if payload != written:
-            # The model must see the same text as after a resume, from which U+FFFD would be read.
+            # The rest of the run must see the text that a resume would read from the log.
             message = from_payload(json.loads(payload))
         entry = None if step is None else self._entry(step, texts or {})
         written_ms = await self._log.append(

@@ -80,6 +80,7 @@ async def search_messages(log: MaskedLog, text: str, *, agent: str, limit: int) 
 
     def work(connection: Connection) -> list[FoundMessage]:
         found: list[FoundMessage] = []
+        # By the session's key; only sessions with a match are asked for their rollbacks.
         lines: dict[int, SessionBranch] = {}
         for start in range(0, MOST_CANDIDATES, _AT_ONCE):
             # In parts, since most searches have found enough after the first.

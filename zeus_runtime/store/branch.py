@@ -49,6 +49,7 @@ class SessionBranch:
             return 0
         before = 0
         for span in self.spans:
+            # At most one span for each rollback, and a range knows its members without a search.
             if seq in span:
                 return before + seq - span.start + 1
             before += len(span)
@@ -83,7 +84,10 @@ def edits_aside(rollbacks: Sequence[Rollback], edits: Iterable[tuple[int, int]])
     """
     kept = _kept(rollbacks)
     return frozenset(
-        number for number, at in edits if any(number <= each.edits and at > place for each, place in kept)
+        # `>`: an edit follows the message `at`, so it goes with that message. Later edits know the rollback already.
+        number
+        for number, at in edits
+        if any(number <= each.edits and at > place for each, place in kept)
     )
 
 
@@ -97,6 +101,7 @@ def steps_aside(rollbacks: Sequence[Rollback], steps: Iterable[tuple[int, int]])
     return frozenset(
         number
         for number, cursor in steps
+        # `>=`: the step's answer is the message after `cursor`, and the step goes with its answer.
         if any(number <= each.steps and cursor >= place for each, place in kept)
     )
 

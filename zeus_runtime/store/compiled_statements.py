@@ -78,6 +78,7 @@ class Prepared:
             how many rows it wrote.
         """
         compiled = self._in(connection.dialect)
+        # With the statement's own values, since these may need a conversion too.
         whole = {**compiled.given, **values}
         stored = {name: stored(whole[name]) for name, stored in compiled.conversions.items()}
         return int(self._executed(connection, {**values, **stored}).rowcount)

@@ -94,6 +94,7 @@ async def copy(
         # All of them: a text has no number, and one too many is harmless.
         _copy(connection, TEXT, thread.key, key)
         if policies is not None:
+            # The other session's own, which were copied with the texts.
             connection.execute(delete(TEXT).where(TEXT.c.thread == key, TEXT.c.digest == POLICIES))
             connection.execute(insert(TEXT), {"thread": key, "digest": POLICIES, "text": policies})
         for table in (MESSAGE, EDIT):

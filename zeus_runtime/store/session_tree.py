@@ -48,6 +48,7 @@ async def open_child(
         # Counted under the lock of the parent's row (`owning`), so two calls of one answer cannot both be the last.
         if connection.execute(started).scalar_one() >= at_most:
             return None
+        # The parent's owner, or the user of a service could not see the session of a sub-agent.
         owner = select(THREAD.c.owner, THREAD.c.owner_project).where(THREAD.c.key == parent.key)
         row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
         row |= connection.execute(owner).one()._mapping

@@ -242,6 +242,7 @@ class ThreadLog:
         Raises:
             LogConflictError: another process has written at ``seq``, or claimed the session.
         """
+        # Read once, outside `work`, which may run twice and must write the same row.
         now = self.now_ms()
         row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
 
