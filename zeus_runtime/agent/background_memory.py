@@ -130,7 +130,7 @@ class BackgroundMemory:
         """Search the sessions that an earlier process left."""
         memory, connections = self._memory(""), await self._pool.open()
         for session in await memory.batches.due_sessions(self._plan.config.name):
-            # The end of its own run starts the extraction of such a session.
+            # The end of a run here starts the extraction of its session.
             if session in self._has_run or self._running(session) or not await connections.log.has(session):
                 continue
             if isinstance(self._when, ExtractEvery):

@@ -149,7 +149,7 @@ async def _results(run: Run, answer: int, calls: int, run_id: str) -> list[Pendi
             try:
                 await run.result(answer, index, answer + 1 + index, run_id)
             except ApprovalPending as waits:
-                # The other calls of the answer go on; the run pauses when they are done.
+                # The other calls of the answer continue; the run pauses when they are done.
                 return waits.pending
         return ()
 

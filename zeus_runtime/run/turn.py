@@ -159,8 +159,8 @@ class Session:
                 if prompt is None
                 else self._begin(transcript, run_id, prompt, emit, references, noted)
             )
-            # A new prompt has a limit of its own. The ledger is read as a whole here, once for a resume, and never per
-            # step.
+            # Each prompt has another limit, so only a resume needs the ledger. It is read as a whole here, and never
+            # per step.
             if prompt is None and resources.meter.limit_usd is not None:
                 resources.meter.before_usd = await spent_before(
                     self._log, self._thread, emit.run, memory=resources.memory

@@ -108,7 +108,7 @@ class _Stored:
         for place, call in self._calls():
             parts.setdefault(call.run, []).append((place, True, call))
         return [
-            # By place, and at one place the model call (False) before its tool calls (True).
+            # By place: a model call has that of the message before its answer, so it precedes the answer's tool calls.
             self._run(run, start_ms, [each for *_, each in sorted(parts.get(run, ()), key=itemgetter(0, 1))])
             for run, start_ms in begun.items()
         ]

@@ -99,7 +99,6 @@ def unpack_rows(connection: Connection, thread: int, data: bytes, digest: str) -
             waiting.clear()
 
     for name, row in _lines(data, digest):
-        # One INSERT has the rows of one table; an archive of any length needs little memory beyond its text.
         if name != at or len(waiting) >= _ROWS_AT_ONCE:
             flush()
             at = name

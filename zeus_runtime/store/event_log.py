@@ -153,8 +153,8 @@ class EventLog:
         # Held over a whole store: events get their numbers when they are stored, so two stores must not overlap.
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        # Keeps the task alive: the event loop itself refers to tasks only weakly.
         self._stored_at = float("-inf")
+        # Keeps the task alive: the event loop itself refers to tasks only weakly.
         self._flushing: asyncio.Task[None] | None = None
         self._former: Mapping[str, _LastEvents] = {}
 

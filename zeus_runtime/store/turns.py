@@ -191,7 +191,7 @@ async def set_mark(log: ThreadLog, turn: StoredTurn, mark: str) -> None:
 async def marked_turns(log: ThreadLog, agent: str, mark: str) -> Sequence[StoredTurn]:
     """The turns with a mark that end their sessions, newest first, among the agent's sessions that the log may use."""
     later = TURN.alias()
-    # A conversation that went on after the mark is another one now: only a session that ends there continues it.
+    # A conversation that continued after the mark is another one now: only a session that ends there continues it.
     follows = select(later.c.number).where(later.c.thread == TURN.c.thread, later.c.number > TURN.c.number)
     query = _turns().where(TURN.c.mark == mark, THREAD.c.agent == agent, owned(log.owner), ~follows.exists())
     return await _all(log, query.order_by(TURN.c.created_ms.desc()))
@@ -254,7 +254,7 @@ async def cancel_turn(log: ThreadLog, turn: StoredTurn, *, ending: Mapping[str, 
         if connection.execute(changed).rowcount:
             return "cancelled"
         state = state_in(connection, turn)
-        # A note and not a state: the process that runs the turn ends it, and its run may just be complete.
+        # A note and not a state: the process that runs the turn ends it, and may have completed it just now.
         if state == "running" and not _is_asked(connection, turn):
             row = {"run_id": turn.run, "name": _CANCEL, "created_ms": now, "value": "true"}
             connection.execute(insert(NOTE).values(thread=_thread_of(turn), **row))
