@@ -399,11 +399,9 @@ def _directions(option: TunedOption, present: Any) -> Iterator[Sequence[Any]]:
     """The values above the present one, nearest first, and those below; all others for one that has no place."""
     values = list(option.values)
     if present in values:
+        # For Python True equals 1 and 0 equals False, and both may be among the values.
         at = next(
-            # For Python True equals 1 and 0 equals False, and both may be among the values.
-            index
-            for index, each in enumerate(values)
-            if each == present and type(each) is type(present)
+            index for index, each in enumerate(values) if each == present and type(each) is type(present)
         )
         yield values[at + 1 :]
         yield values[:at][::-1]
