@@ -83,11 +83,9 @@ def edits_aside(rollbacks: Sequence[Rollback], edits: Iterable[tuple[int, int]])
         edits: (number, place of the last message before the edit).
     """
     kept = _kept(rollbacks)
+    # `>`: an edit follows the message `at`, so it goes with that message. Later edits know the rollback already.
     return frozenset(
-        # `>`: an edit follows the message `at`, so it goes with that message. Later edits know the rollback already.
-        number
-        for number, at in edits
-        if any(number <= each.edits and at > place for each, place in kept)
+        number for number, at in edits if any(number <= each.edits and at > place for each, place in kept)
     )
 
 
