@@ -125,6 +125,8 @@ class Agent:
                 sets=sets,
                 directory=Path(directory) if directory is not None else Path.cwd(),
                 environ=environ,
+                # The process's own environment: `environ` may have values of a project, which must not vouch for
+                # itself.
                 trust=recorded_trust(os.environ, trust),
             )
         with masking_errors(checked.secrets):

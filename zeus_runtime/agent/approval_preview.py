@@ -129,6 +129,7 @@ def _judgement(
         if entry not in plan.agents:
             return None
         plan = plan.agents[entry].plan
+    # A person's words have placeholders for the secrets that they were shown masked.
     if changed is not None:
         return judgement_of(plan, pending, secrets.real(changed))
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
@@ -139,6 +140,7 @@ async def _entries(log: ThreadLog, session: str) -> tuple[list[str], str]:
     """The names under ``agents``, outermost first, that lead to the agent of a session; and the outermost session."""
     names: list[str] = []
     thread = await log.find(session)
+    # A session has one parent, which is older, so this ends at the outermost.
     while (parent := await parent_of(log, thread)) is not None:
         names.insert(0, (await log.info(thread)).agent.rpartition("/")[2])
         thread = await log.find(parent)

@@ -91,6 +91,7 @@ async def _named(log: ThreadLog, plan: Plan, session: str) -> dict[str, int]:
                 calls[call["id"]] = list(_texts(call["args"]))
         if message.type == "tool" and message.status != "error":  # type: ignore[attr-defined]
             for text in calls.get(message.tool_call_id, ()):  # type: ignore[attr-defined]
+                # The first result: a file that is changed later is still the session's.
                 found.setdefault(text, entry.created_ms)
     return found
 
@@ -103,6 +104,7 @@ def _texts(value: object) -> Iterator[str]:
         for each in value:
             yield from _texts(each)
     elif isinstance(value, str) and 0 < len(value) <= _LONGEST_PATH and value.isprintable():
+        # A text with a line feed or of that length is a content and not a path.
         yield value
 
 
@@ -112,6 +114,7 @@ def _there(files: WorkspaceFiles, named: dict[str, int]) -> list[Artifact]:
         for text, at_ms in named.items():
             try:
                 path = files.normalize(text)
+                # Opened and not only looked up: the access rules decide at the opened descriptor.
                 with files.open(path) as file:
                     size, modified_ms = _stat(file)
             except (WorkspaceError, OSError):

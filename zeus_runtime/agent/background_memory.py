@@ -62,6 +62,7 @@ class BackgroundMemory:
         memory = self._plan.context.memory
         if self._when == "off" or memory is None:
             return
+        # Before the row is written: `_leftovers` must not take this session for one of an earlier process.
         self._has_run.add(session)
         try:
             await memory.batches.set_due(session, self._plan.config.name)
@@ -87,6 +88,7 @@ class BackgroundMemory:
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=CLOSING_SECONDS)
+        # A cancelled extraction loses nothing: its session stays due, and the cursor moves only with a finished part.
         for task in late:
             task.cancel()
         if late:
@@ -94,7 +96,9 @@ class BackgroundMemory:
             await asyncio.wait(late)
 
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        # One extraction for a session at a time; the one that runs reads the new messages too, or the next does.
         if name in self._tasks:
+            # A coroutine that is never awaited would be reported by Python.
             work.close()
             return
 
@@ -110,6 +114,7 @@ class BackgroundMemory:
 
         task = asyncio.get_running_loop().create_task(heard(), name=f"memories of {name}")
         self._tasks[name] = task
+        # The dict also keeps the task alive: the event loop refers to tasks only weakly.
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
     async def _after_prompts(self, session: str, every: int) -> None:
@@ -125,6 +130,7 @@ class BackgroundMemory:
         """Search the sessions that an earlier process left."""
         memory, connections = self._memory(""), await self._pool.open()
         for session in await memory.batches.due_sessions(self._plan.config.name):
+            # The end of a run here starts the extraction of its session.
             if session in self._has_run or self._running(session) or not await connections.log.has(session):
                 continue
             if isinstance(self._when, ExtractEvery):
@@ -243,6 +249,7 @@ async def _asked(
 
     form = internal_output(schema, [each.profile for each in plan.summary or plan.models])
     messages: list[Any] = [HumanMessage(text)]
+    # The meter counts several calls, and the price is for this question alone.
     before = meter.totals.prompt_tokens, meter.totals.completion_tokens, meter.totals.cost_usd or 0.0
     value = None
     for _ in range(form.repairs + 1):

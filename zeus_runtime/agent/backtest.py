@@ -153,6 +153,7 @@ class _Player:
             message = messages[place]
             if message.type != "ai":
                 await transcript.append(place + 1, _RUN, message)
+                # As in a real session: each prompt is another run, with new middlewares.
                 run = None if message.type == "human" else run
                 place += 1
                 continue

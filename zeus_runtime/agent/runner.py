@@ -121,6 +121,7 @@ class Runner:
         if session is not None:
             thread, policies = await _own_thread(connections.log, session)
         plan = await self._plans.of(name, connections, policies)
+        # Before the session is made: a prompt whose files cannot be read leaves no empty session behind.
         references = await brought_along(plan, prompt, attachments, self.secrets)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         outlet = _Outlet(events.put_nowait)
@@ -161,15 +162,18 @@ class Runner:
                         run_id=run_id,
                     )
             finally:
+                # In the run's task: the last events are stored while the session is still claimed.
                 await outlet.aclose()
 
         def ended() -> None:
             # The claim is given back, so what a run emits that was cancelled before its first step is not stored.
             outlet.keeper = None
+            # Before the claim is given back: the next run brings another writer.
             connections.log.events.pop(name, None)
             give_back()
             self._memory.ended(name)
 
+        # From the keeper to the first event nothing is awaited, so the run's task always exists to give the claim back.
         running = self.running.events(name, work, events, emit=emit, ended=ended)
         async with aclosing(running):
             async for event in running:
@@ -244,10 +248,12 @@ class Runner:
         """The writer of the events of a claimed session; None if they are not stored."""
         from zeus_runtime.store.event_log import EventLog, has_events
 
+        # A session that has stored events continues to store them, so that its readers miss none.
         if self.stored is None and (is_new or not await has_events(connections.database, thread)):
             return None
         stored = self.stored or (lambda *_: None)
         keeper = EventLog(connections.database, thread, deliver, stored, at_end)
+        # Reads in the claim's first transaction, which raises the epoch: no other process adds events afterwards.
         await keeper.begin()
         connections.log.events[thread.session] = keeper
         return keeper
@@ -300,6 +306,7 @@ class Runner:
 
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
+        # The runs first: they use all that is closed after them.
         await self.running.aclose()
         await self._memory.aclose()
         if self._pool.is_open:

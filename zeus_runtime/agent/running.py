@@ -64,14 +64,17 @@ class Running:
             emitted: receives the events from ``emit``, already masked.
             ended: called when the run has ended in any way.
         """
+        # A separate task: a reader that is slow, or stops reading, does not hold up the run.
         task = asyncio.create_task(work(), name=f"run {session}")
         self._tasks[session] = task
 
         def end(task: asyncio.Task[None]) -> None:
+            # Before the stream's end: its reader may begin the next run of the session at once.
             del self._tasks[session]
             ended()
             if task.cancelled():  # before its first step
                 emit(interrupted(session, {}))
+            # Always last, and without waiting: the queue has no bound.
             emitted.put_nowait(None)
 
         task.add_done_callback(end)
@@ -83,11 +86,13 @@ class Running:
                     terminal = event
                 else:
                     yield event
+            # Raises an error from around the run, such as that of `_untraced`; the run itself ends with an event.
             if not task.cancelled():
                 task.result()
         finally:
             if not task.done():
                 _cancel_once(task)
+                # `wait` and not `await task`: a second cancellation of the reader must not reach the run's cleanup.
                 await asyncio.wait([task])
         assert terminal is not None
         yield terminal

@@ -42,7 +42,10 @@ class SessionPlans:
         self._checked = replace(checked, lender=plan.context)
         self._plan = plan
         self._is_running = is_running
+        # By the session alone: its workspace and its own policies are settled when it begins, and never change.
         self._made: dict[str, Plan] = {}
+        # Held over the planning too: two callers for one session must not make two plans, of which one would never be
+        # closed.
         self._lock = asyncio.Lock()
 
     async def of(self, session: str, connections: Connections, policies: str | None = None) -> Plan:
@@ -59,6 +62,7 @@ class SessionPlans:
         if not has_workspace and policies is None:
             return self._plan
         async with self._lock:
+            # Taken out and put back at the end, so that the dict is in the order of last use.
             plan = self._made.pop(session, None)
             if plan is None:
                 own = session if has_workspace else ""

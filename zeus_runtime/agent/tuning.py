@@ -311,6 +311,7 @@ class Tuning:
             raise ValueError("the present config cannot be replayed")
         self.present = self.figures = present
         going = True
+        # Each round must have found a cheaper candidate, by `_LEAST_GAIN` at least, so there is an end.
         while going and not self.stopped:
             going = False
             for place, option in enumerate(self._options):
@@ -341,6 +342,7 @@ class Tuning:
                     break
                 helped = helped or is_better is True
             if helped:
+                # The other direction leads back to where the search came from.
                 break
         return helped
 
@@ -350,6 +352,8 @@ class Tuning:
         found = await self._figures(candidate)
         if found is None or self._bounds.broken(found, self.present):
             return False
+        # A flat stretch is crossed, since the option may have an effect only further on; a clear loss ends the
+        # direction.
         if found.price >= self.figures.price * (1 - _LEAST_GAIN):
             return None if found.price <= self.figures.price * (1 + _LEAST_GAIN) else False
         self.best, self.figures = candidate, found
@@ -358,6 +362,8 @@ class Tuning:
 
     async def _figures(self, candidate: Candidate) -> TrialFigures | None:
         key = _key(candidate)
+        # By the YAML that is written: two ways to the same lines are measured once. A refused candidate is remembered
+        # as None.
         if key not in self._seen:
             self._seen[key] = await self._measure(candidate)
         return self._seen[key]
@@ -393,6 +399,7 @@ def _directions(option: TunedOption, present: Any) -> Iterator[Sequence[Any]]:
     """The values above the present one, nearest first, and those below; all others for one that has no place."""
     values = list(option.values)
     if present in values:
+        # For Python True equals 1 and 0 equals False, and both may be among the values.
         at = next(
             index for index, each in enumerate(values) if each == present and type(each) is type(present)
         )
@@ -414,6 +421,7 @@ def divided(recordings: Sequence[Recording]) -> tuple[list[Piece], list[Piece]]:
     """
     if len(recordings) > 1:
         last = len(recordings) - 1
+        # Every fifth and not a random one: two searches over the same sessions must agree.
         held = {index for index in range(len(recordings)) if index % 5 == 4} or {last}
         return (
             [Piece(each) for index, each in enumerate(recordings) if index not in held],

@@ -67,9 +67,11 @@ async def recomputed(
 
     async def work() -> Recomputed:
         task = asyncio.create_task(_recomputed(checked, recording, policy, needles))
+        # Known to the other thread from here on; it can cancel the task only through this loop.
         begun.append((asyncio.get_running_loop(), task))
         return await task
 
+    # Another loop in another thread: planning and policies compute for long, and would hold up the service's loop.
     thread = asyncio.create_task(asyncio.to_thread(asyncio.run, work()))
     try:
         return await asyncio.shield(thread)
@@ -78,6 +80,8 @@ async def recomputed(
             with suppress(RuntimeError):  # it has just ended
                 loop.call_soon_threadsafe(task.cancel)
         with suppress(asyncio.CancelledError, Exception):
+            # A thread cannot be stopped: this waits until it has seen the cancellation, so that no work outlives its
+            # caller.
             await thread
         raise
 

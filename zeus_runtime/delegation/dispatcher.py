@@ -113,14 +113,17 @@ class Dispatcher:
                 is_error=True,
             )
         try:
+            # The parent's claim is not enough: a process that lost it unknowingly may still run the child.
             give_back = await self.connections.database.claim(thread.session)
         except UsageError as error:
             return ToolResult(f"The agent {planned.name} cannot work now: {error.message}.", is_error=True)
         if (events := log.events.get(self.session)) is not None:
+            # The parent's writer, so that both sessions' events have one order.
             log.events[thread.session] = events
         try:
             return await self._worked(planned, task, thread)
         finally:
+            # While the session is still claimed: after that another run may write to it, with another writer of events.
             log.events.pop(thread.session, None)
             give_back()
 
@@ -139,6 +142,7 @@ class Dispatcher:
                 return ToolResult(f"A handle cannot be read: {error}", is_error=True)
             await self._given(planned.spec, task, thread, left)
         events = log.events.get(thread.session)
+        # A completed session runs again only to emit its end, if a kill prevented that the end was stored.
         while state != "complete" or (
             ending is None and events is not None and events.lacks_end(thread.session)
         ):
@@ -185,10 +189,12 @@ class Dispatcher:
         resources = replace(
             await Dispatcher(connections, plan, thread.session, broker).resources(), agent=planned.name
         )
+        # Before the run: each call of the sub-agent is admitted by the limits of all runs above it.
         resources.meter.above = task.meter
         session = Session(thread, connections, maintenance=_nothing)
         with connections.toolsets_of(plan).telling(emit):
             await _apart(session.run(prompt, plan.mode, resources, emit))
+        # `Session.run` emits exactly one, whatever happens.
         return endings[-1]
 
     async def _given(
@@ -204,6 +210,7 @@ class Dispatcher:
             return
         log = self.connections.log
         last = spec.last_messages if spec.context == "slice" else None
+        # They are written in order, so their number says where to continue.
         written = len(await log.read(thread))
         messages = handed_down(task.view(), last=last, budget_tokens=budget_tokens)
         for seq, message in enumerate(messages[written:], written + 1):
@@ -243,6 +250,7 @@ async def _apart(work: Any) -> None:
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
+        # `shield` held the cancellation back, so the task is cancelled here, and its end awaited.
         task.cancel()
         await finished(asyncio.wait([task]))
         raise

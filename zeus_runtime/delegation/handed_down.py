@@ -34,6 +34,7 @@ def with_handles(task: DelegatedTask, plan: Plan, planned: PlannedAgent) -> tupl
     parts, left = [task.prompt], planned.spec.budget_tokens
     for handle in task.handles:
         data = workspace.read(handle, max_bytes=_LARGEST_HANDLE)
+        # Of the real place: another name or link for the file must not lead around the sub-agent's rules.
         why = own.refusal_of(workspace.place(handle))
         if why is not None:
             raise WorkspaceError(f"{printable(handle)} may not be given to {planned.name}: {why}")
@@ -64,11 +65,13 @@ def handed_down(view: View, *, last: int | None, budget_tokens: int | None) -> l
     """
     items = list(view.items())
     start, tokens = len(items), 0
+    # From the newest back; `start` is the first message that is given.
     while start > 0 and (last is None or len(items) - start < last):
         tokens += items[start - 1].tokens
         if budget_tokens is not None and tokens > budget_tokens:
             break
         start -= 1
+    # A result without its call is refused by providers.
     while start < len(items) and items[start].message.type == "tool":
         start += 1
     return [item.message for item in items[start:]]

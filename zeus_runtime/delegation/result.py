@@ -36,6 +36,7 @@ def task_result(
     evidence = {
         "agent": planned.name,
         "session": session,
+        # A call that failed without usage did no step; one that was refused after it was paid did.
         "steps": sum(step.usage is not None or not step.error for step in steps),
         "prompt_tokens": sum(step.usage.input_tokens for step in steps if step.usage is not None),
         "completion_tokens": sum(step.usage.output_tokens for step in steps if step.usage is not None),

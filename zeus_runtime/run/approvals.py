@@ -77,6 +77,7 @@ class Signing:
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
         """Inside the block no other approved change is compared or made, except by the call's own sub-agents."""
+        # `_WITHIN` is set in the task of an approved call, and its sub-agents' tasks copy it.
         async with _WITHIN.get() or self._lock:
             token = _WITHIN.set(asyncio.Lock())
             try:
@@ -262,6 +263,7 @@ class ApprovalBroker:
         Raises:
             ApprovalPending: the request from then is still undecided.
         """
+        # A middleware of this config asks by itself; this is for a run that began under another one.
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
         if await self._open(request) is not None:
@@ -288,6 +290,7 @@ class ApprovalBroker:
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)
             return await run()
+        # Before the comparison: the call's own change would look like one that came in between.
         if (request.place, request.digest) in self._made:
             return _made_already(tool.name)
         result = await self._run_signed(tool, request, run)
@@ -303,6 +306,7 @@ class ApprovalBroker:
         if not shows_place(shown) and workspace not in ("", self._workspace):
             return _elsewhere(tool.name)
         if tool.preview is None:
+            # A change was shown, and the tool that could make it again has no preview now.
             return _outdated(tool) if shown else await run()
         async with self.signing.alone():
             made = self.signing.made
@@ -325,6 +329,7 @@ class ApprovalBroker:
         from zeus_runtime.store.approvals import has_asked
 
         assert self._thread is not None, "a run begins before its calls"
+        # One query for a resumed run; a new run knows the answer without it.
         if self._has_asked is None:
             self._has_asked = await has_asked(self._log, self._thread, self._run_id)
         return self._has_asked
@@ -358,6 +363,7 @@ class ApprovalBroker:
         from zeus_runtime.store.approvals import note_shown, put
 
         assert self._thread is not None, "a run begins before its calls"
+        # `_dispatch` comes to the same place later, and `held` must not ask again there.
         self._heard.add(request.place)
         shown = self._known(request.arguments)
         change = request.preview and redacted(request.preview, self._known)
@@ -365,6 +371,7 @@ class ApprovalBroker:
         stored = replace(request, reason=reason, schema=schema, preview=change)
         if request.needs_person:
             stored = replace(stored, may_remember=False, on_timeout="reject")
+        # Stored before anyone is asked: a process that is killed while the user thinks loses no question.
         written = await put(
             self._log,
             self._thread,
@@ -377,6 +384,7 @@ class ApprovalBroker:
         )
         pending = masked_pending(written, self._known)
         self._has_asked = True
+        # The request may be from before a resume, and its time may have passed meanwhile.
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
@@ -461,9 +469,11 @@ class ApprovalBroker:
         if pending.expires_ms is not None:
             left_seconds = max(0.0, (pending.expires_ms - self._log.now_ms()) / 1000)
         try:
+            # The time counts from the first question, so a resume does not begin it anew.
             async with asyncio.timeout(left_seconds):
                 decision = await self.channel.ask(pending)
         except TimeoutError:
+            # The TimeoutError may be the channel's, for example that of a network.
             if not self._is_over(pending):
                 raise
             return await self._timed_out(pending)
@@ -474,6 +484,7 @@ class ApprovalBroker:
             raise UsageError(f"{pending.id} cannot be decided so: {problem}")
         stored = masked_decision(pending.fitting(decision), self._secrets)
         settled = await settle(self._log, pending, stored)
+        # The decision that the database had first counts.
         if settled.decision != stored:
             name = f"{tool_label(pending.tool)} ({pending.id})"
             self._emit(
@@ -482,6 +493,7 @@ class ApprovalBroker:
                 )
             )
         elif stored.always:
+            # After the decision is stored: an allowlist must not have an entry for an answer that did not count.
             await allow(self._log, self.user, pending.tool, pending.remembered_as)
         return settled
 
@@ -507,6 +519,7 @@ class ApprovalBroker:
         kept = {
             name
             for name, value in decision.arguments.items()
+            # Unchanged as it was shown: then the real value runs, also where the shown one was masked.
             if name in request.arguments and _is_same(value, pending.arguments.get(name))
         }
         return {

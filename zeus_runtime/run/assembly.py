@@ -102,6 +102,7 @@ def run_resources(
         model_profile=for_policies.profile if for_policies else plan.context.profile,
     )
 
+    # The middlewares have the context already; it is changed in place, so that they see the model that is asked now.
     def follow(to: RunResources) -> None:
         meter.follow(to.profile, to.counter)
         context.follow(for_policies or Metered(to.model, meter, to.profile), to.profile, to.counter)

@@ -38,6 +38,7 @@ MAX_BYTES: Final = 50_000_000
 MAX_MATCHES: Final = 50
 """The most files that one pattern with ``*`` or ``?`` attaches."""
 
+# Takes `@a/b.py` and `(@"my file.txt"`; does not take `name@host`, whose @ is inside a word.
 _MENTION: Final = re.compile(r"""(?<![^\s("'\[{<,;:])@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'@]+))""")
 _TRAILING: Final = ".,;:!?)]}>'\""
 
@@ -48,6 +49,7 @@ def mentions(text: str) -> list[str]:
     ``@path`` begins at the start of a word and ends at a space; closing punctuation is left out. ``@"a path"`` may
     contain spaces. ``\\@`` is a plain @, and text within backticks is ignored as code.
     """
+    # An unclosed fence reaches to the end of the text. `\@` becomes two backslashes, so that no @ is left to match.
     plain = re.sub(r"```.*?(?:```|\Z)|`[^`\n]*`", " ", text, flags=re.DOTALL).replace("\\@", "\\\\")
     found: dict[str, None] = {}
     for match in _MENTION.finditer(plain):
@@ -76,6 +78,7 @@ def gather(
     kept = secrets or Redactor()
     with calling(None):
         found = [each for path in mentions(text) for each in _mentioned(path, workspace, kept)]
+    # A person chose these files one by one, which is the approval.
     with calling(None, approved=True):
         return found + [_attached(path, workspace, kept) for path in attachments]
 
@@ -192,6 +195,7 @@ def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Ite
     ]
     if not found:
         yield Reference("resource", pattern, problem="no file fits this pattern")
+    # One file after another, each up to `MAX_BYTES`: only one is in memory.
     for path in found[:MAX_MATCHES]:
         try:
             data = workspace.read(path, max_bytes=MAX_BYTES)
@@ -251,6 +255,7 @@ def _kept(
         data = masked_bytes(data, secrets)
     elif why := refused(picture, data, secrets):
         return Reference(kind, path, problem=why)
+    # Of the masked bytes, so that neither name nor digest says anything about the secret.
     digest = hashlib.sha256(data).hexdigest()
     copy = keep(data, secrets.text(path), workspace)
     own = handle if handle.startswith("/") or not handle else f"/{handle.removeprefix('./')}"

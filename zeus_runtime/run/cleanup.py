@@ -55,6 +55,7 @@ class Cleanup:
             archive: holds the run's originals.
             is_complete: whether the run ended with an answer, so that it cannot be resumed.
         """
+        # First, since the session's list and a resume go by it; the rest only saves space.
         await self._step("the snapshot of the turn was not written", snapshot)
         await self._step(_CHECKPOINTS, lambda: self._prune(is_complete=is_complete))
         await self._step(_LOG, self.database.checkpoint)

@@ -64,8 +64,11 @@ class OpenToolsets:
         if not self._plan.opens:
             return {}
         if self._opening is not None and self._opening.done():
+            # Not while the first opening runs: that one tries everything by itself.
             await asyncio.gather(*(each.resume() for each in self._toolsets.values()))
         if self._opening is None:
+            # A task and not the caller's own work: it must outlive the caller, which may be cancelled while others
+            # wait.
             self._opening = asyncio.create_task(self._open(), name="open toolsets")
         # Shielded: other callers may wait for the same opening, so one cancelled caller must not stop it.
         try:
@@ -94,6 +97,7 @@ class OpenToolsets:
     @contextmanager
     def telling(self, emit: Callable[[Event], None]) -> Iterator[None]:
         """Inside the block, notices of toolsets also go to ``emit``, first those that no run has received yet."""
+        # Taken by one run only, so that a notice is not told in each.
         untold, self._untold = self._untold, []
         for notice in untold:
             emit(notice)
@@ -105,6 +109,7 @@ class OpenToolsets:
 
     async def aclose(self) -> None:
         """Close every toolset, and cancel an opening that is still in progress."""
+        # Before the toolsets are closed: it would open further ones behind their back.
         if self._opening is not None and not self._opening.done():
             self._opening.cancel()
         toolsets, self._toolsets = self._toolsets, {}
@@ -135,6 +140,8 @@ class Connections:
     saver: Saver
     graph: Graph
     redactor: Redactor
+    # By the `id()` of the agent's own plan or a sub-agent's, which live as long as the connections; `alike` leads other
+    # plans to these.
     models: dict[int, tuple[OpenModel, ...]]
     role_models: dict[tuple[str, int], tuple[OpenModel, ...]]
     circuits: Circuits

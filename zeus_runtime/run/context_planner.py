@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.errors import ModelError
     from zeus_runtime.models.profiles import ModelProfile
 
+# Takes "12" and "4,096"; "N" replaces each, so two texts that differ in counts only are one.
 _NUMBER: Final = re.compile(r"\d[\d,]*")
 
 ROOM: Final = 0.95
@@ -109,6 +110,7 @@ class ContextPlanner:
         self._reserve = output_reserve_tokens
         self._archive = archive
         self._emit = emit
+        # Without a reported count the estimate counts as it is.
         self._anchor = anchor or Reported(0, 0)
         self._uncertainty = Uncertainty(margin_share)
         self._last = last
@@ -130,6 +132,7 @@ class ContextPlanner:
         budget = self._budget(view, fixed, forced=forced)
         for name, policy in self._policies:
             after = await self._consult(name, policy, view, fixed, budget, cursor, decisions)
+            # A view is a value: another object means that edits were admitted, so the budget has changed.
             if after is not view:
                 view = after
                 forced = forced and not self._fits(view, fixed)
@@ -146,6 +149,7 @@ class ContextPlanner:
             self._budget(view, fixed),
             fixed.tokens + view.tokens,
             listed(decisions),
+            # Counts only admitted edits, since each one raises the number by one.
             view.edits - before.edits,
         )
 
@@ -172,6 +176,7 @@ class ContextPlanner:
     def overflowed(self, planned: PlannedContext, error: ModelError) -> PolicyDecision:
         """Learn the request's true size and the window from an overflow error."""
         limit = error.limit_tokens
+        # The lowest limit that was stated counts.
         if limit is not None and 0 < limit < self._limit:
             self._limit = limit
         # Without a count in the error, at least one token more than the limit is certain.
@@ -212,6 +217,7 @@ class ContextPlanner:
         estimate = fixed.tokens + view.tokens
         return Budget(
             input_limit_tokens=self._limit,
+            # A learned limit may be smaller than the reserve, which was planned for the profile's.
             output_reserve_tokens=min(self._reserve, self._limit // 2),
             fixed_tokens=fixed.tokens,
             used_tokens=self._anchor.tokens(estimate),
@@ -244,6 +250,7 @@ class ContextPlanner:
         refusals = [each for each in proposed if isinstance(each, Refusal)]
         # Reviewed before the price is asked: an inadmissible edit must not count as a saving of the others.
         kept = self._reviewed(view, [each for each in proposed if isinstance(each, get_args(Edit))], refusals)
+        # For all edits together: they break the cached prefix once, at the earliest of them.
         loss = breaks_cache(view, kept, budget, self._cached())
         if loss is not None:
             refusals += [Refusal(edit, loss) for edit in kept]
@@ -283,6 +290,7 @@ class ContextPlanner:
             if refusal is not None:
                 refusals.append(refusal)
                 continue
+            # Measured one after the other, so the savings of the edits add up to that of the whole.
             stamped = stamp(edit, after.tokens, effect.tokens_after)
             admitted.append(stamped)
             after = after.applied(stamped, effect)
@@ -322,6 +330,7 @@ class ContextPlanner:
                 continue
             proposed = await self._proposals(name, by_name[name], view, asked)
             for each in _shortenings(view, proposed):
+                # The first policy wins a message: its edit loses less than that of a later one.
                 known.setdefault(_target(each.edit), each)
             part = best_part(
                 view,
@@ -342,6 +351,8 @@ class ContextPlanner:
             after = await self._admit(view, part.edits, refusals, cursor, decisions)
             for refusal in refusals:
                 self._refuse(refusal.edit.policy, [refusal], decisions)
+            # No edit was admitted, for example because the archive cannot be written: then the offered compaction is
+            # made.
             if after is view:
                 return None
         seqs = [edit.seq for edit in part.edits]
@@ -369,6 +380,7 @@ class ContextPlanner:
                 self._archive.save, edits=edits, originals=lambda edit: originals(view, edit)
             )
         except ArchiveError as error:
+            # Without the originals no edit may be made; the request is sent as it is, and may be refused as too large.
             refusals += [Refusal(edit, error.message) for edit in edits]
             return []
 
@@ -449,6 +461,7 @@ def grouped(edits: Sequence[Edit], *, first_number: int) -> list[PolicyDecision]
     """One decision for each group of consecutive admitted edits with the same policy and kind."""
     decisions: list[PolicyDecision] = []
     start = 0
+    # `start` is the first edit of the current group; the last round closes the last group.
     for place in range(1, len(edits) + 1):
         one = edits[start]
         if place < len(edits) and (edits[place].policy, edit_kind(edits[place])) == (

@@ -92,6 +92,7 @@ async def spent_before(
     own = [step for step in steps if step.run_id == run_id]
     for helper in await helpers_of(log, thread, run_id):
         own += [StepRecord.from_json(entry.payload) for entry in await log.steps(helper)]
+    # Extractions run after the turn's end, and have no entry in the ledger.
     extracted = 0.0
     if own and memory is not None and memory.is_in_database:
         first = min(step.cursor for step in own if step.run_id == run_id)

@@ -50,12 +50,14 @@ class Emitter:
 
     def __call__(self, event: Event) -> None:
         """Emit ``event``; one of a sub-agent keeps its origin."""
+        # Its own time, also if it has to wait for the run's id.
         self._waiting.append((event, time.time_ns() // 1_000_000))
         # A run that cannot begin ends without an id.
         if self.run or isinstance(event, RunCompleted | RunFailed):
             self._flush()
 
     def _flush(self) -> None:
+        # Taken first, so that no event goes out twice if its receiver emits another.
         waiting, self._waiting = self._waiting, []
         for event, time_ms in waiting:
             shown = self._shown(event, time_ms)

@@ -131,6 +131,8 @@ async def _step(state: State, run: Run) -> Command[Any]:
         waiting = await _results(run, seq, calls, run_id)
     if waiting:
         run.waiting.extend(waiting)
+        # Raised instead of LangGraph's own `interrupt`, which returns values on a resume: here the database has the
+        # decisions.
         raise GraphInterrupt([Interrupt([each.id for each in waiting])])
     return Command(update={"cursor": seq + calls}, goto="model")
 
@@ -147,6 +149,7 @@ async def _results(run: Run, answer: int, calls: int, run_id: str) -> list[Pendi
             try:
                 await run.result(answer, index, answer + 1 + index, run_id)
             except ApprovalPending as waits:
+                # The other calls of the answer continue; the run pauses when they are done.
                 return waits.pending
         return ()
 
@@ -156,5 +159,8 @@ async def _results(run: Run, answer: int, calls: int, run_id: str) -> list[Pendi
         async with asyncio.TaskGroup() as group:
             made = [group.create_task(result(index)) for index in range(calls)]
     except BaseExceptionGroup as errors:
+        # The first failure: the group has cancelled the other calls and leaves their cancellations out. The type of a
+        # group would hide a ZeusError.
         raise errors.exceptions[0] from None
+    # In the order of the calls, whichever waited first.
     return [pending for each in made for pending in each.result()]

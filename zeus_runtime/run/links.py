@@ -44,6 +44,7 @@ class Circuits:
     def of(self, planned: PlannedModel, breaker: Breaker) -> Circuit:
         """The circuit breaker of a model."""
         key = (planned.component.name, planned.component.value, breaker)
+        # A list and not a dict: options may hold lists, which cannot be keys. There are few.
         for known, circuit in self._circuits:
             if known == key:
                 return circuit
@@ -134,6 +135,7 @@ class PolicyModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         left = list(self._links)
         while True:
+            # If all circuits are open, the preferred model: to ask none would fail for certain.
             link, metered = next((each for each in left if each[0].circuit.admits()), left[0])
             left.remove((link, metered))
             link.has_next = any(not each.circuit.is_open for each, _ in left)
@@ -146,6 +148,7 @@ class PolicyModel:
                 left = [each for each in left if each[0] in admitted]
                 if not left:
                     raise
+                # Tells the reader to drop the pieces that the failed model has given already.
                 yield Retrying(1, error.message, 0.0)
             else:
                 link.circuit.answered()
@@ -163,6 +166,7 @@ def left_after(
 
     A request that does not fit into ``limit_tokens`` is only for a model with a larger window.
     """
+    # The provider works, only the request is too large.
     if error.kind == "context_overflow":
         link.circuit.answered()
         left = [each for each in left if each.planned.profile.max_input_tokens > limit_tokens]

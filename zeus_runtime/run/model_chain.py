@@ -85,12 +85,14 @@ class RunModels:
         while True:
             index = self._take(left, reasons)
             link = self._links[index]
+            # Told before the call, which may take long, and only if it is not the model that the user expects.
             if index != self._expected:
                 former = self._expected
                 reason = reasons[former].text if former in reasons else ""
                 self._emit(ModelChanged(link.name, self._links[former].name, reason))
                 self._expected, self._is_settled = index, False
             self.step = self._use(index)
+            # Asked now: a circuit may have opened or closed since the last step, also by another session.
             link.has_next = any(not self._links[each].circuit.is_open for each in left)
             told = [(self._links[each].name, reason) for each, reason in reasons.items()]
             before = "; ".join(f"{name}: {reason.text}" for name, reason in told)
@@ -105,12 +107,14 @@ class RunModels:
                     raise (error.adding(f"before: {before}") if before else error) from error
                 reasons[index] = _Reason(error.code, cut_text(error.message, _LONGEST_REASON))
                 continue
+            # Also when the answer is refused later: the circuit is about the provider.
             link.circuit.answered()
             self._is_settled = True
             return answered
 
     def _order(self) -> list[int]:
         """The places in the order in which the models are asked."""
+        # The model that answered has the prefix in its cache, so it is asked before the preferred ones.
         first = [self._index] if self._is_settled else []
         return [*first, *(place for place in range(len(self._links)) if place not in first)]
 
@@ -148,7 +152,9 @@ class RunModels:
         if self._links:
             self.resources = self.resources.of(self._links[index])
             self.resources.follow(self.resources)
+            # Other models count other tokens, so the cached view is of no use.
             self._transcript.recount(self.resources.counter)
+        # Kept for the run: a step has learned its model's limit and margin.
         if index not in self._steps:
             self._steps[index] = ModelStep(self._turn, self.resources, self._transcript, self._emit)
         return self._steps[index]

@@ -148,6 +148,7 @@ class ModelStep:
         Raises:
             ModelError: the provider's; the ledger has an entry for it.
         """
+        # Over all tries: the ledger has one entry for the step, also if an overflow made it plan again.
         decisions: tuple[PolicyDecision, ...] = ()
         self._noted = noted or {}
         retries, failure, self._cost_usd, self._is_estimated = 0, None, None, False
@@ -164,6 +165,7 @@ class ModelStep:
                     raise failure
                 response = await self._call(request.sent)
             except ModelError as error:
+                # `failure` itself comes back when no policy could remove anything; it was counted the first time.
                 if error.kind == "context_overflow" and error is not failure:
                     decisions += (self._planning.overflowed(request.planned, error),)
                     if retries < OVERFLOW_RETRIES:
@@ -173,6 +175,8 @@ class ModelStep:
                 if error.kind == "context_overflow":
                     told = too_large(error, request.planned, request.fixed, self._planning.limit_tokens)
                 step = self._step(cursor, run_id, request, decisions, started, why)
+                # Before the error leaves: the ledger has the call even if the run ends here, and the next entry's
+                # number follows it.
                 await self._transcript.append_step(step.override(error=told.code), request.fixed.texts)
                 raise told from error
             except ZeusError as error:
@@ -212,6 +216,7 @@ class ModelStep:
     ) -> StepRecord:
         planned, fixed = request.planned, request.fixed
         former = self._transcript.last_step
+        # Taken once for each entry, so that no cost of a policy is counted in two of them.
         policies = self._resources.meter.take_policies()
         return StepRecord(
             number=1 if former is None else former.number + 1,
@@ -290,6 +295,7 @@ class ModelStep:
             if problem not in self._told:
                 self._told.add(problem)
                 self._emit(Notice("tool_refused", f"A tool is not offered to the model: {problem}."))
+        # Most steps have the same tools, and to mask and count them again costs more than this comparison.
         if given != self._given:
             self._given = given
             self.schemas = masked_schemas(given, self._resources.secrets)
@@ -305,12 +311,14 @@ class ModelStep:
         prompt = self._assembled(sections)
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
         started_ns = time.time_ns()
+        # May take seconds, since a policy may call a model; the tools were refreshed before, and stay for this request.
         planned = await self._planning.plan(cursor, fixed, forced=forced)
         if planned.admitted:
             trace_compaction(planned, started_ns)
             # The edits changed the cached prefix anyway, so dependent sections change now, not one step later.
             sections, sources = await self._sections(steps)
             renewed = self._assembled(sections)
+            # The view was planned with the former sections; the next step's plan sees the difference.
             if renewed.text != prompt.text:
                 prompt, fixed = renewed, self._fixed.measure(renewed.parts, renewed.text, sources)
                 planned = replace(planned, estimate_tokens=fixed.tokens + planned.view.tokens)
@@ -394,14 +402,17 @@ class ModelStep:
                     self._emit_pieces(held.passed(piece))
             self._emit_pieces(held.rest())
             if response is None:
+                # Counts as a cut connection, after which the next model of a chain may answer.
                 raise ModelError("the model's stream ended without an answer", kind="network")
             counted = resources.meter.count(call, response, lambda: self._projected.input_tokens)
             note_answer(call.span, response.message, resources.known)
         response = replace(response, usage=counted.reported)
+        # A step may have several calls; one estimate makes their sum an estimate.
         self._is_estimated = self._is_estimated or counted.reported is None
         if counted.cost_usd is not None:
             self._cost_usd = (self._cost_usd or 0.0) + counted.cost_usd
         if shown:
+            # After the answer, so that a refused request is never the one that a policy continues from.
             resources.meter.asked = request
         return response
 

@@ -44,6 +44,7 @@ class RunNotes:
             # Escaped, since PostgreSQL cannot store NUL or lone surrogates.
             text = json.dumps(masked, ensure_ascii=True)
             await put_note(self._log, self._thread, self._run_id, name, text)
+        # After the database, whose primary key refuses a second note of the name.
         notes[name] = masked
 
     async def _notes(self) -> dict[str, Any]:

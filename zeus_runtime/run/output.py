@@ -119,6 +119,7 @@ def _judged_value(form: PlannedOutput, value: Any, text: str) -> Judgement:
 def _problems(form: PlannedOutput, value: Any) -> Iterator[str]:
     from jsonschema.exceptions import best_match
 
+    # The validator's order follows the schema's keys; a reader looks for the place.
     errors = sorted(form.validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
     for error in errors:
         # Of alternatives, the error of the nearest one says more than "is not valid under any".

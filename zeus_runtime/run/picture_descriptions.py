@@ -53,6 +53,7 @@ class PictureDescriptions:
         Raises:
             LimitError: a cost limit forbids the call.
         """
+        # A resumed run: the next place has either the description, or the answer that was given without one.
         after = self._transcript.kept(cursor + 1, run_id)
         if after is not None:
             return cursor + 1 if DESCRIBED in after.additional_kwargs else cursor
@@ -66,6 +67,7 @@ class PictureDescriptions:
             batch = pictures[start : start + MOST_PICTURES]
             try:
                 text = await self._described(batch, request)
+                # Only these are noted in the message, so that a later run tries the others once more.
                 done += [each.path for each in batch]
             except ModelError as error:
                 labels = "\n".join(each.label for each in batch)
@@ -102,6 +104,7 @@ class PictureDescriptions:
     def _unknown(self, pictures: Iterator[Picture]) -> Iterator[Picture]:
         for each in pictures:
             if each.path not in self._known:
+                # Before the call: a picture that could not be described is not tried at each step again.
                 self._known.add(each.path)
                 yield each
 

@@ -35,6 +35,7 @@ def repetitions(steps: Sequence[Any]) -> int:
 
 def _cycles(steps: Sequence[Any], period: int) -> int:
     equal = 0
+    # After each round, the last `equal` steps are those that came `period` steps before them.
     while equal + period < len(steps) and steps[-1 - equal] == steps[-1 - equal - period]:
         equal += 1
     return equal // period + 1
@@ -57,6 +58,7 @@ class Repeats:
     """
 
     def __init__(self, limit: int, messages: Sequence[BaseMessage] = ()) -> None:
+        # `limit` cycles of the longest kind: with older answers the count could only grow beyond the limit.
         newest = _newest(messages, LONGEST_CYCLE * limit)
         self._answers = deque(reversed(newest), maxlen=LONGEST_CYCLE * limit)
         self._asking: tuple[BaseMessage, tuple[str, ...]] | None = None
@@ -77,6 +79,7 @@ class Repeats:
         """
         asked, most = self._asked(answer), 1
         for period in range(1, min(LONGEST_CYCLE, len(self._answers)) + 1):
+            # The answer that came one period ago: if this cycle is repeated, the present one does the same.
             former = self._answers[-period]
             if former.asked == asked and former.results[index] == digest_of(content):
                 most = max(most, _cycles([*self._answers, former], period))
@@ -99,6 +102,7 @@ def warning(count: int, limit: int) -> str:
 
 def digest_of(text: str) -> str:
     """A digest that tells results apart."""
+    # A result may hold a lone surrogate, which plain UTF-8 refuses.
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -114,6 +118,7 @@ def _newest(messages: Sequence[BaseMessage], most: int) -> list[_Answer]:
     found: list[_Answer] = []
     results: list[BaseMessage] = []
     for message in reversed(messages):
+        # The runtime's own messages have this type too: after one of them the model knows something new.
         if message.type == "human" or len(found) == most:
             break
         if message.type == "tool":
@@ -141,4 +146,5 @@ def _result(message: BaseMessage) -> str:
 
 
 def _json(value: Any) -> str:
+    # Sorted: the same arguments in another order are the same call.
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

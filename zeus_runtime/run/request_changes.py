@@ -41,6 +41,7 @@ class RequestChanges:
         if changed.purpose != self._planned.purpose:
             return
         self._sent = changed
+        # Removed and set again, so that the order is that of the last pass.
         self._changes.pop(middleware, None)
         if given is not changed and (parts := tuple(_changed(given, changed))):
             self._changes[middleware] = RequestChange(middleware, parts, self._tokens(given, changed, parts))
@@ -63,6 +64,7 @@ class RequestChanges:
     def _tokens(self, given: ModelRequest, changed: ModelRequest, parts: Sequence[str]) -> int:
         tokens = 0
         if "messages" in parts:
+            # By identity: middlewares pass unchanged messages on as they are, and both requests keep them alive.
             old, new = ({id(each): each for each in one.messages} for one in (given, changed))
             tokens += sum(self._counter.message(new[key]) for key in new.keys() - old.keys())
             tokens -= sum(self._counter.message(old[key]) for key in old.keys() - new.keys())

@@ -198,9 +198,11 @@ class Run:
             if (text := text_of(kept)) and not self.transcript.is_told:
                 self.emit(Text(text))
             return self._accepted(kept, ended_early(kept))
+        # After the look into the log: an answer that is there already costs no step of the limit.
         self._keep_limits()
         self._refuse_circles(seq)
         asked = await self._models.ask(seq - 1, run_id, self.steps)
+        # Only calls of this process count: a resumed run has all of `limits.max_steps` again.
         self.steps += 1
         reason = asked.response.finish_reason
         message = as_logged(_with_usage(asked.response), reason)
@@ -210,6 +212,7 @@ class Run:
             # Providers refuse a message without content, so it is not logged; the ledger keeps the call.
             await self.transcript.append_step(asked.step.override(error=failure.code), asked.texts)
             raise failure
+        # The message and its entry of the ledger in one transaction: a paid answer is never without its cost.
         await self.transcript.append(seq, run_id, message, step=asked.step, texts=asked.texts)
         return self._accepted(message, reason)
 
@@ -239,12 +242,14 @@ class Run:
             LimitError: the same calls gave the same results ``limits.repeated_calls`` times.
         """
         limit = self.limits.repeated_calls
+        # Only results can continue a circle; any other message is new input.
         if limit is None or seq == 1 or self.transcript[seq - 1].type != "tool":
             return
         answer = self.transcript.answer_of(seq - 1)
         if self._form is not None and judged(self._form, self.transcript[answer]) is not None:
             return  # `output.repairs` limits these
         repeats = self._circles(limit, seq)
+        # `_circles` may have read this answer from the log just now.
         if answer > self._noted:
             repeats.add(self.transcript[answer], [self.transcript[each] for each in range(answer + 1, seq)])
             self._noted = answer
@@ -267,6 +272,7 @@ class Run:
         """The model's calls before ``seq``, read from the log once per run."""
         if self._repeats is None:
             self._repeats = Repeats(limit, self.transcript.said[: seq - 1])
+            # All answers before `seq` are in `Repeats` now; `_refuse_circles` must not add them again.
             self._noted = seq - 1
         return self._repeats
 
@@ -297,6 +303,7 @@ class Run:
             self._run_call(call, seq),
             lambda: self._resources.toolbox.find(call["name"] or "") is not None,
         )
+        # Before the digest: the log keeps this form, and a resumed run compares with the log.
         content = well_formed(result.content)
         artifact = {
             **({"state": dict(result.state)} if result.state else {}),
@@ -306,6 +313,7 @@ class Run:
         limit = self.limits.repeated_calls
         count = 1 if limit is None else self._circles(limit, answer).expected(message, index, content)
         if limit is not None and WARN_AT <= count < limit:
+            # Without the warning, whose number changes each time.
             artifact[DIGEST] = digest_of(content)
             content = warning(count, limit) + content
         await self.transcript.append(
@@ -384,17 +392,20 @@ class Run:
         return replace(call, name=LOADER, arguments={"names": [call.name]})
 
     async def _dispatch(self, call: ToolCall) -> ToolResult:
+        # Looked up anew: a middleware may have changed the name, and a toolset its tools while the user was asked.
         tool = self._resources.toolbox.find(call.name)
         if tool is None and (why := self._absent.get(call.name)):
             return ToolResult(f"{call.name} is not there now. {why}", is_error=True)
         if tool is None:
             shown = cut_text(call.name, _LONGEST_NAME)
             return ToolResult(f"There is no tool {shown!r}. {self._known_tools()}", is_error=True)
+        # After the middlewares, so that none of them can lead a call around the mode.
         refusal = permitted(tool, self.turn.mode)
         if refusal is not None:
             return ToolResult(refusal, is_error=True)
         if not is_loaded(tool, self.transcript.state.get):
             return not_called(schema_result([tool]))
+        # As `approve` fits them, so that the digest below is that of the arguments which the user saw.
         arguments = fitted_arguments(tool, call)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
@@ -458,6 +469,7 @@ class Run:
         quota = self._resources.workspace.quota
         if quota is None or tool.category in COUNTED:
             return result
+        # A program or a tool of a server may write past `WorkspaceFiles`, which counts only its own writes.
         quota.forget()
         if tool.category not in PROGRAMS or (why := await asyncio.to_thread(quota.problem)) is None:
             return result
@@ -483,6 +495,7 @@ class Run:
                 return await invoke(tool, request.arguments, view, clock)
 
         while True:
+            # Each round adds the file that it asked about, so no file is asked about twice.
             try:
                 result = await (run() if question is None else approvals.signed(tool, question, run))
                 result = await self._counted(tool, result)

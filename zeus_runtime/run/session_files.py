@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _KEPT: Final = (*ARCHIVES, SANDBOXES)
+# In "see /attached_files/ab12.txt." it takes the point too, which `note_message` also leaves out. A quote, a bracket or
+# a space ends the name.
 _NAMED: Final = re.compile(rf"(?:{'|'.join(_KEPT)})/[^\s\"'`<>()\[\]{{}},;:*?|\\]+")
 
 
@@ -50,6 +52,7 @@ class SessionFiles:
 
     def __call__(self, path: str) -> bool:
         """Whether the path is one of them, or a folder that contains one."""
+        # A set of paths and folders: asked for each file that a tool opens, and never a search of the history.
         return path in self._own or (path in self._given and (self._above is None or self._above(path)))
 
     def note_edit(self, payload: str) -> None:
@@ -80,6 +83,7 @@ class SessionFiles:
 def _add(known: set[str], paths: Iterable[str]) -> None:
     for path in paths:
         known.add(path)
+        # The folders too, so that a listing shows the way to a file.
         known.update(map(str, PurePosixPath(path).parents))
 
 
@@ -90,12 +94,14 @@ def files_of(connection: Connection, thread: Thread, files: WorkspaceFiles) -> l
     """
     from zeus_runtime.store.file_references import edits_with_handles, named_elsewhere, noted
 
+    # Of this session by its name, so no other session can name it as its own.
     own = {Archive(files, thread.session).history_handle}
     named = {
         each for each in noted(connection, thread.key) if each.startswith((RESULTS_ROUTE, ATTACHED_ROUTE))
     }
     left = named - named_elsewhere(connection, thread.key, named)
     try:
+        # For the arguments of calls, which have files beside the handle's own.
         edits = edits_with_handles(connection, thread.key)
     except RunError as error:
         _log.warning("originals of %s stay: %s", thread.session, error.message)

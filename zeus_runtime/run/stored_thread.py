@@ -112,6 +112,7 @@ async def messages_after(
         if not entries:
             break
         places = [(line.place(each.seq), each) for each in entries]
+        # A rollback may set many in a row aside, so a full read can bring few; hence the loop.
         found += [(place, each) for place, each in places if place is not None]
         after = entries[-1].seq
     return found[:limit]

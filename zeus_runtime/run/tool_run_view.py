@@ -86,6 +86,8 @@ class ToolRunView:
     async def ask(
         self, question: str, schema: Mapping[str, Any], *, may_wait: bool = True
     ) -> Mapping[str, Any] | None:
+        # Counted in the order of asking: a call that runs again after a resume asks in the same order, and each
+        # question finds its decision by its number.
         self._questions += 1
         request = ApprovalRequest(
             tool=self.tool,

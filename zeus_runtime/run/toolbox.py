@@ -72,6 +72,7 @@ class Toolbox:
         """The current tools; the same object as long as nothing has changed."""
         if not self._toolsets and not self._is_changed:
             return self._tools
+        # Compared by identity: a toolset returns the same object until its tools change, so a step costs no comparison.
         current = [toolset.tools() for toolset in self._toolsets]
         if self._is_changed or any(map(is_not, current, self._current)):
             self._is_changed, self._current = False, current
@@ -105,6 +106,7 @@ class Toolbox:
             state: returns a tool's stored value in the session, by name.
         """
         tools, made = self.tools, self._made
+        # The mode and the very tools are the key; a loaded schema is looked up each time, below.
         if made is None or made[0] != mode or made[1] is not tools:
             schemas = [
                 (shown.tool, ToolSchema(shown.name, shown.description, shown.parameters))
@@ -115,6 +117,7 @@ class Toolbox:
 
     def _joined(self, given: Sequence[Sequence[Tool]]) -> Sequence[Tool]:
         """All tools; a toolset's tool is left out if it is broken or has the name of another tool."""
+        # Tools of the config have precedence wherever their line is: a server must not replace one by taking its name.
         fixed = {self._loader.name} | {
             tool.name
             for part, tools in zip(self._parts, given, strict=True)

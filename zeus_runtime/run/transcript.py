@@ -84,6 +84,7 @@ class Transcript:
         self._places = stored.line
         self._line: list[BaseMessage] = []
         self._results_of_turn: list[tuple[str, str]] = []
+        # Results of parallel calls that finished before an earlier one's; `_line` has no gap.
         self._ahead: dict[int, BaseMessage] = {}
         self._ids: dict[int, str] = {}
         self._written_ms: dict[int, int] = {}
@@ -93,6 +94,8 @@ class Transcript:
         for text in stored.edits:
             self.session_files.note_edit(text)
         self._edits = [
+            # Set aside and unreadable edits keep their places, because the next edit's number is the length of this
+            # list.
             _NOTHING if number in stored.edits_aside else self._edit(number, text)
             for number, text in enumerate(stored.edits, 1)
         ]
@@ -104,6 +107,7 @@ class Transcript:
         self.last_step_ms = stored.last_step_ms
         self._texts: set[str] = set()
         for entry in stored.entries:
+            # Also messages that were set aside: the edits and files of a session stay its own after a rollback.
             self.session_files.note_message(entry.payload, is_given=entry.id.startswith(GIVEN))
             if (place := self._places.place(entry.seq)) is not None:
                 self._take(
@@ -215,6 +219,7 @@ class Transcript:
 
     def view(self, seq: int) -> View:
         """The view of messages 1 to ``seq`` under the admitted edits; the cost grows only with the new messages."""
+        # Going back folds the whole history; the steps of a run only go forward.
         if self._view is None or seq < self._view.upto:
             self._view = fold(
                 self._line,
@@ -241,6 +246,7 @@ class Transcript:
         """
         number = len(self._edits) + 1
         payloads = [edit_to_json(edit) for edit in edits]
+        # After a crash behind this line the edits hold, although no request has used them: they were admitted.
         await self._log.append_edits(self._thread, number, seq, payloads)
         for payload in payloads:
             self.session_files.note_edit(payload)
@@ -260,6 +266,7 @@ class Transcript:
         from zeus_runtime.store.thread_log import StepEntry
 
         masked = self._secrets.text
+        # A known prompt brings nothing new: its digest covers all its parts, so they need not be looked through.
         new = {} if step.fixed in self._texts else {d: t for d, t in texts.items() if d not in self._texts}
         return StepEntry(
             step.number, step.cursor, masked(step.to_json()), texts={d: masked(t) for d, t in new.items()}
@@ -268,6 +275,7 @@ class Transcript:
     def _taken(self, step: StepRecord, texts: Mapping[str, str]) -> None:
         self.last_step, self.last_step_ms = step, self.now_ms()
         if step.fixed not in self._texts:
+            # Only after the transaction: texts that were not stored must be sent with the next entry.
             self._texts.update(texts)
 
     def answer_of(self, place: int) -> int:
@@ -318,6 +326,7 @@ class Transcript:
             written = _written(message)
         payload = well_formed(written)
         if payload != written:
+            # The rest of the run must see the text that a resume would read from the log.
             message = from_payload(json.loads(payload))
         entry = None if step is None else self._entry(step, texts or {})
         written_ms = await self._log.append(
@@ -345,6 +354,8 @@ class Transcript:
         if seq is None:
             return closed
         for offset, call in enumerate(calls_of(self[seq]), start=1):
+            # Under the id of the interrupted run: if this process dies before the new prompt is stored, a resume finds
+            # these results as its own.
             if seq + offset not in self._ids:
                 run_id = self._ids[seq].rpartition(".")[0]
                 await self.append(seq + offset, run_id, tool_message(call, INTERRUPTED, is_error=True))
@@ -361,6 +372,7 @@ class Transcript:
         self._ids[seq] = message_id
         self._written_ms[seq] = written_ms
         self._ahead[seq] = message
+        # Each message moves once, so all appends together take time linear in the messages.
         while (following := self._ahead.pop(len(self._line) + 1, None)) is not None:
             self._line.append(following)
             if is_users(following):

@@ -159,18 +159,24 @@ class Session:
                 if prompt is None
                 else self._begin(transcript, run_id, prompt, emit, references, noted)
             )
+            # Each prompt has another limit, so only a resume needs the ledger. It is read as a whole here, and never
+            # per step.
             if prompt is None and resources.meter.limit_usd is not None:
                 resources.meter.before_usd = await spent_before(
                     self._log, self._thread, emit.run, memory=resources.memory
                 )
             resources.approvals.begin(self._thread, emit.run, is_new=prompt is not None)
+            # The middlewares exist already; from here on their notes belong to this run.
             resources.notes.begin(self._log, self._thread, emit.run)
             turn = await self._turn(transcript, emit.run, mode, prompt or "")
+            # A function, because `run` needs the turn before it exists, and the answer exists only at the end.
             turn = turn.override(answer=lambda: "" if run is None else run.ending()[0])
             run = Run(turn, resources, transcript, emit)
             emit(RunStarted(self._thread.session, run.model_name, mode, resumed=prompt is None))
+            # The steps of such a run are over; only its terminal event was not stored before the kill.
             if start != _ENDED:
                 await self._drive(run, start)
+            # Before `reason`: an answer that does not fit raises here, and the run must not count as complete.
             answer, output = run.ending()
             reason = "complete"
             ending: RunCompleted | RunFailed = RunCompleted(
@@ -184,9 +190,11 @@ class Session:
                 output=output,
             )
         except asyncio.CancelledError:
+            # Not raised again: the run still has to emit its terminal event, and its task ends normally after that.
             reason = "interrupted"
             ending = interrupted(self._thread.session, _details(run))
         except ApprovalNeededError as error:
+            # Before ZeusError, of which these are kinds.
             reason = "approval"
             pending = [each.as_json() for each in error.pending]
             ending = _failure(error, self._thread.session, {**_details(run), "pending": pending})
@@ -277,6 +285,7 @@ class Session:
         from zeus_runtime.store.approvals import withdraw
 
         emit.begin(run_id)
+        # A new prompt gives up the interrupted calls, and so the questions about them.
         if transcript.last_whole < transcript.last:
             # Withdrawn before the calls are closed: after a crash in between they are open, and this runs again.
             await withdraw(self._log, self._thread)
@@ -336,6 +345,7 @@ class Session:
         if cursor and calls_of(transcript[cursor]):
             # From a Zeus whose graph had a node for each call: its cursor is at the answer, not after the results.
             await self._saver.adelete_thread(self._thread.session)
+            # To before the answer: its step runs again, and finds the answer and the finished results in the log.
             return self._start(cursor - 1, run_id)
         place = await self._place_in_log(transcript, form, is_checkpointed=bool(state.values))
         if place is not None:
@@ -359,6 +369,7 @@ class Session:
 
         It was killed, or the session was archived: the log alone shows the remaining work.
         """
+        # The snapshot of the turn's end is not written: the process was killed before.
         is_open = (await self._log.info(self._thread)).state == "open"
         if is_checkpointed and not is_open:
             return None
@@ -425,6 +436,7 @@ class Session:
                 failure = error.failure
             if failure is not None:
                 raise failure
+            # The graph has paused by an interrupt, which ends its stream without an error.
             if run.waiting:
                 raise ApprovalNeededError(self._thread.session, run.waiting)
 
@@ -434,6 +446,7 @@ class Session:
                 with run.approvals.watching(clock), reading_kept(run.transcript.session_files):
                     await call(run.turn)
         except TimeoutError as error:
+            # A tool's or a library's own TimeoutError is not the run's limit.
             if not clock.expired:
                 raise
             raise LimitError(

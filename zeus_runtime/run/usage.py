@@ -118,6 +118,7 @@ class UsageMeter:
     session: str = ""
     _held_usd: float = 0.0
     _told: bool = False
+    # A random start, then counted: ids differ within the run, and hardly ever between runs.
     _last_id: int = field(default_factory=lambda: secrets.randbits(32), repr=False)
 
     @property
@@ -146,6 +147,7 @@ class UsageMeter:
         Raises:
             LimitError: a limit is reached, the call may exceed it, or a price is unknown.
         """
+        # No await until the cost is held below, so two parallel calls cannot both take the last of a limit.
         self._refuse(projected, "this turn")
         meters = self._line()
         held = projected.cost_usd or 0.0
@@ -172,6 +174,7 @@ class UsageMeter:
                 error = _code(failure)
                 raise
             finally:
+                # Also after a cancellation: a reservation that stays would lower the limit for good.
                 for meter in meters:
                     meter._held_usd -= held
                 seconds = round(time.monotonic() - call.started, 4)
@@ -239,6 +242,7 @@ class UsageMeter:
             self.emit(event)
 
     def _add(self, call: ModelCall, usage: Usage, cost: float | None, *, estimated: bool) -> None:
+        # From here on the sum is too low for ever, so a limit can no longer be kept.
         self.unpriced = self.unpriced or cost is None
         self.totals.add(usage, cost)
         if self.above is not None:
@@ -257,6 +261,7 @@ class UsageMeter:
 
     def follow(self, profile: ModelProfile, counter: Counter) -> None:
         """Count for another model of the chain from now on."""
+        # The other model has cached nothing of the last request.
         self.profile, self.counter, self.asked = profile, counter, None
 
     def take_policies(self) -> Totals:
@@ -290,10 +295,12 @@ class Metered:
                 call.note_piece()
                 if isinstance(piece, ModelResponse):
                     counted = self._meter.count(call, piece, lambda: self._tokens(request), self._profile)
+                    # Before the piece is passed on: its receiver may stop reading at the last one.
                     self._meter.policies.add(counted.tokens, counted.cost_usd)
                 yield piece
 
     def _projection(self, request: ModelRequest) -> Projection:
+        # Only a limit needs the count, and to count a request costs time.
         if not self._meter.is_limited:
             return Projection(0, 0, None)
         most = request.settings.get("max_tokens")

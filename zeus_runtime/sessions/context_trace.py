@@ -53,6 +53,7 @@ async def context_trace(
             written[entry.seq] = from_payload(json.loads(entry.payload))
         except (ValueError, KeyError, TypeError) as error:
             problems.append(f"message {entry.seq} of the log cannot be read: {error}")
+            # A view with a gap would show a request that was never sent.
             break
     edits = _edits(await log.edit_entries(thread), problems)
     steps = _steps([(each.number, each.payload) for each in await log.steps(thread)], problems)
@@ -99,6 +100,7 @@ def _branches(
                 else following.steps,
                 [written[seq] for seq in sorted(written) if _on(line, seq, following)],
                 [
+                    # It keeps its place: steps refer to edits by their number.
                     (at, Pin("", "set aside", 0) if number in gone else edit)
                     for number, (at, edit) in enumerate(edits[:last], start=1)
                 ],

@@ -53,16 +53,19 @@ async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:
         if files is not None:
             paths[each.session] = files_of(connection, each, files)
 
+    # In the transaction that deletes: a file that another session names by then stays.
     remove = await removal(log, thread, leave)
     sessions = [each.session for each in family]
     # A database in memory has only one connection, so memory cannot join its transaction.
     if lifecycle.memory is not None and not log.database.is_own:
+        # `along`: memory runs the deletion of the rows in its own transaction on the same database.
         await lifecycle.memory.forget_sessions(sessions, along=remove)
     else:
         await log.database.run(remove)
         if lifecycle.memory is not None:
             await lifecycle.memory.forget_sessions(sessions)
     if files is not None:
+        # After the commit: if the transaction fails, the session still has its originals.
         await asyncio.to_thread(remove_files, files, [path for each in paths.values() for path in each])
     # The rows are gone, so no later attempt will find this session: one failure must not stop the other steps.
     ends = await asyncio.gather(

@@ -80,13 +80,16 @@ async def extract(memory: MemoryService, log: ThreadLog, session: str, ask: AskF
         ZeusError: the model or the database failed; the messages are searched another time.
     """
     batches = memory.batches
+    # Left by a killed process: paid for, and not applied to the memories yet.
     for batch in await batches.unfinished(session):
         await batches.apply(batch)
     calls = 0
     while True:
+        # Read anew in each round: `begin` moves it, in the transaction that stores the answer.
         cursor = await batches.cursor(session)
         messages = await new_messages(log, session, cursor.seq)
         if not any(each.by == "user" for each in messages):
+            # By the count that was read: a run that begins meanwhile raises it, and the session stays due.
             await batches.set_searched(session, cursor.due)
             return calls
         if (await memory.check_rate_limit()).remaining == 0:
@@ -104,6 +107,7 @@ async def extract(memory: MemoryService, log: ThreadLog, session: str, ask: AskF
         begun = await batches.begin(
             "extraction", found, answer.price, session=session, seqs=(part[0].seq, part[-1].seq)
         )
+        # Another process has searched these messages first; its batch counts.
         if begun is None:
             return calls
         if begun.state == "open":

@@ -97,6 +97,7 @@ class SessionLifecycle:
         from zeus_runtime.store.rollbacks import roll_back, rollbacks
 
         async with self.claimed(session, archived=False) as thread:
+            # In the claim's first transaction: no other process can add a message after it.
             entries = await self.log.read(thread)
             line = line_of(await rollbacks(self.log, thread))
             on_line = [entry for entry in entries if line.place(entry.seq) is not None]
@@ -107,6 +108,7 @@ class SessionLifecycle:
                     f"nothing comes after message {to} of {session}",
                     remedy="Resume with --continue, or use --before to change the prompt.",
                 )
+            # Before the rollback, or a killed process would leave checkpoints of messages that are set aside.
             await self.saver.adelete_thread(session)
             await roll_back(self.log, thread, kept[-1].seq if kept else 0)
             return len(on_line) - len(kept)
@@ -137,6 +139,7 @@ class SessionLifecycle:
 
         thread = await self.log.find(session)
         await self._refuse_sub_agents(thread)
+        # A repeated request after a lost answer: the fork is there.
         if name is not None and await self.log.has(name):
             return name
         steps = [StepRecord.from_json(each.payload) for each in await self.log.steps(thread)]
@@ -147,6 +150,7 @@ class SessionLifecycle:
                 remedy=f"It has {len(steps)}: `zeus context steps --session {session}` lists them.",
             )
         before = [each for each in steps if each.number < step]
+        # The rollbacks that came before the step was asked; the fork gets these only.
         past = [each for each in await rollbacks(self.log, thread) if each.steps < step]
         moment = Moment(
             line_of(past).seq(asked.cursor), before[-1].edits if before else 0, step - 1, len(past)

@@ -80,10 +80,13 @@ async def search_messages(log: MaskedLog, text: str, *, agent: str, limit: int) 
 
     def work(connection: Connection) -> list[FoundMessage]:
         found: list[FoundMessage] = []
+        # By the session's key; only sessions with a match are asked for their rollbacks.
         lines: dict[int, SessionBranch] = {}
         for start in range(0, MOST_CANDIDATES, _AT_ONCE):
+            # In parts, since most searches have found enough after the first.
             rows = connection.execute(query.limit(_AT_ONCE).offset(start)).all()
             for key, session, title, seq, payload, created_ms in rows:
+                # Masked before the search: a search must not find out a secret letter by letter.
                 message = from_payload(json.loads(masked_json(payload, log.secrets)))
                 excerpt = _excerpt(whole_text(message), wanted)
                 if excerpt is None:
@@ -112,6 +115,7 @@ def _pattern(text: str) -> str:
     """
 
     def sign(char: str) -> str:
+        # JSON writes these in another way; `%` stands for any text, and `_excerpt` decides exactly.
         if char in '"\\' or not char.isprintable():
             return "%"
         if char in "%_":

@@ -107,6 +107,7 @@ class Pruner:
 
         log = self.lifecycle.log
         used = await log.database.run(lambda connection: last_used(connection, agent=self.agent))
+        # The session of the run that prunes is still claimed.
         waiting = [each for each in due(used, self.retention, log.now_ms()) if each[0] not in spare]
         for session, used_ms in waiting:
             if done.is_enough:
@@ -144,6 +145,7 @@ class Pruner:
                 lambda connection: last_used(connection, session=thread.session),
                 archived=True,
             )
+            # Used, archived or deleted meanwhile: then it is not due any more.
             if now != [(thread.session, used_ms)]:
                 return False
             if self.retention.archive:
@@ -170,6 +172,7 @@ class Pruner:
             with done.trying(session), suppress(UsageError, LogConflictError):
                 # Another process may have restored, run or deleted it meanwhile.
                 async with self.lifecycle.claimed(session) as thread:
+                    # Looked up again under the claim, as in `_put_away`.
                     if await self._archived_before(before_ms, session=session):
                         await delete(self.lifecycle, thread)
                         done.gone.append(session)
@@ -196,6 +199,7 @@ async def prune_daily(lifecycle: SessionLifecycle, retention: Retention, *, agen
     try:
         pruned = await Pruner(lifecycle, retention, agent).run(at_most=AT_ONCE, spare=(spare,))
     except Exception:
+        # `is_due` has taken the task for a day; another run should try again before that.
         await not_done(lifecycle.log, task)
         raise
     went = len(pruned.archived) + len(pruned.deleted)
@@ -233,4 +237,5 @@ def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> l
     gone = [
         each for place, each in enumerate(used) if place >= most or (oldest is not None and each[1] < oldest)
     ]
+    # The longest unused first: if `at_most` ends the pruning early, the right ones have gone.
     return gone[::-1]

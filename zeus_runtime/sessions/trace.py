@@ -98,6 +98,7 @@ class _Stored:
         begun: dict[str, int] = {}
         for each in self.entries:
             begun.setdefault(_run_of(each.id), each.created_ms)
+        # With the run: after a rollback two messages may have one place.
         answered = {(_run_of(each.id), self._place(each)): each.created_ms for each in self.entries}
         for step in self.steps:
             span = self._step(step, answered)
@@ -107,6 +108,7 @@ class _Stored:
         for place, call in self._calls():
             parts.setdefault(call.run, []).append((place, True, call))
         return [
+            # By place: a model call has that of the message before its answer, so it precedes the answer's tool calls.
             self._run(run, start_ms, [each for *_, each in sorted(parts.get(run, ()), key=itemgetter(0, 1))])
             for run, start_ms in begun.items()
         ]
@@ -177,6 +179,7 @@ class _Stored:
             if message.type == "ai":
                 place = self._place(entry)
                 open_calls = iter([(entry, place, at, call) for at, call in enumerate(calls_of(message), 1)])
+        # The calls of the last answer that have no result yet.
         for made in open_calls:
             yield made[1], self._call(*made)
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 WITHDRAWN: Final = "withdrawn"
 _MODE: Final = "approval_mode"
+# Of a SHA-256: the same request has the same id after a resume.
 _ID_DIGITS: Final = 8
 
 
@@ -111,6 +112,7 @@ async def put(
         }
         if rejected is not None and rejected.decision is not None:
             row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
+        # Before the INSERT, which it would withdraw too: at one place only one request is open.
         _withdraw(connection, *here, APPROVAL.c.place == request.place)
         connection.execute(insert(APPROVAL), row)
         made = _one(connection, _rows().where(*here, *_about(request)))
@@ -235,6 +237,7 @@ async def decide(
     now = log.now_ms()
 
     def work(connection: Connection) -> list[PendingApproval]:
+        # Read in the transaction that decides: a sub-agent that asks meanwhile has an id that no user was shown.
         family = _family(connection, session)
         known = {each.id: each for each in _all(connection, _rows().where(APPROVAL.c.thread.in_(family)))}
         checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
@@ -248,6 +251,8 @@ async def decide(
                 APPROVAL.c.verdict.is_(None),
                 APPROVAL.c.shown.is_not_distinct_from(pending.shown),
             )
+            # Another process may have decided or shown it since it was read above; the error undoes all decisions of
+            # this call.
             if connection.execute(undecided.values(_decided(decision, now))).rowcount != 1:
                 raise UsageError(
                     f"{pending.id} was just decided or shown elsewhere", remedy="Look at it again."
@@ -386,6 +391,8 @@ def _new_id(connection: Connection, thread: Thread, run_id: str, request: Approv
 
 def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
     """The condition that exactly the same call, or the same question during a call, was rejected."""
+    # "7" is the place of a call, "7.2" that of the second question that its tool asks. A rejected call says nothing
+    # about a question of the same digest.
     is_question = APPROVAL.c.place.contains(".")
     return (
         APPROVAL.c.digest == request.digest,
@@ -487,6 +494,7 @@ def _all(connection: Connection, query: Select[Any]) -> list[PendingApproval]:
 def _read(row: RowMapping) -> PendingApproval:
     decision = None if row["decision"] is None else Decision(**json.loads(row["decision"]))
     request = json.loads(row["request"])
+    # Of older requests; `PendingApproval` has no such field.
     request.pop("setting_digest", None)
     if "remembered_as" not in request:
         # A request that is older than these digests: "always" would be for other tools or workspaces too.

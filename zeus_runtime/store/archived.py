@@ -38,6 +38,7 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
         # Raises the epoch: a process that still runs a sub-agent's session can no longer write to it.
         if each != thread:
             take(connection, each)
+        # Under the lock of the session's row, which waits for writes that are under way: so the rows are complete.
         packed = pack_rows(connection, each.key)
         row = {
             "thread": each.key,

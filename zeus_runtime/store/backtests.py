@@ -183,6 +183,7 @@ _COUNTING: Final = int.from_bytes(b"backtest", "big", signed=True)
 def _count_alone(connection: Connection) -> None:
     """Keep other beginnings waiting until the transaction ends: they would count the same backtests."""
     if connection.dialect.name == "sqlite":
+        # Possible, because Python's driver begins a transaction by itself only before the first write.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _COUNTING})

@@ -49,6 +49,7 @@ class SessionBranch:
             return 0
         before = 0
         for span in self.spans:
+            # At most one span for each rollback, and a range knows its members without a search.
             if seq in span:
                 return before + seq - span.start + 1
             before += len(span)
@@ -67,6 +68,7 @@ class SessionBranch:
 def line_of(rollbacks: Iterable[Rollback]) -> SessionBranch:
     """The line after ``rollbacks``, given in order."""
     line = SessionBranch()
+    # Each round cuts all spans at `kept_seq`, then begins a new open end; so `spans` stay in order and do not overlap.
     for each in rollbacks:
         whole = (*line.spans, range(line.start, each.last_seq + 1))
         left = (range(span.start, min(span.stop, each.kept_seq + 1)) for span in whole)
@@ -81,6 +83,7 @@ def edits_aside(rollbacks: Sequence[Rollback], edits: Iterable[tuple[int, int]])
         edits: (number, place of the last message before the edit).
     """
     kept = _kept(rollbacks)
+    # `>`: an edit follows the message `at`, so it goes with that message. Later edits know the rollback already.
     return frozenset(
         number for number, at in edits if any(number <= each.edits and at > place for each, place in kept)
     )
@@ -96,6 +99,7 @@ def steps_aside(rollbacks: Sequence[Rollback], steps: Iterable[tuple[int, int]])
     return frozenset(
         number
         for number, cursor in steps
+        # `>=`: the step's answer is the message after `cursor`, and the step goes with its answer.
         if any(number <= each.steps and cursor >= place for each, place in kept)
     )
 

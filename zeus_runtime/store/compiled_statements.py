@@ -40,6 +40,8 @@ class Prepared:
 
     def __init__(self, statement: Statement) -> None:
         self._statement = statement
+        # By the dialect's name, on which alone the text depends. Two threads may compile it at once, with the same
+        # result.
         self._compiled: dict[str, _Compiled] = {}
 
     def rows(
@@ -76,6 +78,7 @@ class Prepared:
             how many rows it wrote.
         """
         compiled = self._in(connection.dialect)
+        # With the statement's own values, since these may need a conversion too.
         whole = {**compiled.given, **values}
         stored = {name: stored(whole[name]) for name, stored in compiled.conversions.items()}
         return int(self._executed(connection, {**values, **stored}).rowcount)
@@ -96,6 +99,7 @@ class Prepared:
             connection.execute(self._statement, [dict(zip(names, row, strict=True)) for row in rows])
             return
         compiled = self._in(connection.dialect)
+        # The driver takes values by their order, and would store them in wrong columns without an error.
         if compiled.names != names:
             raise ValueError(f"the statement takes {compiled.names}, not {names}")
         raw.executemany(compiled.text, rows)
@@ -137,6 +141,7 @@ class _Compiled(NamedTuple):
 
 def _compile(statement: Statement, dialect: Dialect) -> _Compiled:
     compiled = statement.compile(dialect=dialect)
+    # None is a parameter whose value the caller has to give.
     given = {name: value for name, value in compiled.params.items() if value is not None}
     processors = {
         name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()

@@ -19,6 +19,7 @@ _LIKELY: Final = (
 
 def pack(text: str) -> bytes:
     """``text``, deflated with a typical row as the dictionary."""
+    # Negative bits: without zlib's header and checksum, which would be a good part of a row of a hundred bytes.
     deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zlib.Z_DEFAULT_STRATEGY, _LIKELY)
     return deflate.compress(text.encode()) + deflate.flush()
 
@@ -46,6 +47,7 @@ class Packed(TypeDecorator[str]):
         return None if value is None else pack(value)
 
     def process_result_value(self, value: Any, dialect: Any) -> str | None:
+        # A text is from before the column was compressed.
         if value is None or isinstance(value, str):
             return value
         try:

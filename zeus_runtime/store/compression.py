@@ -129,12 +129,14 @@ def _lines(data: bytes, digest: str) -> list[tuple[str, dict[str, Any]]]:
         raise _damaged(str(error)) from None
     if hashlib.sha256(text).hexdigest() != digest:
         raise _damaged("its digest is another")
+    # Bytes are divided at line feeds only; a str would also be divided at U+2028, which JSON does not escape.
     head, *rows = map(json.loads, text.splitlines())
     if head["format"] != _FORMAT:
         raise RunError(
             f"the archived session has the format {head['format']}, which this Zeus does not know",
             remedy="Restore it with the newer Zeus that archived it.",
         )
+    # The archive's own columns, not `_COLUMNS`: a column that was added since takes its default.
     columns = head["columns"]
     return [(name, dict(zip(columns[name], map(_in, values), strict=True))) for name, *values in rows]
 
@@ -153,4 +155,5 @@ def _out(value: Any) -> Any:
 
 
 def _in(value: Any) -> Any:
+    # No column holds a JSON object, so an object is always the mark for bytes.
     return base64.b64decode(value["base64"]) if isinstance(value, dict) else value

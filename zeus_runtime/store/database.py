@@ -92,6 +92,8 @@ class Database:
         self.name: Final = without_password(url)
         self._acting = acting
         self._origin = self
+        # By session: None from the claim until its first transaction has raised the epoch. A copy by `for_everyone`
+        # shares it.
         self._held: dict[str, int | None] = {}
         self._server: Server | None = None
         self._opened: tuple[int, int] | None = None
@@ -110,7 +112,9 @@ class Database:
                 if connections > 1
                 else None
             )
+            # With the password: two users of one server have different rights, so they must not share a writer.
             self._key = url
+            # Another `Server`, which has no user: each work says for whom it writes (`_said`).
             self._make_group = lambda: _group_on_server(Server(url, self.name))
             return
 
@@ -121,6 +125,8 @@ class Database:
 
         def transact(connection: Connection, work: Callable[[Connection], T]) -> T:
             def checked(connection: Connection) -> T:
+                # First the work, then the check, then the commit: a file that was replaced during the work is noticed
+                # too.
                 result = work(connection)
                 self._check_file()
                 return result
@@ -154,6 +160,7 @@ class Database:
     @property
     def place(self) -> str:
         """Tells it from other databases; without a password."""
+        # By `id()`: two databases in memory are two, although both have the same URL.
         return self.name if self._server is not None else str(self.file or id(self._origin))
 
     @property
@@ -165,6 +172,7 @@ class Database:
         """The same database, whose transactions see every user's rows; it ends with this one."""
         if self._server is None or self._acting == EVERYONE:
             return self
+        # Shares connections, claims and the writer with this one; only the user of its transactions differs.
         view = copy(self)
         view._acting = EVERYONE
         return view
@@ -183,6 +191,7 @@ class Database:
             BusyError: the session is running elsewhere.
             MissingError, RunError: the lock cannot be obtained.
         """
+        # No await follows the lock, so a cancelled caller cannot leave the session claimed.
         given_back = await self._lock(session)
         if given_back is None:
             raise BusyError(
@@ -243,6 +252,7 @@ class Database:
         if self.file is None:
             return lambda: None
         try:
+            # On the event loop: this lock is taken at once or not at all.
             return claim(self.file.with_name(f"{self.file.name}-{session}.lock"))
         except OSError as error:
             raise RunError(
@@ -296,6 +306,7 @@ class Database:
         Args:
             work: may run twice; of all that it does, only what is committed counts.
         """
+        # Read once: `close` may clear it at any await, and the work must then still go to the writer that it looked at.
         group = self._origin._group
         if group is None or not group.is_crowded:
             return await self.write(work)
@@ -358,7 +369,9 @@ class Database:
     async def close(self) -> None:
         """Close all connections."""
         if self._group is not None:
+            # First, so that an append that comes now writes by itself and not to a writer that ends.
             self._group = None
+            # On a thread: it waits for the writer's last transaction, whose results this event loop has to pass on.
             await asyncio.to_thread(leave, self._key)
         await self._transactions.close()
         if self._pool is not None:
@@ -446,6 +459,7 @@ def make_file(file: Path) -> None:
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not file.exists():
+        # Without O_EXCL: a file that another process of this user makes in between is as private.
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
@@ -457,6 +471,8 @@ def _backend(url: str) -> str:
     return "sqlite" if name.partition("+")[0] == "sqlite" else name
 
 
+# One engine opens all files, and its `creator` takes no arguments: this variable says which file. A context variable,
+# because threads open connections at the same time.
 _opening: Final[ContextVar[Callable[[], sqlite3.Connection]]] = ContextVar("_opening")
 
 
@@ -524,9 +540,12 @@ def _prepare_sqlite(connection: sqlite3.Connection, tries: int) -> None:
             # Only for a new database: it takes the write lock, and has no effect on an existing one.
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
+        # In WAL mode a killed process loses nothing; a power failure may lose the last commits, and never damages the
+        # file.
         connection.execute("PRAGMA synchronous=NORMAL")
         # A checkpoint waits for the disk, so it is made on the worker thread only (`checkpoint`, `compact`).
         connection.execute("PRAGMA wal_autocheckpoint=0")
+        # Off by default in SQLite, and a setting of the connection, not of the file.
         connection.execute("PRAGMA foreign_keys=ON")
 
     retry_while_locked(prepare, tries=tries)

@@ -150,9 +150,11 @@ class EventLog:
         self._is_suspended = False
         self._unstored: list[Event] = []
         self._waiting: list[_Waiting] = []
+        # Held over a whole store: events get their numbers when they are stored, so two stores must not overlap.
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._stored_at = float("-inf")
+        # Keeps the task alive: the event loop itself refers to tasks only weakly.
         self._flushing: asyncio.Task[None] | None = None
         self._former: Mapping[str, _LastEvents] = {}
 
@@ -215,6 +217,7 @@ class EventLog:
             self._waiting[-1] = joined
         else:
             self._waiting.append(_Waiting(session, event))
+        # One timer for all that come until it fires. A message that is stored before takes them along.
         if self._timer is None:
             loop = asyncio.get_running_loop()
             soon = loop.time() + SOON_SECONDS
@@ -231,6 +234,7 @@ class EventLog:
             append: writes the message; called with a function that writes the events on its connection.
         """
         async with self._lock:
+            # `told` is exact: no await lies between these lines, and the lock keeps a store from emptying the list.
             before = len(self._waiting)
             if tell is not None:
                 tell()
@@ -247,6 +251,7 @@ class EventLog:
         """Store what waits; a database that fails is logged, and the events reach their reader unstored."""
         if self._timer is not None:
             self._timer.cancel()
+        # A store that runs already holds the lock, so this waits for it.
         await self._flush()
         for event in (*(each.event for each in self._waiting), *self._unstored):
             self._deliver(event)
@@ -274,6 +279,7 @@ class EventLog:
     async def _store(
         self, append: Callable[[Callable[..., None]], Any], *, finishes: str | None = None
     ) -> None:
+        # Taken before the first await: events that come while the transaction runs belong to the next one.
         waiting, self._waiting = self._waiting, []
         rows = [
             StoredEvent(
@@ -309,15 +315,18 @@ class EventLog:
 
         def write(connection: Connection) -> None:
             put_all(connection, EVENT, values, fence)
+            # After the fenced rows: if the claim was lost, the run's end is not written either.
             for end in ends:
                 end(connection)
 
         try:
             await append(write)
         except BaseException:
+            # In front of those that came meanwhile. The numbers were not used up, so the next try leaves no gap.
             self._waiting[:0] = waiting
             raise
         if ends and self._at_end is not None:
+            # Only now, because `write` may have run twice, or its transaction may have failed.
             self._at_end.written()
         self._next += len(rows)
         if self._timer is not None and not self._waiting:
@@ -329,6 +338,7 @@ class EventLog:
         self._stored_at = asyncio.get_running_loop().time()
         self._stored(self._thread.session, rows)
         for each in waiting:
+            # Delivered after the commit: a reader that loses its connection now finds the event again by its number.
             self._deliver(each.event)
 
 
@@ -343,6 +353,7 @@ async def events_after(log: ThreadLog, session: str, after: int, *, at_most: int
     """
 
     def work(connection: Connection, thread: Thread) -> list[StoredEvent]:
+        # A client may send any number, and PostgreSQL refuses one beyond its integer.
         values = {"of_thread": thread.key, "after": min(after, MOST_NUMBER), "at_most": at_most}
         return [
             StoredEvent(seq, run, payload, kind == _END)
@@ -379,6 +390,7 @@ def drop_events(connection: Connection, before_ms: int, *, agent: str) -> int:
         how many went.
     """
     later = EVENT.alias()
+    # The highest number of the whole session, not of the old events: else a session at rest would begin at 1 again.
     last = select(func.max(later.c.seq)).where(later.c.thread == EVENT.c.thread).scalar_subquery()
     own = select(THREAD.c.key).where(THREAD.c.agent == agent)
     old = (EVENT.c.created_ms < before_ms, EVENT.c.thread.in_(own), EVENT.c.seq < last)
@@ -412,6 +424,7 @@ def _last_events(connection: Connection, thread: Thread, run: str) -> Mapping[st
     earlier = select(func.coalesce(func.max(EVENT.c.seq), 0)).where(
         EVENT.c.thread == thread.key, EVENT.c.run_id != run
     )
+    # No other run has events after those of the last run, so all after `start` are its own.
     start = connection.execute(earlier).scalar_one()
 
     def highest(condition: ColumnElement[bool], default: int) -> ColumnElement[int]:
@@ -452,6 +465,7 @@ def _joined_events(former: Event, event: Event) -> Event | None:
             return replace(former, text=former.text + event.text)
         case Reasoning(), Reasoning():
             return replace(former, text=former.text + event.text)
+        # Only the first piece of a call has its id; another id begins another call.
         case ToolCallChunk(), ToolCallChunk() if event.call_id is None and event.index == former.index:
             return replace(former, arguments=former.arguments + event.arguments)
         case SubAgentEvent(), SubAgentEvent() if former.call_id == event.call_id:

@@ -65,6 +65,8 @@ async def reading(
             refuse_archived(connection, thread)
         return epoch, work(connection)
 
+    # Known here only after the commit: after an error or a cancellation the next transaction raises the epoch once
+    # more, which is harmless.
     epoch, result = await database.run(first)
     database.raised(thread.session, epoch)
     return result
@@ -85,9 +87,11 @@ async def owning(
     """
     if database.is_new_claim(thread.session):
         return await reading(database, thread, work, archived=archived)
+    # Read before the work is handed over: a claim that is lost and taken anew meanwhile has another epoch.
     hold = _holding(thread, database.epoch(thread.session), what)
 
     def held(connection: Connection) -> T:
+        # Before the other rows: from here on no other process can archive the session or claim it until the commit.
         hold(connection)
         if not archived:
             refuse_archived(connection, thread)
@@ -142,6 +146,7 @@ async def appending(
     except IntegrityError as error:
         raise LogConflictError(f"{what} of {thread.session} was written by another process") from error
     except _Taken:
+        # The INSERT found no session in this epoch, so it inserted nothing, and all is rolled back.
         raise claim_lost(what, thread.session) from None
 
 
@@ -159,6 +164,7 @@ def put_all(
     connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], fence: Fence | None
 ) -> None:
     """``put`` for rows of ``EVENT`` of one session; a server gets all of them in one statement."""
+    # On SQLite a statement costs no round trip, and it has no arrays.
     if len(rows) < 2 or connection.dialect.name == "sqlite":
         for row in rows:
             put(connection, table, row, fence)
@@ -168,6 +174,7 @@ def put_all(
     if fence is not None:
         statement = _FENCED_EVENT_ARRAYS
         values |= {"in_session": fence.session, "in_epoch": fence.epoch, "in_thread": rows[0]["thread"]}
+    # All rows have one thread and one epoch, so the fence lets through all or none.
     if statement.changed(connection, values) != len(rows):
         raise _Taken
 
@@ -212,6 +219,8 @@ def _in_epoch(table: Table) -> Insert:
     names = [column.name for column in table.columns]
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     held = select(*values.values()).select_from(THREAD).where(*_in_fence(values["thread"]))
+    # Shared: writes of one epoch do not wait for each other, but a transaction that raises the epoch waits for their
+    # commits.
     held = held.with_for_update(read=True, of=THREAD)
     # SQLAlchemy counts inserted rows only on request.
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
@@ -238,6 +247,7 @@ def _rows_of_arrays(table: Table, *, fenced: bool = False) -> tuple[list[str], S
     return names, rows
 
 
+# An UPDATE that changes nothing, because it locks the row in both databases: SQLite has no SELECT … FOR UPDATE.
 _HELD = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch))
 _HELD_IN_EPOCH = Prepared(
     update(THREAD).where(HERE, THREAD.c.epoch == bindparam("held_epoch")).values(epoch=THREAD.c.epoch)

@@ -70,6 +70,7 @@ async def copy(
     now = log.now_ms()
 
     def work(connection: Connection) -> Thread:
+        # The session may be running: rows that it writes meanwhile are beyond the moment, and left out.
         of = connection.execute(select(THREAD).where(THREAD.c.key == thread.key)).mappings().one()
         row = {
             "session": session,
@@ -90,8 +91,10 @@ async def copy(
             (ROLLBACK, ROLLBACK.c.number, moment.rollbacks),
         ):
             _copy(connection, table, thread.key, key, column <= last)
+        # All of them: a text has no number, and one too many is harmless.
         _copy(connection, TEXT, thread.key, key)
         if policies is not None:
+            # The other session's own, which were copied with the texts.
             connection.execute(delete(TEXT).where(TEXT.c.thread == key, TEXT.c.digest == POLICIES))
             connection.execute(insert(TEXT), {"thread": key, "digest": POLICIES, "text": policies})
         for table in (MESSAGE, EDIT):

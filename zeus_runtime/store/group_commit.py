@@ -52,6 +52,7 @@ class _WriteOutcome(NamedTuple):
     error: BaseException | None = None
 
     def tell(self) -> None:
+        # Runs on the future's own loop, so no task can cancel the future between this look and its result.
         if self.write.future.done():  # cancelled
             return
         if self.error is None:
@@ -109,9 +110,12 @@ class GroupCommit(Generic[C]):
         future: asyncio.Future[T] = loop.create_future()
         with self._lock:
             self._waiting.append(_QueuedWrite(work, loop, future))
+            # Under one lock with the work: the drain that ends has either seen this work, or has cleared the flag
+            # before.
             begins, self._is_draining = not self._is_draining, True
         if begins:
             self._worker.submit(self._drain)
+        # A caller that is cancelled here does not take its work back: it may be committed already, or soon.
         return await future
 
     def join(self) -> None:
@@ -123,6 +127,8 @@ class GroupCommit(Generic[C]):
         self._users -= 1
         if self._users:
             return False
+        # The only worker takes this after the drain, so no write is cut off, and the thread that opened the connection
+        # closes it.
         self._worker.submit(self._end).result()
         self._worker.shutdown()
         return True
@@ -133,6 +139,7 @@ class GroupCommit(Generic[C]):
 
     def _drain(self) -> None:
         while True:
+            # Sleeps without the lock: the event loop that adds a work must never wait for this thread.
             time.sleep(_GATHER_SECONDS)
             with self._lock:
                 batch = self._waiting[:_MOST_AT_ONCE]
@@ -140,7 +147,10 @@ class GroupCommit(Generic[C]):
                 if not batch:
                     self._is_draining = False
                     return
+            # Only a shortcut: a future may be cancelled a moment later. Then its work is written, and `tell` drops the
+            # result.
             outcomes = self._written([each for each in batch if not each.future.cancelled()])
+            # One wake-up for each loop and not for each write; `groupby` may give a loop twice, which is harmless.
             for loop, told in groupby(outcomes, key=lambda outcome: outcome.write.loop):
                 # A loop that is closed waits for nothing any more.
                 with suppress(RuntimeError):
@@ -154,6 +164,7 @@ class GroupCommit(Generic[C]):
             # After a lost connection it is unknown whether the commit succeeded: nothing may be written twice.
             if len(batch) == 1 or getattr(error, "connection_invalidated", False):
                 return [_WriteOutcome(write, None, error) for write in batch]
+            # The failed transaction stored nothing, so each work may run alone; only those at fault fail again.
             return [outcome for write in batch for outcome in self._written([write])]
         return [_WriteOutcome(write, result) for write, result in zip(batch, results, strict=True)]
 
@@ -161,6 +172,7 @@ class GroupCommit(Generic[C]):
         results: list[Any] = []
 
         def all_of_it(connection: C) -> None:
+            # Replaced and not extended: the transaction may run this a second time on a new connection.
             results[:] = [work(connection) for work in works]
 
         if self._connection is None:
@@ -188,6 +200,8 @@ def _tell(outcomes: list[_WriteOutcome]) -> None:
         outcome.tell()
 
 
+# By the database and not by the agent: agents of one process that share a file share its writer. Users with another
+# spelling of a server's URL get another writer, which is slower and not wrong.
 _groups: dict[str, GroupCommit[Any]] = {}
 _groups_lock = Lock()
 
@@ -205,6 +219,7 @@ def join(database: str, make: Callable[[], GroupCommit[C]]) -> GroupCommit[C]:
 def leave(database: str) -> None:
     """Give a writer back that ``join`` returned."""
     with _groups_lock:
+        # The lock is held while the writer ends: a `join` meanwhile would otherwise get a writer without a thread.
         if _groups[database].leave():
             del _groups[database]
 

@@ -20,6 +20,7 @@ def database_identity(connection: Connection) -> str:
     """Sixteen hexadecimal digits, drawn when they are asked for first. A copy of the database has the same."""
     name = connection.execute(_NAME).scalar()
     if name is None:
+        # Another process may draw one at the same time: the first INSERT wins, and both read that one.
         connection.execute(_NEW, {"name": secrets.token_hex(8)})
         name = connection.execute(_NAME).scalar_one()
     return str(name)

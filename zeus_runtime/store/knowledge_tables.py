@@ -114,6 +114,7 @@ def create_knowledge_tables(connection: Connection) -> None:
     """Make the missing tables and indexes, in the transaction of ``connection``."""
     for table in KNOWLEDGE_TABLES:
         connection.execute(CreateTable(table, if_not_exists=True))
+        # `indexes` is a set, whose order differs from process to process.
         for index in sorted(table.indexes, key=lambda each: str(each.name)):
             connection.execute(CreateIndex(index, if_not_exists=True))
     if connection.dialect.name == "postgresql":

@@ -44,6 +44,7 @@ class SessionPlace(NamedTuple):
     session: str
 
 
+# Later than any clock, and still within a 64-bit integer.
 BEFORE_ALL: Final = SessionPlace(2**62, "")
 
 
@@ -78,6 +79,7 @@ def list_sessions(
 def count_of_others(connection: Connection, agent: str, *, archived: bool) -> int:
     """The number of other agents' user sessions; with ``archived``, the archived ones instead of the others."""
     query = _INFOS[archived].where(PARENT.c.thread.is_(None), THREAD.c.agent != agent)
+    # Otherwise SQLAlchemy would drop the joins, whose columns are no longer selected.
     found = query.with_only_columns(func.count(), maintain_column_froms=True)
     return int(connection.execute(found).scalar_one())
 
@@ -160,6 +162,7 @@ def _infos(*, archived: bool) -> Any:
         THREAD.c.session,
         THREAD.c.agent,
         THREAD.c.title,
+        # An archived session has no rows of messages to count.
         ARCHIVE.c.messages if archived else count,
         THREAD.c.created_ms,
         THREAD.c.updated_ms,

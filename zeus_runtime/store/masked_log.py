@@ -84,6 +84,7 @@ def masked_json(text: str, secrets: Redactor) -> str:
     if masked == text:
         return text
     try:
+        # Each string by itself: a placeholder for a secret that JSON escapes could leave a text that is not JSON.
         return json.dumps(secrets.masked(json.loads(text)), ensure_ascii=False)
     except ValueError:
         return masked

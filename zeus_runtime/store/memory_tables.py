@@ -276,6 +276,8 @@ _SQLITE: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS memory_word USING fts5vocab('memory_words', 'instance')",
     """CREATE TRIGGER IF NOT EXISTS memory_words_insert AFTER INSERT ON memory_item BEGIN
       INSERT INTO memory_words(rowid, words) VALUES (new.key, new.words); END""",
+    # An FTS5 table with external content cannot look up the words of a row that is already gone or changed: it has to
+    # be given the old ones.
     """CREATE TRIGGER IF NOT EXISTS memory_words_delete AFTER DELETE ON memory_item BEGIN
       INSERT INTO memory_words(memory_words, rowid, words) VALUES ('delete', old.key, old.words); END""",
     """CREATE TRIGGER IF NOT EXISTS memory_words_update AFTER UPDATE OF words ON memory_item
@@ -290,6 +292,7 @@ def create_memory_tables(connection: Connection) -> None:
     """Make the missing tables, indexes and triggers, in the transaction of ``connection``."""
     for table in MEMORY_TABLES:
         connection.execute(CreateTable(table, if_not_exists=True))
+        # `indexes` is a set, whose order differs from process to process.
         for index in sorted(table.indexes, key=lambda each: str(each.name)):
             connection.execute(CreateIndex(index, if_not_exists=True))
     if connection.dialect.name != "sqlite":

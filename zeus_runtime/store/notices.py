@@ -19,6 +19,7 @@ MOST_CHARACTERS: Final = 7_900
 """Of a notice in ASCII; PostgreSQL takes less than 8,000 bytes."""
 
 
+# The function, because the statement NOTIFY takes no parameters.
 _NOTIFY: Final = Prepared(select(func.pg_notify(literal_column(f"'{CHANNEL}'"), bindparam("told"))))
 
 

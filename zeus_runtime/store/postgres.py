@@ -31,6 +31,7 @@ _PATIENCE_SECONDS: Final = 0.1
 
 DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "zeus",
+    # Seconds; `tcp_user_timeout` is in milliseconds, and ends a connection that gets no acknowledgement for its data.
     "connect_timeout": 10,
     "keepalives_idle": 60,
     "tcp_user_timeout": 30_000,
@@ -70,6 +71,7 @@ def connection_arguments(url: str) -> dict[str, Any]:
             f"PostgreSQL cannot be used: {error}",
             remedy="Install its driver: pip install 'zeus-runtime[postgres]'",
         ) from error
+    # The URL's own values win, except for the threshold.
     given = {**DEFAULTS, **arguments, "prepare_threshold": None}
     if given["options"] == "none":
         del given["options"]
@@ -102,6 +104,7 @@ class Server:
             connect_args=self.arguments,
             poolclass=NullPool,
             pool_reset_on_return=None,
+            # Saves a query for a type that no table here has.
             use_native_hstore=False,
         )
         self._prepares = True
@@ -129,6 +132,7 @@ class Server:
             try:
                 with connection.begin():
                     result = _as_sqlalchemy_has_it(connection, self._begun(work))
+                    # Only the commit is left: an error from here on leaves it unknown whether the work is stored.
                     committing = True
                 _heard(connection)
                 return result
@@ -136,6 +140,7 @@ class Server:
                 if committing or not tries or not (error.connection_invalidated or self._unprepared(error)):
                     raise
                 if not error.connection_invalidated:
+                    # The server process has lost the statements, and the new connection prepares none.
                     connection.invalidate()
 
     def _begun(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
@@ -160,6 +165,7 @@ class Server:
         """
         key = _lock_key(session)
         with self._claiming:
+            # A lock of threads: claims come from `to_thread`, and one connection takes one statement at a time.
             claims, has_it = self._claimed(key)
         if not has_it:
             return None
@@ -189,6 +195,7 @@ class Server:
             try:
                 return self._claims, self._claims.take(key)
             except DBAPIError as error:
+                # The connection lives and its other claims stay; only this claim has failed.
                 if self._claims.undo(error):
                     raise
                 # A lost connection has released its claims: whoever lost one cannot write any more (``fencing``).
@@ -223,8 +230,10 @@ class Server:
         """
         if not self._prepares:
             return
+        # Without a pooler, the greeting and this answer name the same server process.
         (pid,) = raw.execute("SELECT pg_backend_pid()").fetchone()
         raw.rollback()
+        # psycopg has begun a transaction for the query.
         if pid == raw.info.backend_pid:
             raw.prepare_threshold = _ON_REQUEST_ONLY
             raw.prepared_max = _KEPT_STATEMENTS
@@ -240,6 +249,7 @@ class Server:
         if connection.invalidated:  # SQLAlchemy opens a new one by itself
             return True
         raw: Any = connection.connection.dbapi_connection
+        # Known without asking: psycopg has seen the end already.
         if raw.closed:
             return False
         if not connection_may_be_gone(raw.fileno(), connection.info.get(_HEARD_AT, 0.0)):
@@ -283,6 +293,7 @@ class _Claims:
             DBAPIError: it failed; ``undo`` says whether the connection and the other claims are still there.
         """
         if key in self._keys:
+            # Raises if the connection, and so the claim that these keys remember, is lost.
             self._connection.execute(_PROBE)
             return False
         # A savepoint for the next claim, in the same message: a transaction that fails without one is over, and its
@@ -306,12 +317,14 @@ class _Claims:
 
     def _sent(self, statements: str) -> CursorResult[Any]:
         """The result of the first of several statements, which take one message to the server."""
+        # Without parameters psycopg uses the simple protocol, which alone takes several statements in one message.
         return self._connection.exec_driver_sql(statements, execution_options={"no_parameters": True})
 
     def give_back(self, key: int) -> None:
         """Release the lock ``key``; a lost connection has released it."""
         if self.is_closed:
             return
+        # Forgotten before the statement: if that fails, the connection is closed, and the server releases all.
         self._keys.discard(key)
         try:
             self._release(key)
@@ -362,6 +375,7 @@ def connection_may_be_gone(descriptor: int, heard_at: float) -> bool:
     """
     if time.monotonic() - heard_at > IDLE_SECONDS:
         return True
+    # select() cannot watch a descriptor of 1,024 or more, which a service with many connections reaches.
     if hasattr(select, "poll"):
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
@@ -382,6 +396,7 @@ def explained_postgres_error(
     if password:
         cause = cause.replace(password, "***")
     state = getattr(error, "sqlstate", None)
+    # The first that fits; the order of the list matters.
     for code, words, message, remedy in _MEANINGS:
         if (state == code if code else state is None) and re.search(words, cause):
             return MissingError(f"the database {name!r} {message}: {cause}", remedy=remedy)
@@ -396,6 +411,7 @@ def explained_postgres_error(
     )
 
 
+# psycopg puts "connection failed" before each reason why it could not connect, so this pattern comes after those.
 _UNREACHABLE: Final = (
     "connection failed|connection is bad|failed to resolve host|connection timeout"
     "|could not translate host name"
@@ -463,6 +479,8 @@ _RELEASE: Final = text("SELECT pg_advisory_unlock(:key)")
 
 
 def _lock_key(session: str) -> int:
+    # 64 bits, since a lock's key is a bigint. If two sessions ever shared one, the second would only seem to be
+    # running.
     return int.from_bytes(hashlib.blake2b(f"zeus {session}".encode(), digest_size=8).digest(), signed=True)
 
 

@@ -49,6 +49,7 @@ async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:
             highest = select(func.max(table.c[name])).where(table.c.thread == thread.key)
             return int(connection.execute(highest).scalar() or 0)
 
+        # Under the lock of `owning`: no message, edit or step can come between these reads and the commit.
         made = Rollback(
             last(ROLLBACK, "number") + 1,
             kept_seq,

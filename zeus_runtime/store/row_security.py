@@ -255,6 +255,7 @@ def begin_acting(raw: Any, acting: Acting) -> None:
     raw.execute(_beginning(acting))
 
 
+# By the whole frozen `Acting`, so an entry is never stale.
 @lru_cache(maxsize=256)
 def _beginning(acting: Acting) -> str:
     from psycopg.sql import SQL, Identifier, Literal
@@ -292,6 +293,7 @@ def for_everyone(connection: Connection) -> Iterator[None]:
         yield
         return
     raw = server_driver(connection)
+    # NULL if this connection never had a value; `set_config` takes a text.
     before = raw.execute("SELECT current_setting('zeus.upkeep', true)").fetchone()[0] or ""
     raw.execute("SET LOCAL zeus.upkeep = 'on'")
     yield

@@ -76,6 +76,7 @@ async def ready(database: Database) -> None:
             server's schema is older.
         RunError: the database cannot be read or written.
     """
+    # Without a lock, since this is nearly always the answer; `_advance` reads again under it.
     if await database.run(_fast) != HEAD:
         await _advance(database, upgrades=not database.is_server)
 
@@ -135,6 +136,8 @@ def _found(connection: Connection, name: str) -> str | None:
 def _lock(connection: Connection) -> None:
     """Keep other processes from upgrading until the transaction ends."""
     if connection.dialect.name == "sqlite":
+        # Python's driver begins a transaction by itself only before a write, so none is open here yet. IMMEDIATE takes
+        # the write lock now: a transaction that reads first and then writes may be refused in WAL mode.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return
     # An upgrade, or the wait for another process's, may take longer than the default timeout.
@@ -186,17 +189,20 @@ def _migrate(connection: Connection, found: str, file: Path | None) -> None:
     has_version = inspect(connection).has_table(_version.name)
     # A database from before the first revision may lack some tables, which the first revision makes.
     base = found if has_version else "base"
+    # Alembic gives the newest first.
     steps = [*script.iterate_revisions(HEAD, base)][::-1]
     for step in steps:
         rewrites_data = getattr(step.module, "rewrites_data", None)
         if file is not None and rewrites_data is not None and rewrites_data(connection):
             _copy(file, file.with_name(f"{file.name}.before-{step.revision}"))
+            # One copy is enough: it is made before the first step, so it also has what later steps rewrite.
             break
     with Operations.context(MigrationContext.configure(connection)):
         for step in steps:
             step.module.upgrade()
     if not has_version:
         _version.create(connection)
+    # The table has one row, whatever a former state left in it.
     connection.execute(_version.delete())
     connection.execute(_version.insert(), {"version_num": HEAD})
 
@@ -205,7 +211,9 @@ def _copy(file: Path, copy: Path) -> None:
     """Copy the committed content; the upgrading transaction has written nothing yet."""
     from zeus_runtime.store.database import make_file
 
+    # Left by an upgrade that was interrupted; the original is still as it was then.
     copy.unlink(missing_ok=True)
     make_file(copy)
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
+        # SQLite's own copy: a copy of the file alone would lack the content of its write-ahead log.
         source.backup(target)

@@ -28,6 +28,8 @@ CREATE TRIGGER audit_entry_no_delete BEFORE DELETE ON audit_entry
 WHEN old.at_ms > (CAST(strftime('%s', 'now') AS INTEGER) - {LEAST_DAYS} * 86400) * 1000
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END""",
 )
+# TRUNCATE has no trigger for each row, so it shares one for each statement with UPDATE; a DELETE is judged by the age
+# of each row.
 _POSTGRES: Final = (
     """
 CREATE OR REPLACE FUNCTION zeus_append_only() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -106,6 +106,7 @@ async def add_key(database: Database, key: ServiceKey, secret: str) -> None:
 async def find_key(database: Database, name: str) -> tuple[ServiceKey, str] | None:
     """The key with that id and its digest."""
     query = _KEYS.where(SERVICE_KEY.c.id == name)
+    # `write` and not `run`, although it reads: on SQLite it needs no thread, and each request of the service asks.
     found = await database.write(lambda connection: connection.execute(query).first())
     return None if found is None else (_read(found), found.digest)
 
@@ -164,6 +165,7 @@ async def rotate_key(
             now_ms + overlap_ms if former.expires_ms is None else min(former.expires_ms, now_ms + overlap_ms)
         )
         connection.execute(update(SERVICE_KEY).where(SERVICE_KEY.c.id == former.id).values(expires_ms=until))
+        # From the time that the former key had at first; `until` has just shortened it in the database only.
         lasts = None if former.expires_ms is None else now_ms + former.expires_ms - former.created_ms
         key = ServiceKey(
             id=name,
@@ -188,6 +190,7 @@ async def note_use(database: Database, used: Mapping[str, int]) -> None:
 
     def work(connection: Connection) -> None:
         for name, at_ms in used.items():
+            # Several processes of a service report in any order.
             later = or_(SERVICE_KEY.c.last_used_ms.is_(None), SERVICE_KEY.c.last_used_ms < at_ms)
             here = update(SERVICE_KEY).where(SERVICE_KEY.c.id == name, later)
             connection.execute(here.values(last_used_ms=at_ms))

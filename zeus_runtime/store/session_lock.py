@@ -61,12 +61,16 @@ def claim(file: Path) -> Callable[[], None] | None:
     except ImportError:  # Windows: the log refuses the second of two writers
         return _nothing
     while True:
+        # A link in the file's place must not make this create or lock a file elsewhere.
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
+            # flock and not lockf: its lock belongs to the open file and not to the process, so two agents of one
+            # process exclude each other too, and closing another descriptor of the file does not end it.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Its former holder may have removed the file between opening and locking it here.
             current = file.stat().st_ino == os.fstat(descriptor).st_ino
         except FileNotFoundError:
+            # Removed after it was opened; the next round makes it anew.
             current = False
         except OSError as error:
             os.close(descriptor)
@@ -75,6 +79,7 @@ def claim(file: Path) -> Callable[[], None] | None:
             if error.errno in _NO_LOCKS:
                 return _nothing
             raise
+        # A lock on a removed file keeps no process out: the next one would make another file and lock that.
         if current:
             break
         os.close(descriptor)

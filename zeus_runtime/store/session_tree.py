@@ -41,11 +41,14 @@ async def open_child(
 
     def work(connection: Connection) -> Thread | None:
         find = select(THREAD.c.key).where(THREAD.c.session == session)
+        # A resumed run comes here again with the same call.
         if (found := connection.execute(find).scalar()) is not None:
             return Thread(found, session)
         started = select(func.count()).where(PARENT.c.parent == parent.key, PARENT.c.run_id == run_id)
+        # Counted under the lock of the parent's row (`owning`), so two calls of one answer cannot both be the last.
         if connection.execute(started).scalar_one() >= at_most:
             return None
+        # The parent's owner, or the user of a service could not see the session of a sub-agent.
         owner = select(THREAD.c.owner, THREAD.c.owner_project).where(THREAD.c.key == parent.key)
         row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
         row |= connection.execute(owner).one()._mapping
@@ -78,6 +81,7 @@ def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
     """The sessions of a session's sub-agents and of their sub-agents, parents before children."""
     found: list[Thread] = []
     young = [thread.key]
+    # One query for each level of the tree, not for each session.
     while young:
         query = (
             select(THREAD.c.key, THREAD.c.session)
@@ -121,6 +125,7 @@ async def removal(
     hold = await holding(log.database, thread, "the end")
 
     def work(connection: Connection) -> None:
+        # First: another claim of the session waits for the commit, and then finds it deleted.
         hold(connection)
         for each in _family_in(connection, thread):
             leaving(connection, each)

@@ -121,6 +121,7 @@ PARENT: Final = Table(
     "thread_parent",
     _METADATA,
     _thread(),
+    # Indexed for the children of a session, and for the cascade, which looks for them at each deletion.
     Column("parent", Integer, ForeignKey("thread.key", ondelete="CASCADE"), nullable=False, index=True),
     *_texts("run_id"),
     *_wholes("place"),
@@ -174,6 +175,7 @@ TURN: Final = Table(
     "turn",
     _METADATA,
     _thread(),
+    # The primary key begins with the session, and `find_turn` knows only the run.
     Column("run_id", Text, primary_key=True, index=True),
     Column("number", Integer, nullable=False),
     *_texts("state", "request"),
@@ -212,6 +214,7 @@ REPLAY: Final = Table(
     _METADATA,
     Column("backtest", Text, ForeignKey("backtest.id", ondelete="CASCADE"), primary_key=True),
     _counted("number"),
+    # The primary key begins with the backtest; a session's end deletes by session.
     _thread(index=True),
     *_texts("policy"),
     Column("outcome", Packed),
@@ -249,6 +252,7 @@ SERVICE_KEY: Final = Table(
 AUDIT: Final = Table(
     "audit_entry",
     _METADATA,
+    # SQLite numbers rows by itself only in a column of the type INTEGER.
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     *_longs("at_ms"),
     Column("user_id", Text, index=True),

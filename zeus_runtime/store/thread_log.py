@@ -242,10 +242,13 @@ class ThreadLog:
         Raises:
             LogConflictError: another process has written at ``seq``, or claimed the session.
         """
+        # Read once, outside `work`, which may run twice and must write the same row.
         now = self.now_ms()
         row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
 
         def work(connection: Connection, fence: Fence | None) -> None:
+            # First, and the only one with the fence: it holds the epoch until the commit, also for the rows that
+            # follow.
             put(connection, MESSAGE, row, fence)
             note_files(connection, thread.key, [payload])
             if step is not None:
@@ -262,9 +265,11 @@ class ThreadLog:
 
         kept = self.events.get(thread.session)
         if kept is not None:
+            # The event log calls `append` itself: it numbers its events and writes them in the same transaction.
             await kept.with_message(thread.session, tell, append)
         else:
             await append()
+            # After the commit: an observer must not hear of a message that a crash could still undo.
             if tell is not None:
                 tell()
         return now
@@ -302,6 +307,8 @@ class ThreadLog:
         """
         rows = [
             {"thread": thread.key, "number": number + offset, "at_seq": at_seq, "payload": payload}
+            # Numbered by the caller and not here: if another process has admitted edits, the primary key must refuse
+            # these.
             for offset, payload in enumerate(payloads)
         ]
 

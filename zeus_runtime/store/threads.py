@@ -47,6 +47,7 @@ class Thread:
 
 def first_epoch() -> int:
     """The epoch of a new session: random, because an earlier session may have had the same id and key."""
+    # Far below 2**31: the column is a 32-bit integer, and each claim adds one.
     return secrets.randbelow(2**30)
 
 

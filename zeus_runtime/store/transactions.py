@@ -68,6 +68,7 @@ class Transactions(Generic[C]):
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zeus-store")
         self._waiting: C | None = None
         self._inline: C | None = None
+        # Only the event loop adds; the worker discards. Both are single operations, which the interpreter keeps apart.
         self._handed: set[Future[Any]] = set()
         self._log = log
         self._shorten = shorten
@@ -88,6 +89,8 @@ class Transactions(Generic[C]):
 
     async def write(self, work: Callable[[C], T]) -> T:
         """Run a small ``work`` in one transaction: at once if the database is not locked, else on the worker thread."""
+        # The first work opens the worker's connection: setting up a file may wait for another process, and must not do
+        # so here.
         if not self._can_inline or self._waiting is None:
             return await self.run(work)
         try:
@@ -95,6 +98,8 @@ class Transactions(Generic[C]):
         except Exception as error:
             if not is_locked(error):
                 raise
+            # The refused transaction is rolled back as a whole, so `work` runs from its beginning and writes nothing
+            # twice.
             result = await self.run(work)
         self._keep_log_short()
         return result
@@ -104,6 +109,7 @@ class Transactions(Generic[C]):
 
         It runs at once if the database is not locked and the worker is idle, else on the worker thread.
         """
+        # No await between this look and the work, so nothing can be handed to the worker meanwhile.
         return await (self.run(work) if self._handed else self.write(work))
 
     async def outside(self, work: Callable[[C], T]) -> T:
@@ -120,6 +126,8 @@ class Transactions(Generic[C]):
                 self._close(self._waiting)
                 self._waiting = None
 
+        # The worker has one thread: this comes after all that was handed to it, and then `shutdown` has nothing to wait
+        # for.
         await self._on_worker(end)
         self._worker.shutdown()
         if self._inline is not None:
@@ -136,6 +144,7 @@ class Transactions(Generic[C]):
     def _keep_log_short(self) -> None:
         """Let the worker shorten a log that has grown; at a run's end alone it would be as long as all the writes."""
         if self._shortening is None and self._is_log_long():
+            # Not awaited: a write must not wait for the disk.
             self._shortening = self._worker.submit(self._shortened)
 
     def _shortened(self) -> None:
@@ -157,6 +166,7 @@ class Transactions(Generic[C]):
 
     def _is_log_long(self) -> bool:
         self._writes += 1
+        # The event loop and the shared writer's thread count here without a lock: a lost count only delays a look.
         return not self._writes % _WRITES_BETWEEN_LOOKS and self._log_bytes() > self._most_log_bytes
 
     def _log_bytes(self) -> int:
@@ -166,6 +176,7 @@ class Transactions(Generic[C]):
             return 0
 
     def _at_once(self, work: Callable[[C], T]) -> T:
+        # On the event loop, without an await: no other task of the loop can see or disturb half of the transaction.
         return self._transact(self._inline_connection(), work)
 
     def _inline_connection(self) -> C:
@@ -198,6 +209,7 @@ class PooledTransactions(Generic[C]):
         self._transact = transact
         self._close = close
         self._workers = ThreadPoolExecutor(max_workers=most, thread_name_prefix="zeus-store")
+        # The threads need no lock: `pop` and `append` of a list are single operations.
         self._idle: list[C] = []
 
     async def run(self, work: Callable[[C], T]) -> T:
@@ -225,6 +237,7 @@ class PooledTransactions(Generic[C]):
         try:
             return self._transact(connection, work)
         finally:
+            # Also after an error: `transact` has rolled back, and replaces a lost connection when it is used again.
             self._idle.append(connection)
 
 
@@ -248,4 +261,5 @@ def retry_while_locked(action: Callable[[], T], *, tries: int = 200, wait_second
             if not is_locked(error) or time.monotonic() >= end:
                 raise
             time.sleep(wait_seconds)
+    # For `tries=0`, and after the last pause: this time the error reaches the caller.
     return action()

@@ -99,6 +99,7 @@ async def add_turn(
                 f"the session {thread.session} has a turn that is not over",
                 remedy="Wait for it, cancel it, or queue the turn (queue=1).",
             )
+        # Under the lock of the session's row, so no two turns get one number.
         ((last,),) = _LAST_NUMBER.rows(connection, {"of_thread": thread.key})
         made = StoredTurn(
             session=thread.session,
@@ -133,6 +134,7 @@ async def begin_turn(log: ThreadLog, session: str) -> tuple[StoredTurn, bool] | 
     now = log.now_ms()
 
     def work(connection: Connection, thread: Thread) -> tuple[StoredTurn, bool] | None:
+        # Each further round has seen another process change the first open turn, so it ends.
         while found := _FIRST_OPEN.rows(connection, {"of_thread": thread.key}):
             turn = _read(found[0])
             if turn.state == "waiting":
@@ -175,6 +177,7 @@ async def find_turn(log: ThreadLog, run: str, *, agent: str | None = None) -> St
     statement, whose = (_OF_ANY, {}) if log.owner is None else (_OF_OWNER, of_owner(log.owner))
     values = {"of_run": run, **whose}
     found = await log.database.run(lambda connection: statement.rows(connection, values))
+    # A sub-agent's session belongs to AGENT/SUBAGENT.
     own = [turn for *turn, name in found if agent is None or name.partition("/")[0] == agent]
     return _read(own[0]) if own else None
 
@@ -188,6 +191,7 @@ async def set_mark(log: ThreadLog, turn: StoredTurn, mark: str) -> None:
 async def marked_turns(log: ThreadLog, agent: str, mark: str) -> Sequence[StoredTurn]:
     """The turns with a mark that end their sessions, newest first, among the agent's sessions that the log may use."""
     later = TURN.alias()
+    # A conversation that continued after the mark is another one now: only a session that ends there continues it.
     follows = select(later.c.number).where(later.c.thread == TURN.c.thread, later.c.number > TURN.c.number)
     query = _turns().where(TURN.c.mark == mark, THREAD.c.agent == agent, owned(log.owner), ~follows.exists())
     return await _all(log, query.order_by(TURN.c.created_ms.desc()))
@@ -222,10 +226,13 @@ def setting_state(
 
     def work(connection: Connection) -> TurnState:
         now_is = state
+        # A request to cancel either came before, and its note is found here; or it waits for this lock, and finds a
+        # turn that waits, which it ends itself.
         if state == "waiting":
             _lock(connection, turn)
             if _is_asked(connection, turn):
                 now_is = "cancelled"
+        # Only an open turn changes: a late report of a process that lost the turn does not reopen an ended one.
         is_set = _SET.changed(connection, {**values, "now_is": now_is})
         return now_is if is_set else state_in(connection, turn)
 
@@ -247,6 +254,7 @@ async def cancel_turn(log: ThreadLog, turn: StoredTurn, *, ending: Mapping[str, 
         if connection.execute(changed).rowcount:
             return "cancelled"
         state = state_in(connection, turn)
+        # A note and not a state: the process that runs the turn ends it, and may have completed it just now.
         if state == "running" and not _is_asked(connection, turn):
             row = {"run_id": turn.run, "name": _CANCEL, "created_ms": now, "value": "true"}
             connection.execute(insert(NOTE).values(thread=_thread_of(turn), **row))
@@ -348,6 +356,7 @@ def _read(row: Sequence[Any]) -> StoredTurn:
 
 
 def _is_open() -> ColumnElement[bool]:
+    # Literals: SQLAlchemy expands the parameters of an IN at each execution, and `Prepared` compiles once.
     return TURN.c.state.in_([literal_column(f"'{each}'") for each in _OPEN])
 
 

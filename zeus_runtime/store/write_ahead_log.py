@@ -37,11 +37,13 @@ def shorten_log(connection: Connection | sqlite3.Connection) -> None:
     """
     raw = connection if isinstance(connection, sqlite3.Connection) else _driver(connection)
     try:
+        # Copies most of the log while others write, so that the TRUNCATE that stops them has little left to do.
         raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         raw.execute(f"PRAGMA busy_timeout={_TRUNCATE_MS}")
         try:
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
+            # The connection is the worker's, which otherwise waits long for another process's transaction.
             raw.execute(f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_SECONDS * 1000)}")
     except sqlite3.Error as error:
         _log.warning("the database keeps its write-ahead log: %s", error)

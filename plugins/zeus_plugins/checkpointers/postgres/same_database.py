@@ -32,6 +32,7 @@ async def is_beside(url: str, log_url: str) -> bool:
         return True
     if not log_url.startswith("postgres"):
         return False
+    # Random, so that checks of two processes do not meet; 63 bits, because the lock's key is a signed bigint.
     key = secrets.randbits(63)
     async with _connected(log_url) as log, _connected(url) as own:
         await log.execute("SELECT pg_advisory_xact_lock(%s)", (key,))

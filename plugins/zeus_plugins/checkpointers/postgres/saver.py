@@ -51,6 +51,7 @@ _WITH_OLDER: Final = (
     "SELECT DISTINCT thread_id FROM checkpoints WHERE thread_id = ANY(%s)"
     " GROUP BY thread_id, checkpoint_ns HAVING count(*) > 1"
 )
+# Takes `VALUES (%s, %s, %s)` of the stock saver's INSERTs, and nothing with a value written out.
 _VALUES: Final = re.compile(r"VALUES \(([%s, ]+)\)")
 _IS_EPOCH: Final = "WHERE zeus_in_epoch(%s, %s)"
 
@@ -83,6 +84,7 @@ class _InEpoch(AsyncCursor[DictRow]):
         self, query: Query, params_seq: Iterable[Params], *, returning: bool = False
     ) -> None:
         rows = [(*params, *self.fence) for params in params_seq]
+        # The values of the fence come last: its WHERE follows all others, and no parameter follows it.
         await super().executemany(_in_epoch(query), rows, returning=returning)
 
 
@@ -116,10 +118,12 @@ class PostgresSaver(AsyncPostgresSaver):
         """Create the tables or migrate them to this version of the saver; do nothing if they are current."""
         newest = len(self.MIGRATIONS) - 1
         async with self._cursor() as cursor:
+            # Read again under the lock below: another process may run the migrations just now.
             if await _version(cursor) >= newest:
                 return
             async with cursor.connection.transaction():
                 await cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                # Makes the table of versions, which `_version` reads next.
                 await cursor.execute(self.MIGRATIONS[0])
                 for version in range(await _version(cursor) + 1, newest + 1):
                     # In one transaction, so that two processes that start together do not wait for each other's
@@ -191,6 +195,7 @@ class PostgresSaver(AsyncPostgresSaver):
         configurable = config["configurable"]
         epoch = epoch_of(configurable)
         fence = _Fence(configurable["thread_id"], epoch) if self._beside_log and epoch is not None else None
+        # Seen by `_cursor` in this task only: another session's write at the same time has its own.
         before = _fence.set(fence)
         try:
             yield
@@ -200,6 +205,7 @@ class PostgresSaver(AsyncPostgresSaver):
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
         fence = _fence.get()
+        # The stock saver's lock: one connection can serve one task at a time, also across the awaits.
         async with self.lock:
             try:
                 connection = await self._connected()
@@ -226,6 +232,7 @@ class PostgresSaver(AsyncPostgresSaver):
                 ) from error
 
     async def _connected(self) -> AsyncConnection[DictRow]:
+        # A connection that was left inside an operation is closed, which rolls it back.
         if self._open is not None and not await _is_there(self._open, self._heard_at):
             await self.aclose()
         if self._open is None:
@@ -235,6 +242,7 @@ class PostgresSaver(AsyncPostgresSaver):
         return self._open
 
 
+# By the statement; the stock saver has four that insert.
 @cache
 def _in_epoch(statement: Query) -> bytes:
     found, count = _VALUES.subn(rf"SELECT \1 {_IS_EPOCH}", str(statement))
@@ -247,6 +255,7 @@ async def _version(cursor: AsyncCursor[DictRow]) -> int:
     try:
         await cursor.execute("SELECT max(v) AS v FROM checkpoint_migrations")
     except UndefinedTable:
+        # Outside a transaction (autocommit), so the error leaves the connection usable.
         return -1
     row = await cursor.fetchone()
     return -1 if row is None or row["v"] is None else int(row["v"])

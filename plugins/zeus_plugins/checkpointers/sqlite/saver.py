@@ -104,6 +104,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
         def work(connection: sqlite3.Connection) -> CheckpointTuple | None:
             which, values = (" AND id = ?", (checkpoint_id,)) if checkpoint_id else ("", ())
             row = connection.execute(
+                # LangGraph makes UUIDs of version 6, whose text begins with the time: the highest is the newest.
                 f"SELECT {_COLUMNS} FROM checkpoint WHERE thread_id = ? AND ns = ?{which} ORDER BY id DESC LIMIT 1",
                 (thread_id, ns, *values),
             ).fetchone()
@@ -122,6 +123,8 @@ class SqliteSaver(BaseCheckpointSaver[int]):
         def work(connection: sqlite3.Connection) -> list[CheckpointTuple]:
             found: list[CheckpointTuple] = []
             for row in _select(connection, config, before):
+                # Counted after the filter, which SQL does not know; the rows come one by one, so the rest is never
+                # read.
                 if limit is not None and len(found) >= limit:
                     break
                 metadata = json.loads(row[6])
@@ -161,6 +164,8 @@ class SqliteSaver(BaseCheckpointSaver[int]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         thread_id, ns = _place(config)
+        # Special writes, such as an error or an interrupt, have a fixed negative index and replace a former one. Other
+        # writes of a task are written once: the same task may store them again after a resume.
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         rows = [
             (
@@ -248,6 +253,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             if not fenced:
                 connection.executemany(statement, rows)
                 return
+            # The epoch is a condition of each INSERT, so it is checked in the transaction that writes.
             written = connection.executemany(statement + _IN_EPOCH, [(*row, *fence) for row in rows]).rowcount
             # No row is inserted if it exists already. Only then a separate query has to check the epoch.
             if rows and not written and connection.execute(_IS_EPOCH, fence).fetchone() is None:
@@ -258,6 +264,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
         if self._beside_log and isinstance(self._file, Path) and self._transactions.is_open:
             writer = writer_beside(self._file)
         try:
+            # `held` may run twice; both statements leave the same rows then.
             await (self._transactions.write(held) if writer is None else writer.commit(held))
         except (sqlite3.Error, OSError) as error:
             raise self._explained(error) from error
@@ -306,7 +313,9 @@ async def create(options: Options, context: PlanContext) -> AsyncIterator[Sqlite
                 remedy="Give the checkpointer a file (checkpointer: {sqlite: {path: .zeus/checkpoints.db}}), or choose"
                 " the checkpointer of that database.",
             )
+        # The threads' database is in memory too, but is another one: two connections cannot share it.
         file = found or ":memory:"
+    # Also if the options name the threads' own file: then the table `thread` with the epochs is beside the checkpoints.
     saver = SqliteSaver(file, beside_log=file == found)
     try:
         yield saver
@@ -325,6 +334,7 @@ def _connect(file: Path | str, timeout_seconds: float) -> sqlite3.Connection:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        # To move the log waits for the disk, so only the worker thread does it (`shorten_log`).
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.executescript(_SCHEMA)
 
@@ -341,6 +351,7 @@ def _connect(file: Path | str, timeout_seconds: float) -> sqlite3.Connection:
 
 
 def _transact(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    # Python's driver begins the transaction with the first write; this commits it, or rolls it back.
     with connection:
         return work(connection)
 
