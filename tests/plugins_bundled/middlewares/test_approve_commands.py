@@ -443,6 +443,7 @@ def test_a_line_that_does_more_is_not_allowed(line: str, tmp_path: Path) -> None
         "ls &&\n",
         "( (ls) a)",
         "( (ls) a",
+        "ls; echo: rm victim",
     ],
 )
 def test_a_line_that_only_a_shell_can_judge_is_asked_about(line: str) -> None:

@@ -281,6 +281,8 @@ def _runs_its_program(words: list[Word]) -> bool:
     """Whether a command certainly runs the program that its first word names, with the other words as mere text."""
     if not words[0] or words[0] in _NOT_PROGRAMS:
         return False
+    if len(words[0]) > 1 and words[0].endswith(":"):  # ksh93 runs what follows such a label
+        return False
     if words[0] in _TAKING_NAMES:
         return len(words) == 1 or not (words[1] is None or words[1].startswith("-"))
     if words[0] in _TESTING:
