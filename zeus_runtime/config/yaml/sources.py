@@ -52,7 +52,7 @@ class Sources:
         line = lines[mark.line - 1]
         if self.headers is not None:
             # First as a whole: of a value that was masked in part, the rest would not be found.
-            line = _without_header([*lines[: mark.line - 1], self._hidden(line)])
+            line = _without_header([*lines[: mark.line - 1], self._without_values(line)])
         line = self.shown(line)
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
@@ -88,10 +88,13 @@ class Sources:
         return self._hidden(mask_line(line))
 
     def _hidden(self, line: str) -> str:
+        return self.redactor(self._without_values(line))
+
+    def _without_values(self, line: str) -> str:
         for value in sorted(self.headers or (), key=len, reverse=True):
             if len(value) >= _LEAST_HEADER_CHARACTERS and value in line:
                 line = re.sub(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", MASK, line)
-        return self.redactor(line)
+        return line
 
 
 # Each begins at a word's beginning: tried at each of its characters, a long word would take quadratic time.
