@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +56,12 @@ def archive(folder: Path, session: str = "session_0") -> Archive:
     return Archive(WorkspaceFiles(folder / "work", routes), session, now=lambda: NOON)
 
 
+def stored(folder: Path, edit: Edit) -> str:
+    """The text of the file to which an edit points."""
+    assert isinstance(edit, Evict)
+    return (folder / "results" / Path(edit.handle).name).read_text()
+
+
 @given(st.lists(messages, min_size=1, max_size=6), st.lists(messages, min_size=1, max_size=3))
 def test_every_message_of_every_section_comes_back_as_it_was(
     first: list[BaseMessage], second: list[BaseMessage]
@@ -100,16 +107,59 @@ def test_results_and_arguments_have_files_and_nothing_is_overwritten(tmp_path: P
     one = save(Evict("p", "r", 3, f"see {path}", path), ToolMessage("first", tool_call_id="c"))
     two = save(Evict("p", "r", 9, f"see {path}", path), ToolMessage("second", tool_call_id="c"))
     same = save(Evict("p", "r", 3, f"see {path}", path), ToolMessage("first", tool_call_id="c"))
-    assert (one.handle, two.handle, same) == (path, f"{path}.2", one)
+    beside = f"{path}.{hashlib.sha256(b'second').hexdigest()[:16]}"
+    assert (one.handle, two.handle, same) == (path, beside, one)
     assert isinstance(two, Evict)
-    assert two.content == f"see {path}.2"
-    assert (tmp_path / "results" / "c").read_text() == "first"
-    assert (tmp_path / "results" / "c.2").read_text() == "second"
+    assert two.content == f"see {beside}"
+    assert stored(tmp_path, one) == "first"
+    assert stored(tmp_path, two) == "second"
     cut = save(TruncateArguments("p", "r", 2, "c", {"a": "l"}), answer)
     assert cut.handle == kept.arguments_handle("c")
     assert json.loads((tmp_path / "results" / "c.arguments.json").read_text()) == {"a": "long"}
     pin = Pin("p", "r", 1)
     assert kept.save([pin], lambda _: {}) == [pin]
+
+
+def test_a_call_id_that_a_model_repeats_without_end_keeps_every_text_and_reads_no_earlier_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = archive(tmp_path)
+    path = kept.result_handle("call_0")
+    (tmp_path / "results").mkdir()
+    for name in ("call_0", *(f"call_0.{number}" for number in range(2, 1001))):
+        (tmp_path / "results" / name).write_text(f"an earlier text at {name}")
+    reads, read = [], WorkspaceFiles.read
+
+    def counted(files: WorkspaceFiles, path: str, **options: int) -> bytes:
+        reads.append(path)
+        return read(files, path, **options)
+
+    monkeypatch.setattr(WorkspaceFiles, "read", counted)
+    originals: dict[int, BaseMessage] = {
+        seq: ToolMessage(f"text {seq}", tool_call_id="call_0") for seq in (3, 5, 7)
+    }
+    edits = [Evict("p", "r", seq, f"see {path}", path) for seq in originals]
+    saved = kept.save(edits, lambda _: originals)
+    assert [stored(tmp_path, each) for each in saved] == ["text 3", "text 5", "text 7"]
+    assert len(reads) <= 2 * len(edits)
+    # After a kill the same edits find their texts.
+    assert kept.save(edits, lambda _: originals) == saved
+
+
+def test_an_archived_text_that_was_changed_is_neither_overwritten_nor_taken_for_another(
+    tmp_path: Path,
+) -> None:
+    kept = archive(tmp_path)
+    path = kept.result_handle("c")
+    for text in ("first", "second"):
+        message = ToolMessage(text, tool_call_id="c")
+        edit = Evict("p", "r", 3, f"see {path}", path)
+        (saved,) = kept.save([edit], lambda _, message=message: {3: message})  # type: ignore[misc]
+    file = tmp_path / "results" / Path(saved.handle).name
+    file.write_text("edited")
+    with pytest.raises(ArchiveError, match="holds another text"):
+        kept.save([edit], lambda _: {3: message})
+    assert file.read_text() == "edited"
 
 
 @pytest.mark.parametrize("path", ["/src/notes.md", "/large_tool_results/../notes.md", "/.env"])
@@ -138,12 +188,13 @@ def test_a_cut_argument_is_kept_by_lines_and_beside_it_where_another_sessions_ca
         assert isinstance(saved, TruncateArguments)
         shown = saved.arguments["a"].removeprefix("o... [/large_tool_results/").removesuffix("]")
         assert (tmp_path / "results" / shown).read_text() == text
-    assert sorted(file.name for file in (tmp_path / "results").iterdir()) == [
+    beside = hashlib.sha256(json.dumps({"a": texts[1], "b": "x"}).encode()).hexdigest()[:16]
+    assert {file.name for file in (tmp_path / "results").iterdir()} == {
         "c.arguments.json",
-        "c.arguments.json.2",
-        "c.arguments.json.2.a",
         "c.arguments.json.a",
-    ]
+        f"c.arguments.json.{beside}",
+        f"c.arguments.json.{beside}.a",
+    }
 
 
 def test_long_arguments_of_archived_calls_can_be_read_by_lines_and_are_no_structure(tmp_path: Path) -> None:

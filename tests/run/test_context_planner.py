@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import time
@@ -234,13 +235,11 @@ async def test_another_sessions_result_under_the_same_call_id_is_not_overwritten
         async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
             await agent.run("go")
         sent.append(model.requests[1].messages[2].content)
-    assert sent == [
-        "see /large_tool_results/c1",
-        "see /large_tool_results/c1.2",
-        "see /large_tool_results/c1",
-    ]
+    other = f"echo: {LONG}other"
+    beside = f"/large_tool_results/c1.{hashlib.sha256(other.encode()).hexdigest()[:16]}"
+    assert sent == ["see /large_tool_results/c1", f"see {beside}", "see /large_tool_results/c1"]
     assert (tmp_path / ".zeus/large_tool_results/c1").read_text() == f"echo: {LONG}"
-    assert (tmp_path / ".zeus/large_tool_results/c1.2").read_text() == f"echo: {LONG}other"
+    assert (tmp_path / f".zeus{beside}").read_text() == other
 
 
 async def test_without_an_archive_nothing_is_edited(tmp_path: Path) -> None:

@@ -190,16 +190,21 @@ class Archive:
         return self._placed(edit, edit.handle, text.encode())
 
     def _placed(self, edit: Evict | TruncateArguments, handle: str, data: bytes) -> Edit:
-        """Store ``data`` at ``handle``, or at a numbered path if another text is there: nothing is overwritten."""
+        """Store ``data`` at ``handle``, or beside it if another text is there: nothing is overwritten."""
         wanted, path = handle, handle
-        for attempt in range(2, 1000):
-            if (held := self._held(path)) is None:
-                self._write(path, data)
-                break
-            # The same edit once more, after a kill or with another session's equal text.
-            if held == data:
-                break
-            path = f"{wanted}.{attempt}"
+        held = self._held(path)
+        if held is not None and held != data:
+            # A digest, because a count would read all earlier texts of a call id that a model repeats.
+            path = f"{wanted}.{hashlib.sha256(data).hexdigest()[:16]}"
+            held = self._held(path)
+        if held is None:
+            self._write(path, data)
+        # Equal if the same edit comes once more, after a kill or with another session's equal text.
+        elif held != data:
+            raise ArchiveError(
+                f"an original could not be archived: {path} holds another text",
+                remedy="Move that file away: it was changed since it was archived.",
+            )
         if path == edit.handle:
             return edit
         if isinstance(edit, Evict):
