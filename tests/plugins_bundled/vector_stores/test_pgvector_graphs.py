@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
-from zeus_plugins.vector_stores.pgvector.graphs import indexed_dimensions
+from zeus_plugins.vector_stores.pgvector.copies import copied_bytes
+from zeus_plugins.vector_stores.pgvector.graphs import indexed_dimensions, make_graphs
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.store import PgVectorStore
 
@@ -105,6 +106,25 @@ async def test_while_it_is_made_others_open_save_and_find(
         assert indexed(engine) == frozenset()
         slow.commit()
     making.join()
+    assert indexed(engine) == {64}
+
+
+def test_vectors_whose_copy_is_too_large_to_keep_are_indexed_and_others_are_not(engine: Engine) -> None:
+    # Two vectors, of 64 dimensions and 4 bytes; a copy also has heads and room to grow.
+    needed = copied_bytes(2, 64)
+    assert needed == 2 * 64 * 7
+    with engine.connect() as connection:
+        make_graphs(connection, 0, int(needed))
+        assert indexed(engine) == frozenset()
+        make_graphs(connection, 0, int(needed) - 1)
+    assert indexed(engine) == {64}
+
+
+def test_vectors_that_are_not_many_are_not_indexed(engine: Engine) -> None:
+    with engine.connect() as connection:
+        make_graphs(connection, 2, 0)
+        assert indexed(engine) == frozenset()
+        make_graphs(connection, 1, 0)
     assert indexed(engine) == {64}
 
 

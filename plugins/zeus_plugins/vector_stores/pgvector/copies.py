@@ -53,6 +53,11 @@ FROM (SELECT *, (row_number() OVER () - 1) / {_BLOCK} AS block {_OF} AND changed
 _IDS: Final = f"SELECT id {_OF}"
 
 
+def copied_bytes(number: int, dimension: int) -> float:
+    """Return the bytes of a copy of ``number`` vectors."""
+    return number * dimension * 4 * _HEADS
+
+
 def count_change(cursor: Any, places: Collection[Place]) -> None:
     """Count one change of each place; other transactions cannot change these places until this one ends.
 
@@ -124,7 +129,7 @@ class Copies:
         if asked < PATIENCE or (asked - PATIENCE) % _RECOUNT:
             return False
         many = raw.execute(_HOW_MANY, _values(key)).fetchone()[0]
-        if many * key[3].dimension * 4 * _HEADS > self.most_bytes:
+        if copied_bytes(many, key[3].dimension) > self.most_bytes:
             return False
         self._copies[key] = _PlaceCopy(key[3].dimension)
         self._fresh.discard(key)

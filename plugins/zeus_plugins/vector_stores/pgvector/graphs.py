@@ -10,6 +10,8 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.vector_stores.pgvector.copies import copied_bytes
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -55,7 +57,7 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
 
     Args:
         connection: a connection to the database, outside a transaction.
-        kept_bytes: the bytes of vectors that a process keeps.
+        kept_bytes: the bytes of copies that a process keeps.
     """
     from psycopg import Error
 
@@ -69,7 +71,8 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
         wanted = [
             dimension
             for dimension, number in _counted(raw)
-            if number > max(many, kept_bytes // (6 * dimension))
+            if number > many
+            and copied_bytes(number, dimension) > kept_bytes
             and dimension <= INDEXABLE
             and dimension not in whole
         ]
