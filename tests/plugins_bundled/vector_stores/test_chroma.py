@@ -201,6 +201,69 @@ def test_what_was_kept_is_known_after_a_close_and_after_none(tmp_path: Path) -> 
     store.close()
 
 
+@pytest.mark.parametrize("change", ["put", "remove"])
+def test_after_a_change_that_failed_half_way_only_vectors_that_are_there_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    store = ChromaVectorStore(tmp_path)
+    store.prepare(NOTHING)
+    small, large = Embedding("m", 4), Embedding("m", 8)
+    few = [Entry(some_item(f"m{n}"), small, vector) for n, vector in enumerate(unit_vectors(4, dimension=4))]
+    store.put(NOTHING, few)
+    store.put(NOTHING, [Entry(some_item("m9"), large, unit_vectors(1, dimension=8)[0])])
+    monkeypatch.setattr("zeus_plugins.vector_stores.chroma.store.AT_ONCE", 2)
+    collection = store._collections()[4]
+    delete, calls = collection.delete, []
+
+    def full(ids: list[str]) -> None:
+        calls.append(ids)
+        if len(calls) > 1:
+            raise OSError("the disk is full")
+        delete(ids=ids)
+
+    monkeypatch.setattr(collection, "delete", full)
+    names = [entry.item.id for entry in few]
+    moved = [Entry(some_item(name), large, np.ones(8, np.float32)) for name in names]
+    with pytest.raises(OSError, match="full"):
+        store.remove(NOTHING, names) if change == "remove" else store.put(NOTHING, moved)
+    assert set(store.made_from(NOTHING)) == store.ids(NOTHING) == {"m2", "m3", "m9"}
+    store.close()
+    store = ChromaVectorStore(tmp_path)
+    store.prepare(NOTHING)
+    assert set(store.made_from(NOTHING)) == {"m2", "m3", "m9"}
+    store.close()
+
+
+@pytest.mark.parametrize("state", [b"", b'{"m1": ["m", 4', b"\xff\xfe"])
+def test_a_state_that_a_power_loss_damaged_is_read_from_the_vectors(tmp_path: Path, state: bytes) -> None:
+    store = ChromaVectorStore(tmp_path)
+    store.prepare(NOTHING)
+    store.put(NOTHING, [Entry(some_item("m1"), Embedding("m", 4), unit_vectors(1, dimension=4)[0])])
+    known = store.made_from(NOTHING)
+    store.close()
+    (tmp_path / "zeus-vectors.json").write_bytes(state)
+    store = ChromaVectorStore(tmp_path)
+    store.prepare(NOTHING)
+    assert store.made_from(NOTHING) == known
+    store.close()
+
+
+def test_a_state_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ChromaVectorStore(tmp_path)
+    store.prepare(NOTHING)
+    store.put(NOTHING, [Entry(some_item("m1"), Embedding("m", 4), unit_vectors(1, dimension=4)[0])])
+    synced: list[tuple[int, bool]] = []
+
+    def noted(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_size, (tmp_path / "zeus-vectors.json").exists()))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    store.close()
+    assert synced == [((tmp_path / "zeus-vectors.json").stat().st_size, False)]
+
+
 async def test_vectors_of_other_texts_and_models_are_made_anew(tmp_path: Path) -> None:
     memory = memory_in(tmp_path)
     piano = (await memory.add_explicit_memory("The user plays the piano")).item

@@ -13,9 +13,11 @@ the database's identity.
 from __future__ import annotations
 
 import json
+import logging
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _Source: TypeAlias = tuple[Embedding, int]
+
+_log = logging.getLogger(__name__)
 
 COLLECTION: Final = "memory"
 WHOLE: Final = 4_096
@@ -85,10 +89,7 @@ class ChromaVectorStore(VectorStore):
         by_dimension: defaultdict[int, list[Entry]] = defaultdict(list)
         for entry in entries:
             by_dimension[entry.embedding.dimension].append(entry)
-        with self._explained():
-            # Deleted before the vectors change: after a crash the next process reads the collections instead of an
-            # old state.
-            self._forget_state()
+        with self._changing():
             for dimension, group in by_dimension.items():
                 # An item whose model changed may have its old vector in the collection of another dimension.
                 self._delete([entry.item.id for entry in group], but_of=dimension)
@@ -107,8 +108,7 @@ class ChromaVectorStore(VectorStore):
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
         if not ids:
             return
-        with self._explained():
-            self._forget_state()
+        with self._changing():
             self._delete(list(ids))
         if (known := self._known()) is not None:
             for each in ids:
@@ -251,11 +251,15 @@ class ChromaVectorStore(VectorStore):
     def _read_state(self) -> dict[str, _Source] | None:
         if self._state is None or not self._state.exists():
             return None
+        try:
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+        except ValueError as error:
+            # The collections say the same, only slower.
+            _log.warning("%s is damaged (%s), so the vectors are read instead", self._state, error)
+            return None
         return {
             item_id: (Embedding(model, dimension), version)
-            for item_id, (model, dimension, version) in json.loads(
-                self._state.read_text(encoding="utf-8")
-            ).items()
+            for item_id, (model, dimension, version) in state.items()
         }
 
     def _write_state(self, opened: SharedFolder) -> None:
@@ -265,15 +269,31 @@ class ChromaVectorStore(VectorStore):
             item_id: (source.model, source.dimension, version)
             for item_id, (source, version) in opened.shared["sources"].items()
         }
-        # Written beside it and renamed, so that a crash leaves no half of a state.
+        # Written beside it and renamed, so that a crash leaves no half of a state. Synced first, because a power loss
+        # may keep the name without the content.
         new = self._state.with_name(f"{_STATE}.new")
-        new.write_text(json.dumps(state), encoding="utf-8")
+        with new.open("w", encoding="utf-8") as stream:
+            stream.write(json.dumps(state))
+            stream.flush()
+            os.fsync(stream.fileno())
         new.replace(self._state)
 
-    def _forget_state(self) -> None:
-        self._known()  # read it while it is there
-        if self._state is not None:
-            self._state.unlink(missing_ok=True)
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change the vectors, so that what is known of them is never of vectors that are not there."""
+        with self._explained():
+            self._known()  # read the state while it is there
+            # Deleted before the vectors change: after a crash the next process reads the collections instead of an
+            # old state.
+            if self._state is not None:
+                self._state.unlink(missing_ok=True)
+            try:
+                yield
+            except BaseException:
+                # A part may have changed, such as before the disk was full: the collections are read again.
+                if self._opened is not None:
+                    self._opened.shared.pop("sources", None)
+                raise
 
 
 def _metadata(entry: Entry) -> dict[str, str | int]:
