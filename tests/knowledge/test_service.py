@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from zeus_runtime.knowledge.convert import Converted, Page
 from zeus_runtime.knowledge.embedding_models import UnavailableModelError
 from zeus_runtime.knowledge.index import fused
 from zeus_runtime.knowledge.ingest import BATCH
+from zeus_runtime.knowledge.records import BaseInfo
 from zeus_runtime.knowledge.service import Cutting, KnowledgeService
 from zeus_runtime.memory.embedding_choice import as_stored, store_choice
 from zeus_runtime.memory.items import Caller
@@ -597,6 +598,69 @@ async def test_the_nearest_base_of_a_name_is_the_users_own(
     async with knowledge(database_url, tmp_path, caller=OWNER) as owner:
         assert (base := await owner.base("handbook")) is not None
         assert base.scope == "project"
+
+
+async def collections_of(service: KnowledgeService) -> set[str]:
+    """The names of all collections with vectors."""
+
+    def named(connection: Connection) -> set[str]:
+        table = "vector_collection" if connection.dialect.name == "sqlite" else "vector_collection_pg"
+        return set(connection.exec_driver_sql(f"SELECT name FROM {table}").scalars())
+
+    return await (await service._open()).run(named)
+
+
+@contextmanager
+def before_the_claim(service: KnowledgeService, work: Callable[[], Awaitable[object]]) -> Iterator[None]:
+    """Do ``work`` between the reading of a base and its claim."""
+    claimed = service._claimed
+
+    async def later(base: BaseInfo) -> tuple[BaseInfo, Callable[[], None]]:
+        await work()
+        return await claimed(base)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service, "_claimed", later)
+        yield
+
+
+@pytest.mark.parametrize("command", ["add", "reindex", "remove a path", "remove"])
+async def test_a_base_that_another_process_reindexed_before_the_claim_keeps_its_new_collection(
+    database_url: str, tmp_path: Path, docs: Path, command: str
+) -> None:
+    extra = write(tmp_path / "more", "oars.md", "Oars are made of fir.")
+    other = Counting(model="other")
+    async with (
+        knowledge(database_url, tmp_path, open_offline=[lambda: other]) as service,
+        knowledge(database_url, tmp_path, embedder=other) as elsewhere,
+    ):
+        await service.add("handbook", [docs])
+        with before_the_claim(service, lambda: elsewhere.reindex("handbook")):
+            if command == "add":
+                await service.add("handbook", [extra])
+            elif command == "reindex":
+                await service.reindex("handbook")
+            elif command == "remove a path":
+                assert await service.remove("handbook", [docs]) == 4
+            else:
+                assert await service.remove("handbook") == 4
+        left = await service.base("handbook")
+        assert await collections_of(service) <= ({left.collection} if left else set())
+        if command in {"add", "reindex"}:
+            assert (await service.add("handbook", [])).repaired == 0
+            result = await service.search("bread in the morning", names=["handbook"])
+            assert (result.notices, result.hits[0].vector_rank) == ((), 1)
+
+
+async def test_a_base_that_another_process_removed_before_the_claim_is_refused(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path) as service, knowledge(database_url, tmp_path) as elsewhere:
+        await service.add("handbook", [docs])
+        removed = before_the_claim(service, lambda: elsewhere.remove("handbook"))
+        with removed, pytest.raises(UsageError, match="removed or replaced"):
+            await service.reindex("handbook")
+        await service.add("handbook", [docs])
 
 
 @pytest.mark.parametrize("name", ["员工手册", "handbuch-für_alle"])

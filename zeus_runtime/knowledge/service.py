@@ -282,7 +282,7 @@ class KnowledgeService:
                 f" {base.overlap_tokens}",
                 remedy="Remove it and add it anew to cut it otherwise.",
             )
-        give_back = await self._claimed(base)
+        base, give_back = await self._claimed(base)
         try:
             added = [self._stored(path) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
@@ -326,7 +326,7 @@ class KnowledgeService:
 
         base, database = await self._needed(name), await self._open()
         records.refuse_writing(database.caller, base)
-        give_back = await self._claimed(base)
+        base, give_back = await self._claimed(base)
         try:
             embedder = await self._models.for_new(base.scope)
             return await self._ingest(database, base, embedder, progress)
@@ -343,7 +343,7 @@ class KnowledgeService:
 
         base, database = await self._needed(name), await self._open()
         records.refuse_writing(database.caller, base)
-        give_back = await self._claimed(base)
+        base, give_back = await self._claimed(base)
         try:
             store = await self._store()
             if paths:
@@ -566,15 +566,28 @@ class KnowledgeService:
             raise _unknown(name)
         return base
 
-    async def _claimed(self, base: BaseInfo) -> Callable[[], None]:
+    async def _claimed(self, base: BaseInfo) -> tuple[BaseInfo, Callable[[], None]]:
+        """The base as it is once nobody else can write it, and what gives it back."""
         database = await self._open()
         try:
-            return await database.database.claim(f"knowledge-{base.key}")
+            give_back = await database.database.claim(f"knowledge-{base.key}")
         except UsageError:
             raise UsageError(
                 f"the knowledge base {base.name!r} is being written elsewhere",
                 remedy="Wait until that is done.",
             ) from None
+        try:
+            # Read again: until the claim another process could give it another model and collection, or remove it.
+            now = await self.base(base.name)
+            if now is None or now.key != base.key:
+                raise UsageError(
+                    f"the knowledge base {base.name!r} was removed or replaced elsewhere",
+                    remedy="Run the command again.",
+                )
+        except BaseException:
+            give_back()
+            raise
+        return now, give_back
 
     async def _open(self) -> CallerDatabase:
         if self._database is None:
