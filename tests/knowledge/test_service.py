@@ -722,6 +722,58 @@ def killed_after(folder: Path, texts: int) -> int:
     return subprocess.run(command, cwd=Path(__file__).parents[2], check=False).returncode
 
 
+async def test_a_long_document_that_is_as_before_after_a_killed_rewriting_is_listed_once(
+    database_url: str, tmp_path: Path
+) -> None:
+    def text(word: str) -> str:
+        return "\n\n".join(f"# Part {part}\n\nThe {word} of {part}." for part in range(2 * BATCH + 5))
+
+    file = write(tmp_path / "docs", "long.md", text("bread"))
+    kept = write(tmp_path / "docs", "kept.md", text("oar"))
+    old(tmp_path / "docs")
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add("big", [tmp_path / "docs"])
+    for each in (file, kept):
+        dying = Counting(fails_after=BATCH)
+        each.write_text(each.read_text().replace("The ", "Some "))
+        with pytest.raises(KeyboardInterrupt):
+            async with knowledge(database_url, tmp_path, embedder=dying) as service:
+                await service.add("big", [])
+    async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
+        assert [each.ready for each in await service.documents("big")].count(False) == 2
+        file.write_text(text("bread"))
+        kept.write_text(text("oar"))
+        old(tmp_path / "docs")
+        done = await service.add("big", [])
+        assert (done.unchanged, done.changed, done.removed, model.texts) == (2, 0, 0, [])
+        assert [each.ready for each in await service.documents("big")] == [True, True]
+        assert (await service.add("big", [])).repaired == 0
+        assert len((await service.search("bread", names=["big"])).hits) == 5
+
+
+async def test_the_unfinished_part_of_a_document_that_cannot_be_read_now_is_used_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def text(word: str) -> str:
+        return "\n\n".join(f"# Part {part}\n\nThe {word} of {part}." for part in range(2 * BATCH))
+
+    file = write(tmp_path / "docs", "long.md", text("bread"))
+    url = "sqlite:///.zeus/zeus.db"
+    async with knowledge(url, tmp_path) as service:
+        await service.add("big", [file])
+    file.write_text(text("oar"))
+    with pytest.raises(KeyboardInterrupt):
+        async with knowledge(url, tmp_path, embedder=Counting(fails_after=BATCH)) as service:
+            await service.add("big", [])
+    async with knowledge(url, tmp_path, embedder=(model := Counting())) as service:
+        with monkeypatch.context() as patch:
+            patch.setattr(reading, "MAX_BYTES", 10)
+            assert len((await service.add("big", [])).failed) == 1
+        assert (await service.add("big", [])).changed == 1
+        assert len(model.texts) == BATCH
+        assert [each.ready for each in await service.documents("big")] == [True]
+
+
 async def test_a_killed_ingest_is_gone_on_with(tmp_path: Path) -> None:
     for number in range(3):
         text = "\n\n".join(

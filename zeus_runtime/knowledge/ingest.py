@@ -229,7 +229,8 @@ class _Ingest:
             if path not in absent
         ]
         there = {found.path for found in files}
-        kept = [*known.values(), *self._partial.values()]
+        begun = await self._documents(ready=False)
+        kept = [*known.values(), *begun.values()]
         # A file is gone only if its source and its folder could be read: otherwise it may still be there.
         gone = [
             each
@@ -237,7 +238,11 @@ class _Ingest:
             if each.path not in there and each.source not in missing and not _is_below(each.path, unread)
         ]
         # After the reading: until here a moved file's old text is still found.
-        await self._forget(gone)
+        # A file that has its old content back is not written, so nothing finishes the new one that was begun. Of a file
+        # that could not be read, the begun one is used later.
+        failed = {label for label, _ in self._done.failed}
+        settled = {each.path for each in files if each.label not in failed}
+        await self._forget([*gone, *(each for path, each in begun.items() if path in settled)])
         self._done.removed = sum(each.path in known for each in gone)
         # Last, over all documents: a process that was killed between rows and vectors left another store incomplete.
         await self._repair()
