@@ -74,6 +74,7 @@ def processes(first: int) -> Iterator[Sequence[str]]:
             threads = [f"/proc/{pid}/task/{each}" for each in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
             if threads:  # there are none while the process is being reaped
                 yield threads
+            # Each thread lists only the children that it started itself.
             for thread in threads:
                 with suppress(OSError):
                     for child in map(int, _read(f"{thread}/children").split()):
