@@ -86,7 +86,7 @@ class Apart:
         self._end()
 
     def _end(self) -> None:
-        # `close` in another thread may come here during a call: the exchange leaves the process to one of the two.
+        # `close` may come here from another thread during a call, whose own `_end` then finds no process.
         process, self._process = self._process, None
         if process is not None:
             process.kill()

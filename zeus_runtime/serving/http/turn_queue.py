@@ -210,7 +210,7 @@ class TurnQueue:
         except ZeusError as error:
             _log.warning("the turns of %s wait: %s", session, error)
         finally:
-            # No await lies between the last look at `_woken` and this line, so no call of `wake` is lost.
+            # `break` leads here without an await, so no call of `wake` is lost after the last look at `_woken`.
             del self._working[session], self._owners[session]
             self._to_cancel.pop(session, None)
 
