@@ -217,9 +217,10 @@ def read_cassette(path: Path) -> Cassette:
     model = cassette_model(path)
     calls: list[RecordedCall] = []
     previous: list[JSON] = []
-    with path.open(encoding="utf-8") as file:
+    # As bytes: a killed recording may end within a character.
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if number == 1 or not line.strip() or not line.endswith("\n"):
+            if number == 1 or not line.strip() or not line.endswith(b"\n"):
                 continue
             try:
                 value = json.loads(line)

@@ -100,7 +100,8 @@ class OpenStreams:
                 continue
             for each in streams:
                 assert each.caller is not None, "only streams with callers are checked"
-                if now is None or _is_less(now, each.caller):
+                # One that ended during the await has no limit left to set.
+                if each in self._open and (now is None or _is_less(now, each.caller)):
                     each.end(NOT_ALLOWED)
 
 

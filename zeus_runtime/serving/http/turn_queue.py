@@ -203,15 +203,20 @@ class TurnQueue:
         try:
             while not self._is_closing:
                 self._woken.discard(session)
-                if not await self._one(hosted, owner, session) and session not in self._woken:
+                is_more = False
+                try:
+                    is_more = await self._one(hosted, owner, session)
+                except BusyError:
+                    _log.debug("%s runs elsewhere", session)
+                except ZeusError as error:
+                    _log.warning("the turns of %s wait: %s", session, error)
+                # Also after an error: the turn that woke it came after the look at the queue.
+                if not is_more and session not in self._woken:
                     break
-        except BusyError:
-            _log.debug("%s runs elsewhere", session)
-        except ZeusError as error:
-            _log.warning("the turns of %s wait: %s", session, error)
         finally:
             # `break` leads here without an await, so no call of `wake` is lost after the last look at `_woken`.
             del self._working[session], self._owners[session]
+            self._woken.discard(session)
             self._to_cancel.pop(session, None)
 
     async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
