@@ -95,6 +95,8 @@ class Database:
         # By session: None from the claim until its first transaction has raised the epoch. A copy by `for_everyone`
         # shares it.
         self._held: dict[str, int | None] = {}
+        # The locks of a database in memory.
+        self._locked: set[str] = set()
         self._server: Server | None = None
         self._opened: tuple[int, int] | None = None
         self._group: GroupCommit[Connection] | None = None
@@ -180,8 +182,8 @@ class Database:
     async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is released.
 
-        SQLite uses a lock file beside the database, a server a lock; a database in memory has only one process. A
-        holder may lose the lock without knowing (a stopped process, a cut connection). Then the next claim raises the
+        SQLite uses a lock file beside the database, a server a lock, a database in memory a set of its own. A holder
+        may lose the lock without knowing (a stopped process, a cut connection). Then the next claim raises the
         session's epoch, and the former holder's writes are refused (``fencing``).
 
         Returns:
@@ -250,7 +252,10 @@ class Database:
             except DBAPIError as error:
                 raise self._server.explained(error) from error
         if self.file is None:
-            return lambda: None
+            if session in self._locked:
+                return None
+            self._locked.add(session)
+            return lambda: self._locked.discard(session)
         try:
             # On the event loop: this lock is taken at once or not at all.
             return claim(self.file.with_name(f"{self.file.name}-{session}.lock"))
