@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import sqlite3
@@ -14,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
@@ -511,6 +512,17 @@ def _connect_sqlite(file: Path | None, timeout_seconds: float) -> Connection:
 
 def _group_on_server(server: Server) -> GroupCommit[Connection]:
     return GroupCommit(server.connect, server.transact, Connection.close, lambda _connection: None)
+
+
+def alone(connection: Connection, name: str) -> None:
+    """Keep other transactions that call this with ``name`` waiting until this one ends; to be called first in it."""
+    if connection.dialect.name == "sqlite":
+        # Possible, because Python's driver begins a transaction by itself only before the first write.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        # The lock has a 64-bit number. Two names with one number would only wait for each other.
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
 def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:
