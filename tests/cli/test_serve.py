@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.errors import UsageError
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.serving.http import hosting
+from zeus_runtime.serving.http.hosting import ConfigReader, HostedAgent
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 
 
 @pytest.mark.parametrize(
@@ -68,3 +74,26 @@ def test_a_given_token_is_not_printed_and_the_address_says_where_it_is(
     assert told[1] == "its token is the one in ZEUS_TOKEN: the page asks for it"
     assert answer.status_code == 200
     assert token not in "".join([*told, rest])
+
+
+def test_no_tool_makes_a_config_in_a_folder_that_a_service_runs(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start would run it, with rights that its writer chose."""
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.write("agents/one.yaml", "version: 1\nmodel: gpt-4o\ntools: [filesystem]\n")
+    seen: list[WorkspaceFiles] = []
+
+    class Hosted(HostedAgent):
+        def __init__(self, read: ConfigReader, *others: Any) -> None:
+            seen.append(make_plan(read(())).context.workspace)
+            raise UsageError("it was read")
+
+    monkeypatch.setattr(hosting, "HostedAgent", Hosted)
+    assert "it was read" in zeus("serve", "agents").err
+    (files,) = seen
+    for name in ("agents/two.yaml", "agents/ONE.prod.yaml", "agents/x/../two.YAML"):
+        with pytest.raises(WorkspaceError):
+            files.write(f"/{name}", b"version: 1\n")
+    files.write("/agents/notes.md", b"")
+    files.write("/two.yaml", b"")

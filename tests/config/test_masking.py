@@ -787,6 +787,42 @@ def test_a_line_that_may_belong_to_a_secret_is_masked_where_the_text_is_not_yaml
 
 
 @pytest.mark.parametrize(
+    "headers",
+    [
+        '{X-Gate: "${NONE}hunter-two", Y: "${NONE}, hunter-two"}',
+        '{X-Gate: "a, hunter-two", Y: "${NONE}"}',
+        "{X-Gate: 'a}, ''hunter-two', Y: \"${NONE}\"}",
+        '{"X-Gate":"a, \\"hunter-two", Y: "${NONE}"}',
+        '{X-Gate: !!str "\\x61, hunter-two", Y: "${NONE}"}',
+        '{X-Gate: ["a]hunter-two", hunter-two], Y: "${NONE}hunter-two"}',
+        '{X-Gate: {b: ["c, hunter-two"]}, Y: "${NONE}"}',
+        '{X-Gate: ["${NONE}hunter-two"]}',
+        "\n      X-Gate: ${NONE}hunter-two",
+    ],
+)
+def test_no_part_of_a_header_is_shown_in_the_line_of_a_missing_variable(
+    headers: str, tmp_path: Path, schema: dict[str, Any]
+) -> None:
+    written = (
+        f"version: 1\nmodel: gpt-4o\nmcpServers:\n  a:\n    url: https://a.example\n    headers: {headers}\n"
+    )
+    (tmp_path / "zeus.yaml").write_text(written)
+    with pytest.raises(ConfigError) as failed:
+        check(load(tmp_path / "zeus.yaml", environ={}), schema)
+    told = render(failed.value.diagnostics)
+    assert "NONE" in told
+    assert "**********" in told
+    assert "hunter" not in told
+
+
+def test_the_default_of_a_headers_variable_is_not_shown() -> None:
+    text = "headers:\n  X-Gate: ${A:-hunter-two}\n  Y: ${A}"
+    sources = Sources({"a": text}, headers=frozenset())
+    assert sources.line(Mark("a", 2, 3)) == "  X-Gate: **********"
+    assert sources.line(Mark("a", 3, 3)) == "  Y: ${A}"
+
+
+@pytest.mark.parametrize(
     "setting",
     [
         'mcpServers.a={url: "https://x", headers: {X-Gate: hunter-two}',

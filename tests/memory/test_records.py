@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -241,3 +242,33 @@ def test_each_question_has_its_index(connection: Connection, statement: str, ind
     plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
     assert all(index in row[3] for row in plan if "memory_" in row[3] or "extraction" in row[3]), plan
     assert any(index in row[3] for row in plan), plan
+
+
+def test_more_ids_than_a_statement_takes_are_read_and_removed(connection: Connection) -> None:
+    item = MemoryItem(
+        "old",
+        "a",
+        MEMORY_TYPES[0],
+        "user",
+        "many",
+        "ann",
+        get_args(Source)[0],
+        1.0,
+        NOW,
+        NOW,
+        superseded_by="id 1500",
+    )
+    place = kept(connection, item)
+    ids = {f"id {number}" for number in range(2_000)}
+    raw = connection.connection.driver_connection
+    assert raw is not None
+    most = raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
+    try:
+        assert records.superseded_by(connection, ids) == [item]
+        assert records.histories(connection, ids | {"old"}) == {}
+        assert records.linked(connection, ids | {"old"}, (), "ann") == {}
+        records.unlink(connection, ids | {"old"})
+        records.remove(connection, ids | {"old"}, place)
+    finally:
+        raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)
+    assert records.items(connection, ITEM.c.id == "old") == []

@@ -18,7 +18,7 @@ from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.errors import RunError
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.open_streams import OpenStreams
-from zeus_runtime.serving.http.principals import SCOPES, Principal
+from zeus_runtime.serving.http.principals import SCOPES, Principal, UnknownPrincipalError
 from zeus_runtime.store.service_keys import revoke_key
 
 
@@ -102,6 +102,33 @@ async def test_a_database_that_cannot_be_read_ends_no_stream() -> None:
     streams.add(Stream())  # type: ignore[arg-type]
     await streams.check()
     assert ended == []
+
+
+async def test_a_stream_that_ends_while_its_caller_is_looked_up_leaves_the_others() -> None:
+    """Its time limit is over, and would refuse another time."""
+    ended: list[str] = []
+
+    class Stream:
+        caller = Principal("ann", None, SCOPES, id="key:1")
+
+        def __init__(self, token: str) -> None:
+            self.token = token
+
+        def end(self, _last: bytes) -> None:
+            ended.append(self.token)
+
+    first, second = Stream("first"), Stream("second")
+
+    async def leaving(token: str) -> Principal:
+        if token == "first":
+            streams.remove(first)  # type: ignore[arg-type]
+        raise UnknownPrincipalError("revoked")
+
+    streams = OpenStreams(leaving)
+    streams.add(first)  # type: ignore[arg-type]
+    streams.add(second)  # type: ignore[arg-type]
+    await streams.check()
+    assert ended == ["second"]
 
 
 async def test_a_service_that_stops_ends_its_streams_at_once_with_a_hint_and_leaves_the_turn(

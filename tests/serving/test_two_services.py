@@ -15,10 +15,12 @@ from tests.support.agents import script, write_agent
 from tests.support.databases import execute, storage
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
+from zeus_runtime.errors import BusyError, RunError, ZeusError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.serving.http import hub, replicas, turn_queue
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.service import Service
+from zeus_runtime.serving.http.turn_queue import TurnQueue
 from zeus_runtime.store.turns import begin_turn
 
 
@@ -236,3 +238,27 @@ class Waiting:
         await self.may_end.wait()
         async for piece in script("First.", "Second.", "More.").stream(request):
             yield piece
+
+
+@pytest.mark.parametrize("error", [BusyError("s runs elsewhere"), RunError("the disk is gone")])
+async def test_a_turn_that_comes_while_another_one_fails_to_begin_is_looked_for_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: ZeusError
+) -> None:
+    write_agent(tmp_path)
+    looked: list[str] = []
+
+    async def one(queue: TurnQueue, hosted: Any, owner: Any, session: str) -> bool:
+        looked.append(session)
+        if len(looked) == 1:
+            queue.wake(hosted, owner, session)
+            raise error
+        return False
+
+    monkeypatch.setattr(TurnQueue, "_one", one)
+    service = service_of(tmp_path, script())
+    (hosted,) = service.hosting
+    service.turns.wake(hosted, None, "s")
+    async with asyncio.timeout(20):
+        while service.turns.working:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+    assert looked == ["s", "s"]

@@ -18,7 +18,7 @@ from zeus_runtime.cli.options import ConfigArgs, env_option, read_config, set_op
 from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.service_settings import read_service, settings_option, with_service
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.config.layers.files import SERVICE_FILE
+from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
 from zeus_runtime.config.sqlite_url import database_file
 
 if TYPE_CHECKING:
@@ -134,8 +134,9 @@ def command(
             _refuse_open(process, settings_file, settings, host)
         given = _given_token(process) if is_local else None
         hub, token = Hub(), LocalToken(given) if is_local else None
+        folders = tuple(folder for each in configs if (folder := process.directory / each).is_dir())
         hosted = [
-            HostedAgent(_reader(process, ConfigArgs(each, env, sets), read), hub.stored)
+            HostedAgent(_reader(process, ConfigArgs(each, env, sets), read, folders), hub.stored)
             for each in _files(process, configs, read)
         ]
         names = [each.name for each in hosted]
@@ -344,7 +345,9 @@ def _serve(
     _Announcing(config, service).run()
 
 
-def _reader(process: Process, which: ConfigArgs, settings: ReadSettings) -> ConfigReader:
+def _reader(
+    process: Process, which: ConfigArgs, settings: ReadSettings, folders: tuple[Path, ...]
+) -> ConfigReader:
     own = () if settings.document is None else tuple(settings.document.files.values())
     database = database_file(settings.settings.storage.url, process.directory)
 
@@ -356,7 +359,8 @@ def _reader(process: Process, which: ConfigArgs, settings: ReadSettings) -> Conf
             checked = read_trusted(process, wanted, may_ask=False)
         else:
             checked = read_config(process, wanted, text=edited.text, trust=edited.trust)
-        return replace(checked, service_files=own if database is None else (*own, database))
+        files = own if database is None else (*own, database)
+        return replace(checked, service_files=files, service_folders=folders)
 
     return read
 
@@ -378,7 +382,9 @@ def _files(process: Process, configs: tuple[str, ...], settings: ReadSettings) -
                 remedy=f"Use them: --settings {each}/{SERVICE_FILE}",
             )
         files = sorted(
-            path for path in folder.glob("*.yaml") if not _is_overlay(path) and path.name != SERVICE_FILE
+            path
+            for path in folder.glob(f"*{CONFIG_SUFFIX}")
+            if not _is_overlay(path) and path.name != SERVICE_FILE
         )
         if not files:
             raise UsageError(f"the folder {each} has no YAML file", remedy="Name a config.")

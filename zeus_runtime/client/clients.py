@@ -75,6 +75,7 @@ class _Patience:
                 raise failed
             raise _lost(failed, self._url) from failed
         self._attempt += 1
+        # Without the 10, a thousand attempts would overflow the float.
         return min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(self._attempt, 10)))
 
     def pause_before(self, call: ServiceCall[Any], failed: httpx.TransportError) -> float:
@@ -85,6 +86,7 @@ class _Patience:
         Raises:
             ServiceUnavailableError: it is not sent again.
         """
+        # The service may have done a request whose answer was lost.
         if not call.is_safe or isinstance(failed, httpx.ConnectError | httpx.UnsupportedProtocol):
             raise _lost(failed, self._url) from failed
         return self.pause(failed)

@@ -9,6 +9,7 @@ from typing import Final
 
 from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent, event_of
 
+# 18 digits fit into 63 bits, as the numbers of a database do. It takes `42`, and neither `-1` nor `4.2`.
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 
 

@@ -35,6 +35,7 @@ VERSION: Final = 1
 Match: TypeAlias = Literal["messages", "strict", "order", "turn"]
 JSON: TypeAlias = Any
 
+# It takes `session_0123456789ab`, and not the first digits of a longer number.
 _SESSION_ID: Final = re.compile(r"session_[0-9a-f]{12}(?![0-9a-f])")
 
 _COMPARED: Final = ("role", "content", "name", "tool_calls", "tool_call_id", "is_error")
@@ -93,6 +94,7 @@ def _digest(value: JSON) -> str:
     from hashlib import sha256
 
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=dict)
+    # A lone surrogate, as of an emoji cut in half, must not end the recording.
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -215,9 +217,10 @@ def read_cassette(path: Path) -> Cassette:
     model = cassette_model(path)
     calls: list[RecordedCall] = []
     previous: list[JSON] = []
-    with path.open(encoding="utf-8") as file:
+    # As bytes: a killed recording may end within a character.
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if number == 1 or not line.strip() or not line.endswith("\n"):
+            if number == 1 or not line.strip() or not line.endswith(b"\n"):
                 continue
             try:
                 value = json.loads(line)

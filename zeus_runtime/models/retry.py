@@ -72,6 +72,7 @@ class _Retried:
                         yield piece
                 return
             except ModelError as error:
+                # Python deletes `error` at the end of this block.
                 failure = error
             wait = self._wait(failure, attempt)
             yield Retrying(attempt + 1, failure.message, wait)
@@ -92,6 +93,7 @@ class _Retried:
         if asked is not None:
             return asked
         wait = min(retry.max_seconds, retry.initial_seconds * retry.factor ** (attempt - 1))
+        # Jitter only shortens the wait, which so stays within `retry.max_seconds`.
         return wait * (1 - retry.jitter * self._random())
 
 

@@ -11,7 +11,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.layers.files import SERVICE_FILE
+from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
 from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
@@ -65,6 +65,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     # Also one that is not there: the next `zeus serve` in this folder would read it.
     for file in (checked.directory / SERVICE_FILE, *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
+    for folder in checked.service_folders:
+        for at in dict.fromkeys((str(folder.absolute()), real_path(folder))):
+            deciding.add_names(at, f"*{CONFIG_SUFFIX}", "a service would run it as an agent", holds_keys=True)
     # What users of a service upload for their own sessions.
     _add(deciding, checked.directory / UPLOADS, _DECIDES_SERVICE, holds_keys=True, is_liftable=False)
     _add_homes(deciding, checked, named)

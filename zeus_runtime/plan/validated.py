@@ -67,6 +67,7 @@ class Checked:
         apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
         beside: the configs of the agents that the same service runs; their files are closed to this agent's tools too.
         service_files: the service's settings and its database; they are closed too.
+        service_folders: the folders whose configs the service runs; no tool makes a further one there.
         place: whose the workspace is, if users have their own: the user, and the project if there is one.
         session: whose the workspace is, if sessions have their own; empty for none yet.
         lender: the context of a plan of the same config, whose memory and knowledge bases are used.
@@ -88,6 +89,7 @@ class Checked:
     apart: Path | None = None
     beside: tuple[Checked, ...] = field(default=(), repr=False, compare=False)
     service_files: tuple[Path, ...] = field(default=(), repr=False, compare=False)
+    service_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     place: tuple[str, ...] = ()
     session: str = ""
     lender: PlanContext | None = field(default=None, repr=False, compare=False)

@@ -49,6 +49,7 @@ def replace(
     try:
         _fill(descriptor, data, old)
         with publishing:
+            # A link never replaces a name. Over a file, only a second name and a rename do it in one step.
             if named or old is not None or not _link(descriptor, directory, name):
                 named = named or _link(descriptor, directory, temporary)
                 os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -57,6 +58,7 @@ def replace(
         os.close(descriptor)
         if named:
             os.unlink(temporary, dir_fd=directory)
+    # The rename itself is durable only when the folder is on disk.
     os.fsync(directory)
 
 
@@ -80,6 +82,7 @@ def _unnamed(directory: int) -> int | None:
 
 def _link(descriptor: int, directory: int, name: str) -> bool:
     try:
+        # Through /proc, because a link straight from the descriptor (AT_EMPTY_PATH) needs a capability.
         os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=directory, follow_symlinks=True)
     except FileExistsError:
         return False

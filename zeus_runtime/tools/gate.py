@@ -211,6 +211,7 @@ class Gate:
         found = set()
         for entry in entries:
             host = f"{base}/{entry}"
+            # A mounted folder or a link's target has more names than those of this folder with the entry at their end.
             if host in mounted or (ends and (*here, folded(entry)) in ends):
                 ruling = self.ruling((*parts, entry), host, "read")
             else:
@@ -317,6 +318,7 @@ class Gate:
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
         call = _CALL.get().call
+        # After the denial: an approval never lifts one.
         if looks or call.covers(parts):
             return
         if call.tool in (None, ANY_TOOL):

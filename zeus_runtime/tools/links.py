@@ -70,6 +70,7 @@ class LinkedNames:
         if known is None:
             return self._resolved()
         if id(self) not in known:
+            # `self` is kept too: while it lives, no other object gets its id.
             known[id(self)] = self, self._resolved()
         return known[id(self)][1]
 

@@ -26,7 +26,9 @@ class PathFilter(Protocol):
 PartTest: TypeAlias = Callable[[str], bool]
 
 _MAGIC = re.compile(r"[*?\[{]")
+# A `]` at once after `[` or `[!` is a character of the group, as in fnmatch: `[]a]` is one group, `[]` is text.
 _WILDCARDS = re.compile(r"(\*+|\?|\[!?+\]?+[^\]]*\])")
+# The innermost braces: in `{a,{b,c}}` it takes `{b,c}`. It does not take `{a}`.
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MAX_ALTERNATIVES = 64
 _FRAME = "(?s:"
@@ -174,6 +176,7 @@ def expand_braces(pattern: str) -> list[str]:
         else:
             before, after = current[: match.start()], current[match.end() :]
             pending.extend(before + choice + after for choice in reversed(match[1].split(",")))
+        # In the loop, not after it: thirty times `{a,b}` in a row stand for a billion patterns.
         if len(done) + len(pending) > _MAX_ALTERNATIVES:
             raise ValueError(f"the braces of {pattern!r} stand for more than {_MAX_ALTERNATIVES} patterns")
     return list(dict.fromkeys(done))
@@ -193,6 +196,7 @@ def _steps(pattern: Parts, part_test: Callable[[str], PartTest]) -> PathTest:
 def _reached(tests: Sequence[PartTest | None], parts: Parts) -> set[int]:
     """Which positions of a pattern the parts can reach; ``**`` can stand for nothing, so it lets the next in."""
     reached = _past_any({0}, tests)
+    # All positions advance together, and nothing goes back: a part costs at most one test for each position.
     for part in parts:
         reached = _past_any(
             {
@@ -206,6 +210,7 @@ def _reached(tests: Sequence[PartTest | None], parts: Parts) -> set[int]:
 
 
 def _past_any(reached: set[int], tests: Sequence[PartTest | None]) -> set[int]:
+    # A copy, because the set grows in the loop.
     for index in sorted(reached):
         while index < len(tests) and tests[index] is None:
             index += 1
@@ -248,6 +253,7 @@ def _with_literal_braces(pattern: str) -> Sequence[str]:
     """The alternatives of a pattern in which some braces are text; if they are too many, the one in which all are."""
 
     def or_text(found: re.Match[str]) -> str:
+        # The second choice is the braces' own text, hidden so that `expand_braces` does not expand it again.
         return f"{{{found[1]},{found[0].translate(_HIDDEN)}}}"
 
     either = _BRACES.sub(or_text, pattern)

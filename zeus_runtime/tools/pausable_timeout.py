@@ -27,6 +27,7 @@ class Clock:
         self._limit = asyncio.timeout(self._seconds)
         await self._limit.__aenter__()
         self._runs = True
+        # `standing_still` may have begun before this clock was entered.
         if self._waiting:
             self._stop()
         return self

@@ -70,9 +70,11 @@ class Quota:
                     f"The workspace would be too large: {why}. Nothing was written.",
                     remedy="Remove files that are not needed, or write less.",
                 )
+            # Counted before it is written, so that two writers at once cannot both take the last room.
             count.held = after
         try:
             yield
+        # The write may have failed halfway: only a new scan knows how much is there.
         except BaseException:
             count.held = None
             raise

@@ -15,6 +15,7 @@ async def finished(work: Awaitable[T]) -> T:
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
+            # An error of the work leaves the loop here, also after a cancellation, and replaces it.
             await asyncio.shield(task)
         except asyncio.CancelledError as error:
             cancelled = error

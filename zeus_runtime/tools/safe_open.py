@@ -21,6 +21,7 @@ Guard: TypeAlias = Callable[[tuple[str, ...], int, tuple[str, ...]], None]
 It is given the canonical virtual path (links resolved), the open folder, and the parts of the path below that folder.
 """
 
+# As many as Linux follows in one path before ELOOP.
 _MAX_LINKS = 40
 OPEN_FOLDER = (
     getattr(os, "O_DIRECTORY", 0) | os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -104,6 +105,7 @@ class Walk:
                 os.mkdir(name, dir_fd=self.folders[-1])
         elif not stat.S_ISDIR(status.st_mode):
             raise WorkspaceError(f"{printable(join(self._canonical(name)))} is a file, not a folder.")
+        # O_NOFOLLOW: if a program has put a link here since `status` was read, the open fails instead of following it.
         self.folders.append(os.open(name, OPEN_FOLDER, dir_fd=self.folders[-1]))
         self.walked.append(name)
 
@@ -111,6 +113,7 @@ class Walk:
         if not self.walked:
             raise self._escape()
         self.walked.pop()
+        # The folder it came from, not the kernel's `..`: a folder that was moved meanwhile would lead out.
         os.close(self.folders.pop())
 
     def _follow(self, name: str) -> None:
@@ -122,9 +125,11 @@ class Walk:
             target = self._inside(target)
             while self.walked:
                 self._climb()
+        # `todo` is a stack: its end is the next component.
         self.todo.extend(reversed(target.parts))
 
     def _inside(self, target: Path) -> Path:
+        # A link may name the root as it was configured, or by its real path.
         for root in (self.host, Path(real_path(self.host))):
             if target.is_relative_to(root):
                 return target.relative_to(root)

@@ -125,6 +125,7 @@ class SandboxSessions:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._opening, self._open = loop, asyncio.Lock(), {}
+            # A lock lives as long as an open sandbox or a running operation refers to it.
             self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         return self._open
 

@@ -86,9 +86,11 @@ class Apart:
         self._end()
 
     def _end(self) -> None:
+        # `close` may come here from another thread during a call, whose own `_end` then finds no process.
         process, self._process = self._process, None
         if process is not None:
             process.kill()
+            # Leaving the block closes the pipes: bytes still buffered for the dead process raise BrokenPipeError.
             with suppress(BrokenPipeError), process:
                 process.wait()
 
@@ -134,6 +136,7 @@ class Apart:
                 answer = _read(process.stdout)
         finally:
             clock.cancel()
+            # After this the timer cannot kill the process any more, so a late kill never hits the next call.
             clock.join()
             if answer is None or late.is_set():
                 self._end()
@@ -213,6 +216,7 @@ def _limit(seconds: float) -> None:
     except ImportError:  # Windows
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
+    # The kernel counts all calls of this process together. 5 seconds more, so that the starter's timer comes first.
     most = int(used.ru_utime + used.ru_stime + seconds) + 5
     for limit, value in ((resource.RLIMIT_AS, _MAX_BYTES), (resource.RLIMIT_CPU, most)):
         _, hard = resource.getrlimit(limit)

@@ -133,6 +133,7 @@ def test_any_other_line_is_not_allowed(command: str | list[str]) -> None:
         "'r'm a",
         "x=1 rm a",
         "rm a > b",
+        "rm <<'E'\nE",
     ],
 )
 def test_a_denied_command_never_runs(command: str) -> None:
@@ -142,7 +143,9 @@ def test_a_denied_command_never_runs(command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     ["env rm a", "xargs rm", "find . -exec rm {} +", "sh -c 'ls; rm a'", "sudo sh -c \"env rm a\"", "r$X a", "$X a",
-     "eval \"$X\"", "ls 'a", "cat <<E | sh\nrm a\nE", "f() { rm a; }"],
+     "eval \"$X\"", "ls 'a", "cat <<E | sh\nrm a\nE", "f() { rm a; }", "sh <<'E'\nls\nrm a\nE",
+     "ls <<'A' && sh <<'B'\nA\nrm\nB\n",
+     "X='rm a' sh -c '$X'", "X=rm ls", "X=a Y=$Z ls", "tar --to-command='rm a'", "env X='rm a' ls", "make A=1 B=x=rm"],
 )  # fmt: skip
 def test_what_may_run_a_denied_command_is_asked_about(command: str) -> None:
     assert action(command, allow=["*", "cat *", "ls *", "env *"], deny=["rm *"]) in ("ask", "deny")
@@ -197,6 +200,20 @@ async def test_yes_approves_what_only_an_ask_rule_judges(tmp_path: Path) -> None
         events = await events_of(agent.stream("go", approvals=BY_YES))
     assert [each.by for each in events if isinstance(each, ApprovalDecided)] == ["automatic"]
     assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize("command", ["ls", "ls -l a", "ls | wc -l", ["ls", "-l"]])
+def test_a_star_alone_means_any_command(command: str | list[str]) -> None:
+    assert action(command, deny=["*"], allow=["*"]) == "deny"
+    assert action(command, ask=["*"], allow=["ls *", "wc *"]) == "ask"
+    assert action(command, allow=["*"]) == "allow"
+    assert action("ls > a", allow=["*"]) is None
+
+
+@pytest.mark.parametrize("command", ["[ 'a[$(rm a)]' -eq 1 ]", "test '`rm a`' -eq 1", "[ a -eq \\$a ]"])
+def test_a_test_of_numbers_with_a_substitution_is_not_clear(command: str) -> None:
+    """mksh runs it: it may be the `sh` of a system without bash."""
+    assert action(f"ls; {command}", allow=["ls *", "test *", "[ *"]) is None
 
 
 def test_rules_that_only_allow_leave_the_rest_to_the_mode() -> None:
@@ -426,6 +443,7 @@ def test_a_line_that_does_more_is_not_allowed(line: str, tmp_path: Path) -> None
         "ls &&\n",
         "( (ls) a)",
         "( (ls) a",
+        "ls; echo: rm victim",
     ],
 )
 def test_a_line_that_only_a_shell_can_judge_is_asked_about(line: str) -> None:

@@ -30,6 +30,8 @@ from zeus_runtime.disk_paths import expanded
 DISCOVERED: Final = "zeus.yaml"
 SERVICE_FILE: Final = "zeus-serve.yaml"
 """The settings of a service, which it reads from the working directory without being told."""
+CONFIG_SUFFIX: Final = ".yaml"
+"""Of the configs in a folder that a service runs."""
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 

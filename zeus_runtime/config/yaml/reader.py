@@ -218,6 +218,7 @@ class _Composer:
                 self._duplicate(key, mark, entries[key].origins[0].key)
             else:
                 entries[key] = value
+        # The mapping's own keys win, then those of earlier sources.
         for source in merged:
             entries = {**{key: node for key, node in source.value.items() if key not in entries}, **entries}
         return entries

@@ -49,7 +49,10 @@ class Sources:
         lines = unread_lines(text) if self.headers is None else _BREAK.split(text, maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
-        line = lines[mark.line - 1] if self.headers is None else _without_header(lines[: mark.line])
+        line = lines[mark.line - 1]
+        if self.headers is not None:
+            # First as a whole: of a value that was masked in part, the rest would not be found.
+            line = _without_header([*lines[: mark.line - 1], self._without_values(line)])
         line = self.shown(line)
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
@@ -85,16 +88,22 @@ class Sources:
         return self._hidden(mask_line(line))
 
     def _hidden(self, line: str) -> str:
+        return self.redactor(self._without_values(line))
+
+    def _without_values(self, line: str) -> str:
         for value in sorted(self.headers or (), key=len, reverse=True):
             if len(value) >= _LEAST_HEADER_CHARACTERS and value in line:
                 line = re.sub(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", MASK, line)
-        return self.redactor(line)
+        return line
 
 
 # Each begins at a word's beginning: tried at each of its characters, a long word would take quadratic time.
 _HEADERS: Final = re.compile(r"(?<![\w.-])[\w.-]*headers[\"']?\s*:\s*(?P<flow>\{.*)?", re.IGNORECASE)
-_LINE: Final = re.compile(r"^(?P<name>[^:]*:\s*)(?!\$\{[^}]*\}\s*$)\S.*")
-_FLOW: Final = re.compile(r"""(?P<name>(?<![\w.-])[\w.-]+["']?\s*:\s+)(?!\$\{)[^,}]+""")
+_LINE: Final = re.compile(r"^(?P<name>[^:]*:\s*)(?!\$\{[^}:]*\}\s*$)\S.*")
+_FLOW: Final = re.compile(
+    r"""(?P<name>(?<![\w.-])[\w.-]+(?:["']\s*:\s*|\s*:\s+))(?:[!&][^\s,{}]*\s+)*"""
+    r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|\[[^\]]*\]?|[^,}]+)"""
+)
 
 
 def _without_header(lines: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import and_, bindparam, delete, func, insert, select
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.records.columns import from_ms, ms_or_none, time_or_none, to_ms
+from zeus_runtime.memory.records.reading import portions
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import EXTRACTION, HISTORY
 
@@ -100,16 +101,11 @@ def _entry(row: Row[Any]) -> HistoryEntry:
 def histories(connection: Connection, ids: Collection[str]) -> dict[str, list[HistoryEntry]]:
     """What happened to each of these items, in order."""
     found: dict[str, list[HistoryEntry]] = {}
-    wanted = sorted(ids)
-    for start in range(0, len(wanted), _MOST):
-        of = HISTORY.c.item.in_(wanted[start : start + _MOST])
+    for some in portions(ids):
+        of = HISTORY.c.item.in_(some)
         for row in connection.execute(select(HISTORY).where(of).order_by(HISTORY.c.key)):
             found.setdefault(row.item, []).append(_entry(row))
     return found
-
-
-_MOST: Final = 500
-"""Ids in one query."""
 
 
 def restore_history(connection: Connection, item: MemoryItem, changes: Sequence[HistoryEntry]) -> None:

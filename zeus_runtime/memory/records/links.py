@@ -9,16 +9,13 @@ from sqlalchemy import bindparam, delete, insert, or_, select
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.permissions import Reach
-from zeus_runtime.memory.records.reading import by_ids
+from zeus_runtime.memory.records.reading import by_ids, portions
 from zeus_runtime.memory.retrieval.ranking import said_last
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import ITEM, LINK
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-_MOST: Final = 500
-"""Ids in one query."""
 
 
 def link(connection: Connection, item_id: str, others: Collection[str]) -> None:
@@ -37,9 +34,9 @@ _LINKED: Final = Prepared(insert(LINK).values(item=bindparam("item"), other=bind
 
 def unlink(connection: Connection, ids: Collection[str]) -> None:
     """Remove all links of these memories."""
-    wanted = sorted(ids)
     # A link is one row, written when the newer memory was saved, and is read in both directions.
-    connection.execute(delete(LINK).where(or_(LINK.c.item.in_(wanted), LINK.c.other.in_(wanted))))
+    for some in portions(ids):
+        connection.execute(delete(LINK).where(or_(LINK.c.item.in_(some), LINK.c.other.in_(some))))
 
 
 def linked(
@@ -47,9 +44,7 @@ def linked(
 ) -> Mapping[str, tuple[MemoryItem, ...]]:
     """Of each of ``ids`` the active memories that it is linked with and the reach covers, newest first."""
     pairs: set[tuple[str, str]] = set()
-    wanted = sorted(ids)
-    for start in range(0, len(wanted), _MOST):
-        some = wanted[start : start + _MOST]
+    for some in portions(ids):
         query = select(LINK.c.item, LINK.c.other)
         rows = connection.execute(query.where(or_(LINK.c.item.in_(some), LINK.c.other.in_(some))))
         pairs |= {(row.item, row.other) for row in rows}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
@@ -90,9 +90,8 @@ def by_ids(
         rows = _few(shape(parts)).rows(connection, values)
         return {row[0]: item_of(row) for row in rows}
     query = _by_ids(tuple(parts), user_id)
-    for start in range(0, len(wanted), _MOST_PARAMETERS):
-        some = {"ids": wanted[start : start + _MOST_PARAMETERS]}
-        found |= {row[0]: item_of(row) for row in connection.execute(query, some)}
+    for some in portions(wanted):
+        found |= {row[0]: item_of(row) for row in connection.execute(query, {"ids": some})}
     return found
 
 
@@ -138,8 +137,8 @@ def _listed(ids: Sequence[str]) -> dict[str, str]:
 
 
 _FEW: Final = 12
-# SQLite before 3.32 takes 999 parameters in a statement.
-_MOST_PARAMETERS: Final = 500
+# SQLite takes 32,766 parameters in a statement, before 3.32 only 999; some statements name each id twice.
+_MOST_IDS: Final = 499
 
 
 def find(connection: Connection, item_id: str, caller: Caller, operation: Operation) -> MemoryItem | None:
@@ -210,12 +209,20 @@ def hidden(
     return [HiddenMemory(row[0], row[1], from_ms(row[2])) for row in rows]
 
 
+def portions(ids: Collection[str]) -> Iterator[list[str]]:
+    """The ids in order, as many at a time as a statement may name."""
+    wanted = sorted(ids)
+    yield from (wanted[start : start + _MOST_IDS] for start in range(0, len(wanted), _MOST_IDS))
+
+
 def superseded_by(connection: Connection, ids: Collection[str]) -> list[MemoryItem]:
     """The items whose place one of ``ids`` took, and those whose place they had taken, and so on."""
     found: dict[str, MemoryItem] = {}
     next_ids = set(ids)
     while next_ids:
-        before = items(connection, ITEM.c.superseded_by.in_(sorted(next_ids)))
+        before = [
+            each for some in portions(next_ids) for each in items(connection, ITEM.c.superseded_by.in_(some))
+        ]
         # Without those that are known, so that a circle of memories ends too.
         next_ids = {item.id for item in before} - found.keys()
         found |= {item.id: item for item in before}

@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.records.columns import SAID_MS, digest, from_ms, ms_or_none, to_ms
 from zeus_runtime.memory.records.place import MemoryPlace, changed, lock_place
+from zeus_runtime.memory.records.reading import portions
 from zeus_runtime.memory.records.word_index import purge_words
 from zeus_runtime.memory.retrieval.analysis import ANALYSIS
 from zeus_runtime.memory.retrieval.named_times import time_column
@@ -120,11 +121,12 @@ _REINDEX: Final = (
 
 def remove(connection: Connection, ids: Collection[str], place: MemoryPlace) -> None:
     """Remove items of the place with the contents of their histories; actions and times remain."""
-    wanted = sorted(ids)
-    # Before the rows go: other processes find removed items in their memory by these keys.
-    keys = list(connection.execute(select(ITEM.c.key).where(ITEM.c.id.in_(wanted))).scalars())
-    connection.execute(update(HISTORY).where(HISTORY.c.item.in_(wanted)).values(content=""))
-    connection.execute(delete(ITEM).where(ITEM.c.id.in_(wanted)))
+    keys: list[int] = []
+    for some in portions(ids):
+        # Before the rows go: other processes find removed items in their memory by these keys.
+        keys += connection.execute(select(ITEM.c.key).where(ITEM.c.id.in_(some))).scalars()
+        connection.execute(update(HISTORY).where(HISTORY.c.item.in_(some)).values(content=""))
+        connection.execute(delete(ITEM).where(ITEM.c.id.in_(some)))
     if keys:
         gone = [{"place": place.key, "changed": place.changes, "item": key} for key in keys]
         connection.execute(insert(GONE), gone)

@@ -40,6 +40,7 @@ class _Channel:
         self.last = 0
 
     def add(self, rows: Sequence[StoredEvent]) -> None:
+        # Readers are served from `recent` alone, so it must not have a gap.
         if self.recent and rows and rows[0].seq != self.recent[-1].seq + 1:
             self.recent.clear()
         self.recent.extend(rows)
@@ -57,6 +58,7 @@ class _Channel:
 
     def wake(self) -> None:
         """Make all readers look."""
+        # A new event instead of `clear`: a reader that took the old one before it read still finds it set.
         news, self.news = self.news, asyncio.Event()
         news.set()
         self._timer.cancel()

@@ -76,6 +76,7 @@ class KeyRing:
         await self._store()
 
     async def _store(self) -> None:
+        # Exchanged before the await: a use that is noted meanwhile goes into the next write.
         used, self._used = self._used, {}
         if not used:
             return

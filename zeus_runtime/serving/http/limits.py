@@ -111,6 +111,7 @@ class CallerLimits:
         """Count a request that ends."""
         if name is not None:
             self._open[name] -= 1
+            # Otherwise the counter would grow with every user.
             if self._open[name] <= 0:
                 del self._open[name]
 

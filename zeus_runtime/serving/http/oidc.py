@@ -46,11 +46,13 @@ class _Keys:
         Raises:
             UnavailableError: the issuer cannot be asked, and its keys are not known or too old.
         """
+        # Callers that wait here share the answer to one question to the issuer.
         async with self._lock:
             now = self.now()
             is_old = self._read_at is None or now - self._read_at > self.issuer.keys_max_age_seconds
             may_ask = self._tried_at is None or now - self._tried_at > LOOK_AGAIN_SECONDS
             if (is_old or name not in self._found) and may_ask:
+                # Before the question, so that a failed one, too, is not repeated for each request.
                 self._tried_at = now
                 self._found = await self._read()
                 self._read_at = now
@@ -68,6 +70,7 @@ class _Keys:
                 about = await _json(
                     client, self.issuer.issuer.rstrip("/") + "/.well-known/openid-configuration"
                 )
+                # OpenID Connect Discovery 1.0, 4.3: otherwise one issuer could answer with the keys of another.
                 if about.get("issuer") != self.issuer.issuer:
                     raise self._unavailable(f"it calls itself {about.get('issuer')!r}")
                 place = str(about.get("jwks_uri", ""))
@@ -122,6 +125,7 @@ class TokenIssuers:
         if keys is None:
             raise _refused("its issuer is unknown here")
         issuer = keys.issuer
+        # The token must not choose how it is checked (RFC 8725, 3.1).
         if header.get("alg") not in issuer.algorithms:
             raise _refused("its algorithm is not accepted")
         key = await keys.key(header.get("kid"))
@@ -184,6 +188,7 @@ def _texts(claims: Mapping[str, Any], name: str | None) -> frozenset[str]:
     """The texts of a claim: a list, or one text with spaces."""
     found = None if name is None else _at(claims, name)
     if isinstance(found, str):
+        # The whole text too, because the name of a role may contain spaces.
         return frozenset(found.split()) | {found}
     return (
         frozenset(each for each in found if isinstance(each, str)) if isinstance(found, list) else frozenset()

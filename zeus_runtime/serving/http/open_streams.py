@@ -45,6 +45,7 @@ class OpenStream:
 
     def end(self, last: bytes, *, within_seconds: float = 0) -> None:
         """End it, at once unless it may take its time."""
+        # The first reason stays: a second one must not put off the end.
         if not self.last:
             self.last = last
             self.limit.reschedule(asyncio.get_running_loop().time() + within_seconds)
@@ -87,6 +88,7 @@ class OpenStreams:
         for each in self._open:
             if each.token is not None and each.caller is not None and each.caller.id != "local":
                 by_token.setdefault(each.token, []).append(each)
+        # Not over `_open`: streams begin and end during the await. A token with many streams is looked up once.
         for token, streams in by_token.items():
             try:
                 now: Principal | None = await self.caller_of(token)
@@ -98,7 +100,8 @@ class OpenStreams:
                 continue
             for each in streams:
                 assert each.caller is not None, "only streams with callers are checked"
-                if now is None or _is_less(now, each.caller):
+                # One that ended during the await has no limit left to set.
+                if each in self._open and (now is None or _is_less(now, each.caller)):
                     each.end(NOT_ALLOWED)
 
 

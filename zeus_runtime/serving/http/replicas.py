@@ -164,6 +164,7 @@ class Replicas:
                 if str(error) != listening.problem:
                     _log.warning("events of other processes are seen some seconds late: %s", error)
                 listening.problem = str(error)
+            # Notices were lost meanwhile: until an own one comes back, `look` asks the database each time.
             listening.returned = float("-inf")
             await asyncio.sleep(RECONNECT_SECONDS)
 
@@ -173,6 +174,7 @@ class Replicas:
         except (ValueError, RecursionError):  # any user of the database may send one
             return
         match told:
+            # Also this process's own events: its readers had them from `Hub.stored`.
             case {"by": self._name}:
                 if told.get("returns"):
                     listening.returned = time.monotonic()
@@ -203,6 +205,7 @@ class Replicas:
             self._telling = asyncio.create_task(self._tell_all(), name="notices to other processes")
 
     async def _tell_all(self) -> None:
+        # No await follows the last look, so `_tell_soon` finds this task either still looking or done.
         while self._last or self._is_cancel:
             try:
                 await self._tell()
@@ -221,6 +224,7 @@ class Replicas:
     def _taken(self) -> Sequence[str]:
         """What is to be told, as notices."""
         told: list[dict[str, Any]] = [{"cancel": True}] if self._is_cancel else []
+        # Forgotten before they are sent: if that fails, the others find them when they ask the database.
         last, self._last, self._is_cancel = iter(self._last.items()), {}, False
         while some := dict(islice(last, _AT_ONCE)):
             told.append({"events": some})

@@ -61,6 +61,7 @@ def run_of_key(owner: Owner | None, key: str) -> str:
 
 def _digest(owner: Owner | None, key: str) -> str:
     user, project = ("", "") if owner is None else (owner.user, owner.project or "")
+    # The separator keeps the user `a` with the project `bc` apart from the user `ab` with the project `c`.
     return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
 
 
@@ -130,6 +131,7 @@ class TurnQueue:
         agent = hosted.of(owner)
         log = await agent.log()
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
+        # A repeated request gets its turn back, although that turn has answered the message meanwhile.
         if request.get("resume") and await find_turn(log, run) is None:
             await _refuse_answered(log, await log.find(session))
         if request.get("attachments"):
@@ -151,6 +153,7 @@ class TurnQueue:
     def wake(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
         """Work on the session's turns, unless that is done already."""
         if session in self._working:
+            # `_work` may have found the queue empty already and only not have ended yet: it must look once more.
             self._woken.add(session)
         elif not self._is_closing:
             task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
@@ -163,6 +166,7 @@ class TurnQueue:
         if state == "cancelled":
             self.over(session)
         elif state == "running" and session in self._working:
+            # Noted also before `_one` knows the run: `_one` then cancels it at its first event.
             self._to_cancel[session] = turn.run
             if self._runs.get(session) == turn.run:
                 self._agents[session].cancel(session)
@@ -199,14 +203,20 @@ class TurnQueue:
         try:
             while not self._is_closing:
                 self._woken.discard(session)
-                if not await self._one(hosted, owner, session) and session not in self._woken:
+                is_more = False
+                try:
+                    is_more = await self._one(hosted, owner, session)
+                except BusyError:
+                    _log.debug("%s runs elsewhere", session)
+                except ZeusError as error:
+                    _log.warning("the turns of %s wait: %s", session, error)
+                # Also after an error: the turn that woke it came after the look at the queue.
+                if not is_more and session not in self._woken:
                     break
-        except BusyError:
-            _log.debug("%s runs elsewhere", session)
-        except ZeusError as error:
-            _log.warning("the turns of %s wait: %s", session, error)
         finally:
+            # `break` leads here without an await, so no call of `wake` is lost after the last look at `_woken`.
             del self._working[session], self._owners[session]
+            self._woken.discard(session)
             self._to_cancel.pop(session, None)
 
     async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
@@ -264,6 +274,7 @@ class TurnQueue:
         state = noted.state
         if state is None:
             # The run has not begun, or its last event could not be stored.
+            # `aclose` interrupted it: without a new state, the next process finds the turn unfinished and resumes it.
             if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
                 return False
             assert isinstance(ending, RunCompleted | RunFailed)

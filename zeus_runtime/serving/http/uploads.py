@@ -58,6 +58,7 @@ class Uploads:
                     f"your uploaded files would have more than {self.limits.files_bytes:,} bytes",
                     remedy=f"Delete some, or wait: each is deleted after {self.limits.files_max_age_days:g} days.",
                 )
+            # With the dot, a file that is not whole yet does not count as one of the user's.
             part = f".{name}.{os.getpid()}.{os.urandom(4).hex()}"
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
             try:

@@ -34,7 +34,8 @@ def commands_of(given: str | Sequence[str]) -> tuple[SimpleCommand, ...]:
 def matches(pattern: str, command: SimpleCommand) -> bool:
     """Whether a command certainly is what a pattern means: each word fits, and it does nothing besides.
 
-    The patterns of the words are those of ``fnmatch``. A ``*`` as the last word stands for any further words.
+    The patterns of the words are those of ``fnmatch``. A ``*`` as the last word stands for any further words, alone for
+    any command.
     """
     return bool(command.words) and command.is_plain and _fit(_words_of(pattern), command.words, surely=True)
 
@@ -50,17 +51,22 @@ def is_meant(pattern: str, command: SimpleCommand) -> bool:
 
 
 def may_run(pattern: str, command: SimpleCommand) -> bool:
-    """Whether a command may run what a pattern means: its words may name another program (`env rm`, `sh -c 'rm a'`)."""
-    if not command.words:
+    """Whether a command may run what a pattern means: what its program gets may name another program.
+
+    Such as `env rm`, `sh -c 'rm a'`, `PAGER='rm a' man`, `tar --to-command='rm a'`, or a here-document for `sh`.
+    """
+    if not command.words or None in command.texts:
+        return True
+    if any(is_meant(pattern, SimpleCommand(command.words[place:])) for place in range(len(command.words))):
         return True
     size = len(_words_of(pattern))
-    for place, word in enumerate(command.words):
-        if is_meant(pattern, SimpleCommand(command.words[place:])):
-            return True
-        inner = () if word is None or place == 0 else tuple(filter(None, _BETWEEN.split(word)))
-        if any(is_meant(pattern, SimpleCommand(inner[at : at + size])) for at in range(len(inner))):
-            return True
-    return False
+    return any(
+        is_meant(pattern, SimpleCommand((first, *inner[at + 1 : at + size])))
+        for text in (*command.words[1:], *command.texts)
+        for inner in [tuple(filter(None, _BETWEEN.split(text or "")))]
+        for at, word in enumerate(inner)
+        for first in {word, word.rpartition("=")[2]} - {""}
+    )
 
 
 def is_command_pattern(pattern: str) -> bool:
@@ -80,7 +86,7 @@ def _words_of(pattern: str) -> tuple[str, ...]:
 
 
 def _fit(wanted: Sequence[str], words: Sequence[Word], *, surely: bool) -> bool:
-    if len(wanted) > 1 and wanted[-1] == "*":
+    if wanted[-1] == "*":
         wanted, words = wanted[:-1], words[: len(wanted) - 1]
     if not surely and None in words:
         # A computed word may be several words or none.

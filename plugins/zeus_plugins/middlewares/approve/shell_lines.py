@@ -25,10 +25,13 @@ class SimpleCommand:
     Args:
         words: the program's name and its arguments; empty if the line is not understood, so that it may be any command.
         is_plain: whether the words are all that it does: it has no redirection to a file and sets no variables.
+        texts: what its program gets besides: the variables that the command sets (`NAME=value`), and its
+            here-documents; None if the shell computes one.
     """
 
     words: tuple[Word, ...]
     is_plain: bool = True
+    texts: tuple[Word, ...] = ()
 
     def __str__(self) -> str:
         return " ".join("…" if each is None else shlex.quote(each) for each in self.words)
@@ -71,6 +74,7 @@ _NOT_PROGRAMS: Final = frozenset(
 _TAKING_NAMES: Final = frozenset(("printf", "wait"))
 """Builtins that evaluate the name of a variable after an option."""
 _TESTING: Final = frozenset(("test", "["))
+_SUBSTITUTED: Final = frozenset("$`")
 _DEEPEST: Final = 50
 
 
@@ -86,16 +90,17 @@ def commands_in(line: str) -> tuple[SimpleCommand, ...]:
     reader.read_list(0)
     if not reader.commands or reader.at != len(line):
         raise NotClearError
-    return tuple(reader.commands)
+    return tuple(SimpleCommand(tuple(words), plain, tuple(texts)) for words, plain, texts in reader.commands)
 
 
 class _Reader:
     def __init__(self, line: str) -> None:
         self.line = line
         self.at = 0
-        self.commands: list[SimpleCommand] = []
-        self.heredocs: list[str] = []
-        """The ends of here-documents that begin after this line."""
+        self.commands: list[tuple[list[Word], bool, list[Word]]] = []
+        """The fields of each command; the texts of the last ones may still come."""
+        self.heredocs: list[tuple[str, list[Word]]] = []
+        """The ends of here-documents that begin after this line, and the texts of their commands."""
         self.first_heredoc = 0
 
     def read_list(self, depth: int) -> None:
@@ -136,6 +141,7 @@ class _Reader:
     def _command(self, depth: int) -> str:
         """Read one command. Return `nothing` if there is none, or `leading` if it has only reserved words before it."""
         words: list[Word] = []
+        texts: list[Word] = []
         is_plain, does_more, is_leading = True, False, False
         while True:
             self._gap()
@@ -151,7 +157,7 @@ class _Reader:
                 if depth > 0:
                     raise NotClearError
                 self.first_heredoc = self.first_heredoc if self.heredocs else start
-                self.heredocs.append(heredoc[1] or heredoc[2])
+                self.heredocs.append((heredoc[1] or heredoc[2], texts))
                 does_more = True
             elif self._take(_DUPLICATED):
                 does_more = True
@@ -161,8 +167,9 @@ class _Reader:
                 if self.at == target:
                     raise NotClearError
                 does_more = True
-            elif not words and self._take(_ASSIGNED):
-                self._word(depth)
+            elif not words and (name := self._take(_ASSIGNED)):
+                value = self._word(depth)
+                texts.append(None if value is None else name[0] + value)
                 is_plain, does_more = False, True
             else:
                 word = self._word(depth)
@@ -186,7 +193,7 @@ class _Reader:
                 raise NotClearError
             # A test of files or texts runs nothing and changes nothing.
             if not (is_plain and words[0] == "[" and words[-1] == "]"):
-                self.commands.append(SimpleCommand(tuple(words), is_plain))
+                self.commands.append((words, is_plain, texts))
             return "command"
         if does_more:  # `> file` alone empties the file
             raise NotClearError
@@ -247,7 +254,8 @@ class _Reader:
         """Skip the here-documents that begin after the new line that was just read."""
         if self.heredocs and "\n" in self.line[self.first_heredoc : self.at - 1]:
             raise NotClearError  # shells differ in whether they begin in the middle of a word
-        for name in self.heredocs:
+        for name, texts in self.heredocs:
+            start = self.at
             while True:
                 end = self.line.find("\n", self.at)
                 text = self.line[self.at : None if end < 0 else end]
@@ -255,6 +263,7 @@ class _Reader:
                     raise NotClearError
                 self.at = len(self.line) if end < 0 else end + 1
                 if text == name:
+                    texts.append(self.line[start : self.at])
                     break
         self.heredocs.clear()
 
@@ -272,8 +281,13 @@ def _runs_its_program(words: list[Word]) -> bool:
     """Whether a command certainly runs the program that its first word names, with the other words as mere text."""
     if not words[0] or words[0] in _NOT_PROGRAMS:
         return False
+    if len(words[0]) > 1 and words[0].endswith(":"):  # ksh93 runs what follows such a label
+        return False
     if words[0] in _TAKING_NAMES:
         return len(words) == 1 or not (words[1] is None or words[1].startswith("-"))
     if words[0] in _TESTING:
-        return not any(each is None or each in ("-v", "-R") for each in words)
+        # mksh computes the numbers that it compares, and runs the substitutions in them.
+        return not any(
+            each is None or each in ("-v", "-R") or not _SUBSTITUTED.isdisjoint(each) for each in words
+        )
     return True

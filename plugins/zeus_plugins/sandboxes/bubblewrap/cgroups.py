@@ -148,6 +148,7 @@ class Group:
         """Kill the processes in the group, and remove it."""
         with suppress(OSError):  # a kernel before 5.14; the processes died with the sandbox's first process
             self._write("cgroup.kill", 1)
+        # After the kill, the kernel refuses the removal (EBUSY) until the last process is really gone.
         for _ in range(_TRIES):
             try:
                 self.folder.rmdir()

@@ -115,6 +115,7 @@ class Standing:
         clock = loop.call_later(limits.seconds, watch.stop, "seconds")
         try:
             while not watch.ended.done():
+                # `wait_for` would cancel the future when the time is over; `wait` leaves it alone.
                 await asyncio.wait([watch.ended], timeout=INTERVAL_SECONDS)
                 if not watch.ended.done() and (limit := await exceeded(self._first, self.folders, limits)):
                     watch.stop(limit)
@@ -125,6 +126,7 @@ class Standing:
             loop.remove_reader(self._handle)
             loop.remove_reader(self._output)
         code, killed_by = self._exit_code(), watch.killed_by
+        # The exit code alone cannot tell the kernel's kill for memory from any other SIGKILL.
         if killed_by is None and self._group is not None and self._group.ran_out_of_memory:
             killed_by = "memory"
         if code is None and killed_by is None:
@@ -143,6 +145,7 @@ class Standing:
         """The program's exit code as bubblewrap reports it; None if bubblewrap was killed before its report."""
         self._process.wait()
         with suppress(BlockingIOError):
+            # bubblewrap has ended: its report is in the pipe already, or never comes.
             os.set_blocking(self._status, False)
             for line in os.read(self._status, _CHUNK).decode(errors="replace").splitlines():
                 with suppress(ValueError):
@@ -190,6 +193,7 @@ class _Watch:
         except BlockingIOError:
             return
         if not data:
+            # At its end the pipe stays readable: the loop would call this without a pause.
             asyncio.get_running_loop().remove_reader(self._output)
             return
         piece = data[: self._most - len(self.kept)]
@@ -237,6 +241,8 @@ async def standing(
     """
     start = WORKING_FOLDER if program.workspace is None else str(program.workspace.folder)
     with ExitStack() as stack:
+        # First on the stack, so removed last: the kernel removes only an empty group, and by then the first process is
+        # killed and bubblewrap is reaped.
         group = _group(stack, bwrap, limits, identity)
         output, output_end = _pipe(stack)
         status, status_end = _pipe(stack)
@@ -260,12 +266,15 @@ async def standing(
             (status_end.fileno(), filter_fd, arguments_fd),
         )
         stack.callback(_reap, process)
+        # With copies of them here, reading the other ends would never find an end.
         for each in (gate_end, output_end, status_end):
             each.close()
         first = await _first_process(gate, output, status)
         if group is not None:
+            # They exist already and do not inherit the group. The program still waits for the gate, so none is missed.
             _put_into(group, (process.pid, first, *_children(first)))
         _limit(first, limits)
+        # A pidfd stands for this process only: a kill through it cannot hit a later process with the same number.
         handle = os.pidfd_open(first)
         stack.callback(os.close, handle)
         stack.callback(_die, handle)

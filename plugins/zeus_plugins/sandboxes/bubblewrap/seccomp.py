@@ -65,6 +65,8 @@ def filter_program(machine: str) -> bytes:
 
 
 def _instructions(machine: Architecture) -> Iterator[Instruction]:
+    # An instruction: its code, how many instructions to skip if its test is true or false, and its operand.
+    # The architecture comes first, because the same number is another call on another one.
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield _EQUAL, 1, 0, machine.audit
     yield _RETURN, 0, 0, _KILL

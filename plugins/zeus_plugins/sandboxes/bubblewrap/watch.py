@@ -38,6 +38,7 @@ async def exceeded(first: int, folders: Sequence[int], limits: SandboxLimits) ->
 
 async def take_more(firsts: Sequence[int], memory_bytes: int) -> bool:
     """Whether these processes and their descendants together take more memory than ``memory_bytes``."""
+    # This sum is never too small and costs little, so most checks end here.
     if sum(map(_memory, firsts)) <= memory_bytes:
         return False
     # Forked processes share the pages that neither has written to; measuring this is expensive.
@@ -73,9 +74,11 @@ def processes(first: int) -> Iterator[Sequence[str]]:
             threads = [f"/proc/{pid}/task/{each}" for each in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
             if threads:  # there are none while the process is being reaped
                 yield threads
+            # Each thread lists only the children that it started itself.
             for thread in threads:
                 with suppress(OSError):
                     for child in map(int, _read(f"{thread}/children").split()):
+                        # A process whose parent dies between two reads moves to another parent, and is met again.
                         if child not in seen:
                             seen.add(child)
                             pending.append(child)

@@ -62,6 +62,7 @@ class ContainerEngine:
         Raises:
             SandboxError: the program could not be run, or its files could not be kept.
         """
+        # Chosen here, so that the container can be removed although the client died before it gave an id.
         name = f"zeus-{secrets.token_hex(8)}"
         try:
             await self._ask(commands.made(self._options, name, limits, podman=self._podman))
@@ -87,6 +88,7 @@ class ContainerEngine:
         assert process.stdout is not None
         started = monotonic()
         try:
+            # The engine's own work until the program begins does not count against the program's time.
             await self._begun(process)
             started = monotonic()
             async with asyncio.timeout(limits.seconds):
@@ -104,6 +106,7 @@ class ContainerEngine:
             killed_by = "seconds"
         finally:
             if process.returncode is None:
+                # The client's death does not end the program in the container; the removal does.
                 process.kill()
                 await self._ask(commands.removed(name, podman=self._podman), must=False)
                 # Read to the end: a client with unread output never appears as ended.
@@ -114,6 +117,7 @@ class ContainerEngine:
                 137, killed_by, bytes(kept), seconds, ("its files of this run: a limit ended the program",)
             )
         code = process.returncode or 0
+        # 137 is 128 + SIGKILL, which has other senders too; 153 is 128 + SIGXFSZ.
         if code == 137 and await self._memory_ran_out(name):
             killed_by = "memory"
         elif code == 153:

@@ -117,8 +117,10 @@ class Far:
         except (EOFError, asyncssh.Error, OSError) as error:
             raise await self._broken(watcher, getattr(error, "reason", None) or str(error)) from None
         except BaseException:
+            # Most often a cancellation: the program there has to be gone before the caller goes on.
             await finished(watcher.end())
             raise
+        # Only after a whole answer: after any other end, frames of it may still arrive.
         self._idle.append(watcher)
         return answer
 

@@ -53,6 +53,7 @@ async def next_frame(source: Source, *, longest: int = LONGEST) -> tuple[bytes, 
             async with asyncio.timeout(SILENT_SECONDS):
                 head = await source.readexactly(5)
                 size = int.from_bytes(head[1:], "big")
+                # Before it is read: a number from the other side must not fill the memory.
                 if size > longest:
                     raise EOFError("it sent invalid data")
                 data = await source.readexactly(size)

@@ -155,6 +155,7 @@ class Link:
     async def aclose(self) -> None:
         """End the connection and the server's process."""
         task, self._task = self._task, None
+        # A task of another event loop cannot be awaited here.
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             return
         self._closing.set()
@@ -262,6 +263,7 @@ class Link:
             self._set("connecting", self.why)
             begun = self._begun = asyncio.get_running_loop().time()
             self._status = None
+            # A sign of the previous connection must not end this one.
             self._gone = self._stale = self._doubted = False
             self._looks.begin()
             self._woken.clear()
@@ -299,6 +301,7 @@ class Link:
             )
             async with client:
                 offer = await read_offer(client, self.server, self._sieve)
+                # The limit is for the start only; the connection lasts as long as the server.
                 late.reschedule(None)
                 self._starts.took(asyncio.get_running_loop().time() - self._begun)
                 self._client = client
@@ -322,6 +325,7 @@ class Link:
             while not self._ended:
                 await self._woken.wait()
                 self._woken.clear()
+                # `_woken` is cleared before the flags are read: a flag set during an await below causes one more round.
                 if self._doubted and not self._ended:
                     self._doubted = False
                     await self._make_sure(client)
@@ -400,6 +404,7 @@ class Link:
             f" (restart {self._failures} of {options.max_restarts}).",
         )
         self._woken.clear()
+        # There was no await since `_live` looked at `_closing`, so the line above cannot clear the wake-up of `aclose`.
         await quiet(wait, self._woken)
         return True
 

@@ -55,6 +55,7 @@ async def mend(response: httpx2.Response) -> None:
     source = httpx2.Response(
         response.status_code, headers=response.headers, stream=response.stream, request=response.request
     )
+    # The body is handed on decoded, and each repair shortens it.
     for header in ("content-encoding", "content-length"):
         response.headers.pop(header, None)
     response.stream = _Mended(source, MAX_MESSAGE_BYTES if kind == _JSON else None)
@@ -80,6 +81,7 @@ class _Mended(httpx2.AsyncByteStream):
             text = held + piece
             unfinished = _UNFINISHED.search(text)
             settled = len(text) if unfinished is None else unfinished.start(1)
+            # At most 11 bytes: a high surrogate and a low one without its last digit, such as `\ud83d\udc0`.
             held = text[settled:]
             if settled:
                 yield mended(text[:settled])

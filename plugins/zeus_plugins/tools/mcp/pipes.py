@@ -46,6 +46,7 @@ async def piped(server: StdioServerParameters, errlog: Any) -> AsyncIterator[Any
     import anyio
 
     process = await _started(server, errlog)
+    # No buffer: a server that writes faster than the SDK reads has to wait.
     heard, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, said = anyio.create_memory_object_stream[Any](0)
     pipes = _Pipes(process, heard, said, anyio.Event())
@@ -55,6 +56,7 @@ async def piped(server: StdioServerParameters, errlog: Any) -> AsyncIterator[Any
         try:
             yield incoming, outgoing
         finally:
+            # A cancelled run must not leave the server's process behind.
             with anyio.CancelScope(shield=True):
                 incoming.close()
                 outgoing.close()

@@ -56,7 +56,9 @@ def _keep(control: int, output: int, folder: int, become_parent: Callable[[], ob
         os.fchdir(folder)
         for each in (nothing, output, folder):
             os.close(each)
+        # If the command held the socket too, Zeus could not see from it that the keeper is gone.
         os.set_inheritable(control, False)
+        # While SIGCHLD is ignored, the kernel discards exit codes, and waitpid could not read the command's.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         become_parent()
         words = _words(control)
@@ -111,6 +113,7 @@ def _has_ended(command: int, control: int) -> bool:
                 return True
         return False
     ended = os.pidfd_open(command)
+    # If both are ready, the command's own end counts, so its exit code is not lost.
     return ended in select.select([control, ended], [], [])[0]
 
 
@@ -132,6 +135,7 @@ def _end_all() -> None:
             # Most commands leave none, and a search would take longer than they do.
             if os.waitpid(-1, os.WNOHANG)[0]:
                 continue
+            # A killed child's children come to this process only afterwards: each round finds the next generation.
             for pid in _children():
                 try:
                     os.kill(pid, signal.SIGKILL)

@@ -47,6 +47,7 @@ class KeptCommand:
     def kill(self) -> None:
         """Have the keeper end all its processes."""
         with suppress(OSError):  # it has ended
+            # This direction only: the keeper sees an end, and `wait` can still read the exit code.
             self._control.shutdown(socket.SHUT_WR)
 
 

@@ -85,6 +85,7 @@ class _Bubblewrap:
         self._begin = asyncio.create_task(begun, name="shell command's begin")
 
     async def refusal(self) -> str | None:
+        # `wait` needs the same task, also after the caller of this was cancelled.
         refusal, _ = await asyncio.shield(self._begin)
         return refusal
 
@@ -190,6 +191,7 @@ class RunningCommand:
         loop.add_reader(self._pipe, self._read)
         try:
             code = await self._starter.wait()
+            # The processes are gone, but their last output is still in the pipe.
             while self._read():
                 pass
         finally:

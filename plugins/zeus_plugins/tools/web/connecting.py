@@ -60,6 +60,7 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
             raise WebError(f"there is no host {host}") from None
         if not addresses:
             raise WebError(f"there is no host {host}")
+        # All of them before one is dialled: a name with one private address is refused, in whatever order they come.
         for address in addresses:
             why = refusal(address, port, self._allowed)
             if why is not None:

@@ -199,6 +199,7 @@ async def _client(url: str) -> httpx.AsyncClient:
         # `asyncio.run` closes open generators before the loop, and with this one the client.
         closing = _closing(client)
         clients[is_secure] = (client, closing)
+        # The loop knows, and closes, only generators that have begun.
         await anext(closing)
     return clients[is_secure][0]
 
@@ -212,6 +213,7 @@ def _made(*, is_secure: bool) -> httpx.AsyncClient:
         limits=httpx.Limits(
             max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=_KEPT_SECONDS
         ),
+        # No limit for reading: agents share the client, and `Timeouts.wait` keeps the limit of each.
         timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
         follow_redirects=False,
     )

@@ -21,7 +21,9 @@ class ServerSentEvents:
     """
 
     def __init__(self) -> None:
+        # Incremental, because a piece may end within a character.
         self._decode = getincrementaldecoder("utf-8-sig")(errors="replace").decode
+        # Joined once at the line's end: adding each piece to one text would copy the line for every piece.
         self._line: list[str] = []
         self._data: list[str] = []
         self._length = 0
@@ -34,6 +36,7 @@ class ServerSentEvents:
             EventTooLongError: an event is too long.
         """
         text = self._decode(piece)
+        # A piece may give no text, if it ends within a character; then the next one shows whether LF follows.
         if text and self._after_cr:
             text = text.removeprefix("\n")
             self._after_cr = False

@@ -86,6 +86,7 @@ class AccountStore:
                 content = self._path.read_bytes()
             except FileNotFoundError:
                 return None
+            # The keys come one by one: the keyring is asked only if the key of the file does not fit.
             for key in self._keys():
                 with suppress(InvalidToken):
                     kept: Mapping[str, Any] = json.loads(Fernet(key).decrypt(content))
@@ -160,6 +161,7 @@ class AccountStore:
         with self._readable():
             while not lock.is_locked:
                 try:
+                    # A longer timeout would block the event loop: filelock sleeps in the thread.
                     lock.acquire(timeout=0)
                 except Timeout:
                     if clock() > until:
@@ -260,6 +262,7 @@ class AccountStore:
             writer.write(Fernet.generate_key())
         try:
             with suppress(FileExistsError):
+                # A rename would replace a key with which another process has already encrypted an account.
                 os.link(made, file)
         finally:
             made.unlink()
