@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 
 from tests.support.agents import call, calling, script, write_agent
 from zeus_runtime import Agent
+from zeus_runtime.agent import runner, session_plans
+from zeus_runtime.agent.session_plans import SessionPlans
 from zeus_runtime.errors import MissingError
 from zeus_runtime.events import RunFailed
-from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plan.workspace import folder_name
+from zeus_runtime.run.connections import Connections
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.approval import Decision
@@ -97,6 +101,36 @@ async def test_sub_agents_work_in_the_folder_of_their_parent(tmp_path: Path, wor
         (below,) = plan.agents.values()
         assert below.plan.context.workspace.root == plan.context.workspace.root == work / "session_1"
         await agent.aclose()
+
+
+async def test_the_plan_of_a_session_that_begins_stays_open_while_many_others_begin(
+    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: dict[Path, Plan] = {}
+    all_begun = asyncio.Event()
+    closed: list[Plan] = []
+    make_roots, close = runner.make_roots, SessionPlans._close
+
+    async def slow(plan: Plan) -> None:
+        begun[plan.context.workspace.root] = plan
+        if len(begun) == 3:
+            all_begun.set()
+        await all_begun.wait()
+        await make_roots(plan)
+
+    async def noted(plans: SessionPlans, plan: Plan, connections: Connections) -> None:
+        closed.append(plan)
+        await close(plans, plan, connections)
+
+    monkeypatch.setattr(runner, "make_roots", slow)
+    monkeypatch.setattr(SessionPlans, "_close", noted)
+    monkeypatch.setattr(session_plans, "KEPT", 1)
+    async with agent_in(tmp_path, OWN, script("Done.")) as agent:
+        await asyncio.gather(*(agent.run("go") for _ in range(3)))
+        assert closed == [], "a session whose run had no task yet lost its plan"
+        # The next one finds the three idle, and one is kept.
+        await agent.run("go")
+        assert len(closed) == 2
 
 
 async def test_the_change_of_a_waiting_call_is_shown_for_the_session_s_files(

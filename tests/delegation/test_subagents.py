@@ -28,6 +28,8 @@ from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
 from zeus_runtime.store.approvals import open_approvals
+from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+from zeus_runtime.store.threads import Thread
 
 Script = Callable[[ModelRequest], Answer]
 
@@ -83,6 +85,21 @@ def effects(folder: Path) -> list[str]:
 
 APPROVE = Decision("approve")
 WORKS = [calling(call("record", "r1", text="worked")), "It is done."]
+
+
+async def test_a_damaged_entry_of_its_ledger_costs_no_answer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = ThreadLog.steps
+
+    async def damaged(log: ThreadLog, thread: Thread, **which: bool) -> Sequence[StepEntry]:
+        return [*await stored(log, thread, **which), StepEntry(99, 0, '{"number": ')]
+
+    monkeypatch.setattr(ThreadLog, "steps", damaged)
+    async with agent(folder, cast(go=[calling(task("t1", "work hard")), "All done."], work=WORKS)) as living:
+        result = results(await play(living, "go"))["t1"]
+    assert not result.is_error
+    assert result.content.startswith("It is done.")
 
 
 async def test_a_sub_agent_works_in_a_session_of_its_own_and_answers_with_evidence(

@@ -260,6 +260,8 @@ async def test_what_policies_and_sub_agents_spent_counts_when_a_turn_is_resumed(
         assert await spent_before(log, thread, "this") == 3.75
         assert await spent_before(log, thread, "before") == 200.0
         assert await spent_before(log, thread, "none") == 0.0
+        await log.append_step(thread, StepEntry(5, 0, '{"number": '))
+        assert await spent_before(log, thread, "this") == 3.75, "a damaged entry adds nothing"
     finally:
         await database.close()
 

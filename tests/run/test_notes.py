@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.errors import RunError
 from zeus_runtime.run.notes import RunNotes
+from zeus_runtime.store import run_notes
 from zeus_runtime.store.archived import archive, restore
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError
@@ -44,6 +47,31 @@ async def test_a_run_finds_its_notes_again_and_no_other_run_does(tmp_path: Path,
         assert await notes("run_1").get("a") is None
         await restore(log, thread)
         assert await notes("run_1").get("a") == VALUE
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("failure", [RunError("the database is away"), asyncio.CancelledError()])
+async def test_a_read_that_failed_hides_no_stored_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    async def fail(*_: object) -> dict[str, str]:
+        raise failure
+
+    database = Database("sqlite:///z.db", directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        before, resumed = RunNotes(Redactor()), RunNotes(Redactor())
+        for notes in (before, resumed):
+            notes.begin(log, thread, "run_1")
+        await before.put("a", VALUE)
+        with monkeypatch.context() as broken:
+            broken.setattr(run_notes, "notes_of", fail)
+            with pytest.raises(type(failure)):
+                await resumed.get("a")
+        assert await resumed.get("a") == VALUE
     finally:
         await database.close()
 

@@ -75,9 +75,25 @@ def register_tools():
 '''
 
 
-def agent(folder: Path, model: Any, tools: str = "[lamp]", yaml: str = "") -> Agent:
+TWO_LAMPS = LAMP.replace(
+    'Component("lamp", create=lambda options, context: Lamp(context.directory))',
+    "Component(name, create=lambda options, context, name=name: Bulb(context.directory / name))"
+    ' for name in ("first", "second")',
+).replace(
+    "@hookimpl\n",
+    "class Bulb(Lamp):\n"
+    "    async def open(self, tell, count):\n"
+    "        if (self.folder / 'broken').exists():\n"
+    "            raise MissingError('no bulb', remedy='Put one in.')\n"
+    "        self.note('opened')\n\n\n"
+    "@hookimpl\n",
+)
+"""Two lamps, each in a folder of its own; they give no tools."""
+
+
+def agent(folder: Path, model: Any, tools: str = "[lamp]", yaml: str = "", *, plugin: str = LAMP) -> Agent:
     return Agent.from_config(
-        write_agent(folder, yaml, plugin=LAMP, tools=tools), directory=folder, model=model
+        write_agent(folder, yaml, plugin=plugin, tools=tools), directory=folder, model=model
     )
 
 
@@ -134,6 +150,23 @@ async def test_a_toolset_that_lacks_something_of_ours_says_so_and_can_be_opened_
             await play(running, "a")
         (tmp_path / "broken").unlink()
         assert (await play(running, "a"))[-1].type == "complete"
+
+
+async def test_a_toolset_beside_one_that_cannot_be_opened_is_closed_before_the_next_try(
+    tmp_path: Path,
+) -> None:
+    folder, broken = tmp_path / "first", tmp_path / "second"
+    folder.mkdir()
+    broken.mkdir()
+    (broken / "broken").touch()
+    async with agent(tmp_path, script("done", "again"), "[first, second]", plugin=TWO_LAMPS) as running:
+        failed = await asyncio.gather(play(running, "a"), play(running, "b"), return_exceptions=True)
+        assert [type(each) for each in failed] == [MissingError, MissingError]
+        assert log(folder) == ["opened", "closed"], "both runs waited for one opening"
+        (broken / "broken").unlink()
+        assert (await play(running, "a"))[-1].type == "complete"
+        assert log(folder) == ["opened", "closed", "opened"]
+    assert log(folder) == ["opened", "closed"] * 2
 
 
 def test_the_same_toolset_twice_is_refused(tmp_path: Path) -> None:

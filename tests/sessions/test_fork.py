@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from tests.sessions.test_lifecycle import agent_in, rows, talk
 from tests.support.agents import PositionModel, call, calling, events_of, shape
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.store.tables import STEP
 
 EVICTION = """
 middlewares:
@@ -54,6 +56,19 @@ async def test_a_fork_asks_a_step_again_with_what_it_was_asked_with(
         assert {each.run_id for each in trace.steps[5:]} == {"abcdef01"}
         await agent.delete_session(fork)
         assert await rows(database_url, tmp_path) == before
+
+
+async def test_a_damaged_entry_of_the_ledger_keeps_nobody_from_a_fork(tmp_path: Path) -> None:
+    model = scripted()
+    async with agent_in(tmp_path, "sqlite:///z.db", model) as agent:
+        session = await talk(agent, "one", "two")
+        asked = [shape(each.messages) for each in model.requests]
+        database = (await agent.log()).database
+        damaged = update(STEP).where(STEP.c.number == 5).values(payload='{"number": ')
+        await database.run(lambda connection: connection.execute(damaged))
+        events = await events_of(agent.resume(await agent.fork(session, step=6)))
+        assert isinstance(events[-1], RunCompleted)
+        assert [shape(each.messages) for each in model.requests[len(asked) :]] == asked[5:]
 
 
 async def test_a_fork_has_no_edit_of_its_step_and_keeps_the_originals_of_earlier_ones(

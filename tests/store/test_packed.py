@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Integer, Table, column, insert, table, text
 
 from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.store.approvals import approvals_of, put
 from zeus_runtime.store.archived import archive, restore
-from zeus_runtime.store.compressed_columns import pack, unpack
+from zeus_runtime.store.compressed_columns import Packed, pack, unpack
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.tables import TABLES
 from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.store.turns import add_turn, marked_turns, set_mark
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.preview import Change, Preview
 
@@ -73,6 +75,70 @@ async def test_an_archived_question_comes_back_whatever_columns_it_was_packed_wi
         assert found == replace(asked, shown=None if is_old else change.digest)
     finally:
         await database.close()
+
+
+async def test_every_column_of_a_session_comes_back_from_its_archive(tmp_path: Path) -> None:
+    database = Database("sqlite:///z.db", directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        packed = [each for each in TABLES if "thread" in each.columns and each.name not in NOT_PACKED]
+        rows = {each.name: _filled(each, thread.key) for each in packed}
+
+        def fill(connection: Connection) -> None:
+            for each in packed:
+                # Without the types: the archive copies values as they are stored.
+                bare = table(each.name, *(column(name) for name in rows[each.name]))
+                connection.execute(insert(bare), rows[each.name])
+
+        def stored(connection: Connection) -> dict[str, object]:
+            return {
+                each.name: [
+                    dict(row) for row in connection.execute(text(f"SELECT * FROM {each.name}")).mappings()
+                ]
+                for each in packed
+            }
+
+        await database.run(fill)
+        before = await database.run(stored)
+        assert before == {name: [row] for name, row in rows.items()}
+        assert await archive(log, thread)
+        assert not any((await database.run(stored)).values())
+        assert await restore(log, thread)
+        assert await database.run(stored) == before
+    finally:
+        await database.close()
+
+
+async def test_a_conversation_is_found_by_its_mark_after_an_archive(tmp_path: Path) -> None:
+    database = Database("sqlite:///z.db", directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        turn, _ = await add_turn(log, thread.session, "run_1", {"prompt": "hello"})
+        await set_mark(log, turn, "conversation")
+        assert await archive(log, thread)
+        assert await restore(log, thread)
+        assert await marked_turns(log, "a", "conversation") == [turn]
+    finally:
+        await database.close()
+
+
+NOT_PACKED = {"checkpoint_archive", "thread_parent", "backtest_replay", "original_handle"}
+"""Tables whose rows stay when their session is archived."""
+
+
+def _filled(source: Table, thread: int) -> dict[str, object]:
+    """A row of a table with a value in each column."""
+    values: dict[str, object] = {}
+    for number, each in enumerate(source.columns, 1):
+        if isinstance(each.type, Packed):
+            values[each.name] = pack("{}")
+        else:
+            values[each.name] = number if isinstance(each.type, Integer) else f"{each.name} {number}"
+    return {**values, "thread": thread}
 
 
 def _without_the_change(connection: Connection) -> None:

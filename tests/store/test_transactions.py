@@ -7,14 +7,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
 
+from zeus_runtime.store import transactions
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.transactions import BUSY_TIMEOUT_SECONDS, retry_while_locked
+from zeus_runtime.store.transactions import BUSY_TIMEOUT_SECONDS, Transactions, retry_while_locked
 from zeus_runtime.store.write_ahead_log import shorten_log
 
 
@@ -91,6 +94,42 @@ async def test_what_computes_waits_for_another_process_on_the_worker(tmp_path: P
     other.close()
     assert ran == [await database.run(thread)]
     await database.close()
+
+
+async def test_the_log_is_shortened_again_if_the_worker_is_faster_than_its_caller(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Fast(ThreadPoolExecutor):
+        def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
+            handed = super().submit(*args, **kwargs)
+            wait([handed])
+            return handed
+
+    log = tmp_path / "log"
+    shortened: list[int] = []
+
+    def shorten(_connection: str) -> None:
+        shortened.append(log.stat().st_size)
+        log.write_bytes(b"")
+
+    monkeypatch.setattr(transactions, "ThreadPoolExecutor", Fast)
+    monkeypatch.setattr(transactions, "LOG_BYTES", 10)
+    made = Transactions[str](
+        lambda _timeout_seconds: "connection",
+        lambda connection, work: work(connection),
+        lambda _connection: None,
+        inline=True,
+        log=log,
+        shorten=shorten,
+    )
+    # Opens the worker's connection, so that writes are tried in place.
+    await made.run(lambda _connection: None)
+    for size in (11, 12):
+        log.write_bytes(b"x" * size)
+        for _ in range(16):
+            await made.write(lambda _connection: None)
+    await made.close()
+    assert shortened == [11, 12]
 
 
 def test_who_has_waited_for_a_lock_once_does_not_wait_two_hundred_times(

@@ -76,7 +76,7 @@ class Runner:
             lambda session: self._emitter(lambda _event: None, session),
             self.running.__contains__,
         )
-        self._plans = SessionPlans(checked, plan, self.running.__contains__)
+        self._plans = SessionPlans(checked, plan)
         self._is_trusted = False
         self.tape: Tape | None = None
         self.stored: Callable[[str, Sequence[StoredEvent]], None] | None = None
@@ -120,64 +120,65 @@ class Runner:
         thread, policies = None, None
         if session is not None:
             thread, policies = await _own_thread(connections.log, session)
-        plan = await self._plans.of(name, connections, policies)
-        # Before the session is made: a prompt whose files cannot be read leaves no empty session behind.
-        references = await brought_along(plan, prompt, attachments, self.secrets)
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        outlet = _Outlet(events.put_nowait)
-        emit = self._emitter(outlet, name)
-        resources = await self._resources(connections, plan, name, emit, approvals)
-        if tools:
-            resources = _with(plan, resources, tools)
-        if thread is None:
-            thread = await connections.log.open(
-                name, agent=self._plan.config.name, title=self.secrets.text(prompt or "")
-            )
-        self.running.refuse(name)
-        await make_roots(plan)
-        # The claim is held until `ended` of the run: from here on no other process may write to the session.
-        give_back = await connections.database.claim(name)
-        try:
-            outlet.keeper = await self._keeper(
-                connections, thread, events.put_nowait, at_end, is_new=session is None
-            )
-        except BaseException:
-            give_back()
-            raise
-        for notice in _notices(plan, references):
-            emit(notice)
-
-        async def work() -> None:
+        async with self._plans.lent(name, connections, policies) as plan:
+            # Before the session is made: a prompt whose files cannot be read leaves no empty session behind.
+            references = await brought_along(plan, prompt, attachments, self.secrets)
+            events: asyncio.Queue[Event | None] = asyncio.Queue()
+            outlet = _Outlet(events.put_nowait)
+            emit = self._emitter(outlet, name)
+            resources = await self._resources(connections, plan, name, emit, approvals)
+            if tools:
+                resources = _with(plan, resources, tools)
+            if thread is None:
+                thread = await connections.log.open(
+                    name, agent=self._plan.config.name, title=self.secrets.text(prompt or "")
+                )
+            self.running.refuse(name)
+            await make_roots(plan)
+            # The claim is held until `ended` of the run: from here on no other process may write to the session.
+            give_back = await connections.database.claim(name)
             try:
-                with _untraced(), connections.toolsets_of(plan).telling(emit):
-                    await self._memory.begin(name)
-                    started = self._session(connections, thread)
-                    await started.run(
-                        prompt,
-                        self._plan.mode,
-                        resources,
-                        emit,
-                        references=references,
-                        noted=mode_note(self._plan.mode, self._checked.config.mode),
-                        run_id=run_id,
-                    )
-            finally:
-                # In the run's task: the last events are stored while the session is still claimed.
-                await outlet.aclose()
+                outlet.keeper = await self._keeper(
+                    connections, thread, events.put_nowait, at_end, is_new=session is None
+                )
+            except BaseException:
+                give_back()
+                raise
+            for notice in _notices(plan, references):
+                emit(notice)
 
-        def ended() -> None:
-            # The claim is given back, so what a run emits that was cancelled before its first step is not stored.
-            outlet.keeper = None
-            # Before the claim is given back: the next run brings another writer.
-            connections.log.events.pop(name, None)
-            give_back()
-            self._memory.ended(name)
+            async def work() -> None:
+                try:
+                    with _untraced(), connections.toolsets_of(plan).telling(emit):
+                        await self._memory.begin(name)
+                        started = self._session(connections, thread)
+                        await started.run(
+                            prompt,
+                            self._plan.mode,
+                            resources,
+                            emit,
+                            references=references,
+                            noted=mode_note(self._plan.mode, self._checked.config.mode),
+                            run_id=run_id,
+                        )
+                finally:
+                    # In the run's task: the last events are stored while the session is still claimed.
+                    await outlet.aclose()
 
-        # From the keeper to the first event nothing is awaited, so the run's task always exists to give the claim back.
-        running = self.running.events(name, work, events, emit=emit, ended=ended)
-        async with aclosing(running):
-            async for event in running:
-                yield event
+            def ended() -> None:
+                # The claim is given back, so what a run emits that was cancelled before its first step is not stored.
+                outlet.keeper = None
+                # Before the claim is given back: the next run brings another writer.
+                connections.log.events.pop(name, None)
+                give_back()
+                self._memory.ended(name)
+
+            # From the keeper to the first event nothing is awaited, so the run's task always exists to give the claim
+            # back.
+            running = self.running.events(name, work, events, emit=emit, ended=ended)
+            async with aclosing(running):
+                async for event in running:
+                    yield event
 
     def suspend(self, session: str) -> bool:
         """Interrupt the run on ``session``; its stored events get no end. False if there is none."""
@@ -197,15 +198,15 @@ class Runner:
         thread, policies = await _with_policies(connections.log, session)
         self.running.refuse(session)
         emit = self._emitter(lambda _event: None, session)
-        plan = await self._plans.of(session, connections, policies)
-        await make_roots(plan)
-        resources = await self._resources(connections, plan, session, emit, None)
-        give_back = await connections.database.claim(session)
-        try:
-            with _untraced():
-                return await self._session(connections, thread).compact(self._plan.mode, resources, emit)
-        finally:
-            give_back()
+        async with self._plans.lent(session, connections, policies) as plan:
+            await make_roots(plan)
+            resources = await self._resources(connections, plan, session, emit, None)
+            give_back = await connections.database.claim(session)
+            try:
+                with _untraced():
+                    return await self._session(connections, thread).compact(self._plan.mode, resources, emit)
+            finally:
+                give_back()
 
     async def consolidate_memories(self) -> str | None:
         """Merge, date and retire memories; ``Agent.consolidate_memories`` has the details.

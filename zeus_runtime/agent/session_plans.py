@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,8 +19,6 @@ from zeus_runtime.run.connections import plans, sandboxes_of
 from zeus_runtime.tools.routes import WorkspaceConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -35,21 +34,41 @@ class SessionPlans:
     Args:
         checked: the agent's config.
         plan: the agent's own plan.
-        is_running: whether a session runs now.
     """
 
-    def __init__(self, checked: Checked, plan: Plan, is_running: Callable[[str], bool]) -> None:
+    def __init__(self, checked: Checked, plan: Plan) -> None:
         self._checked = replace(checked, lender=plan.context)
         self._plan = plan
-        self._is_running = is_running
+        # How many blocks of `lent` a session is in; before its run has a task, and after it, its plan is in use too.
+        self._lent: Counter[str] = Counter()
         # By the session alone: its workspace and its own policies are settled when it begins, and never change.
         self._made: dict[str, Plan] = {}
         # Held over the planning too: two callers for one session must not make two plans, of which one would never be
         # closed.
         self._lock = asyncio.Lock()
 
+    @asynccontextmanager
+    async def lent(
+        self, session: str, connections: Connections, policies: str | None = None
+    ) -> AsyncIterator[Plan]:
+        """The plan of a session, which stays open inside the block.
+
+        Args:
+            policies: as for ``of``.
+
+        Raises:
+            ConfigError, UntrustedError: as for ``of``.
+        """
+        self._lent[session] += 1
+        try:
+            yield await self.of(session, connections, policies)
+        finally:
+            self._lent[session] -= 1
+            if not self._lent[session]:
+                del self._lent[session]
+
     async def of(self, session: str, connections: Connections, policies: str | None = None) -> Plan:
-        """The plan of a session; its workspace need not exist yet.
+        """The plan of a session, to be looked at; its workspace need not exist yet.
 
         Args:
             policies: its own middlewares as YAML; None for those of the config.
@@ -69,7 +88,7 @@ class SessionPlans:
                 plan = (await asyncio.to_thread(self._planned, own, policies))[1]
                 connections.share(self._plan, plan)
             self._made[session] = plan
-            idle = [each for each in self._made if each != session and not self._is_running(each)]
+            idle = [each for each in self._made if each != session and each not in self._lent]
             for each in idle[: max(0, len(idle) - KEPT)]:
                 await self._close(self._made.pop(each), connections)
             return plan

@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.delegation.handed_down import handed_down, with_handles
 from zeus_runtime.delegation.result import task_result
 from zeus_runtime.errors import UsageError
@@ -24,6 +23,7 @@ from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.assembly import run_resources
 from zeus_runtime.run.delegated_task import DelegatedTask
 from zeus_runtime.run.emitter import Emitter
+from zeus_runtime.run.stored_thread import step_of
 from zeus_runtime.run.transcript import GIVEN
 from zeus_runtime.run.turn import Session
 from zeus_runtime.tools import ToolResult
@@ -227,7 +227,7 @@ class Dispatcher:
             for entry in await log.read(thread)
             if not entry.id.startswith(GIVEN)
         ]
-        steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(thread)]
+        steps = [step_of(entry) for entry in await log.steps(thread)]
         return task_result(planned, thread.session, ending, messages, steps)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.run.links import Circuits, OpenModel, open_models
+from zeus_runtime.tools.run_to_completion import finished
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.tools import Toolset
     from zeus_runtime.tools.sandboxes import Sandboxes
+
+_log = logging.getLogger(__name__)
 
 
 class OpenToolsets:
@@ -71,21 +75,41 @@ class OpenToolsets:
             # wait.
             self._opening = asyncio.create_task(self._open(), name="open toolsets")
         # Shielded: other callers may wait for the same opening, so one cancelled caller must not stop it.
-        try:
-            await asyncio.shield(self._opening)
-        except BaseException:
-            if self._opening.done():
-                # A failed opening is forgotten, so that the next run tries again.
-                self._opening = None
-            raise
+        await asyncio.shield(self._opening)
         return self._toolsets
 
     async def _open(self) -> None:
         plan = self._plan
-        for planned in plan.opens:
-            self._toolsets[planned.name] = planned.create(plan.context)
-        count = plan.token_counter.text
-        await asyncio.gather(*(each.open(self._tell, count) for each in self._toolsets.values()))
+        openings: list[asyncio.Future[None]] = []
+        try:
+            for planned in plan.opens:
+                self._toolsets[planned.name] = planned.create(plan.context)
+            count = plan.token_counter.text
+            toolsets = self._toolsets.values()
+            openings += [asyncio.ensure_future(each.open(self._tell, count)) for each in toolsets]
+            await asyncio.gather(*openings)
+        except BaseException:
+            for opening in openings:
+                opening.cancel()
+            try:
+                await finished(self._close_failed(openings))
+            finally:
+                # A failed opening is forgotten, so that the next run tries again. `aclose` may have done so before.
+                if self._opening is asyncio.current_task():
+                    self._opening = None
+            raise
+
+    async def _close_failed(self, openings: Sequence[asyncio.Future[None]]) -> None:
+        """Close the toolsets of a failed opening: the next run creates others."""
+        # First their ends: what still opens would stay open.
+        await asyncio.gather(*openings, return_exceptions=True)
+        # None, if `aclose` has cancelled the opening: it takes them itself.
+        toolsets, self._toolsets = self._toolsets, {}
+        closings = (each.aclose() for each in toolsets.values())
+        for problem in await asyncio.gather(*closings, return_exceptions=True):
+            if problem is not None:
+                # Only logged, since the user must learn why the opening failed.
+                _log.warning("a toolset could not be closed", exc_info=problem)
 
     def _tell(self, code: str, message: str) -> None:
         notice = Notice(code, message)

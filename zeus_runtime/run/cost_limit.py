@@ -81,20 +81,22 @@ async def spent_before(
 ) -> float:
     """The cost of a turn so far, in US dollars, including its sub-agents, summaries and extractions of memories.
 
+    An entry of the ledger that cannot be read adds nothing.
+
     Args:
         run_id: the turn's; a resumed turn keeps it.
         memory: whose extractions count; None for an agent without one.
     """
-    from zeus_runtime.context.ledger import StepRecord
+    from zeus_runtime.run.stored_thread import step_of
     from zeus_runtime.store.session_tree import helpers_of
 
-    steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(thread)]
+    steps = [step_of(entry) for entry in await log.steps(thread)]
     own = [step for step in steps if step.run_id == run_id]
     for helper in await helpers_of(log, thread, run_id):
-        own += [StepRecord.from_json(entry.payload) for entry in await log.steps(helper)]
+        own += [step_of(entry) for entry in await log.steps(helper)]
     # Extractions run after the turn's end, and have no entry in the ledger.
     extracted = 0.0
-    if own and memory is not None and memory.is_in_database:
-        first = min(step.cursor for step in own if step.run_id == run_id)
-        extracted = await memory.batches.spent(thread.session, first)
+    cursors = [step.cursor for step in own if step.run_id == run_id]
+    if cursors and memory is not None and memory.is_in_database:
+        extracted = await memory.batches.spent(thread.session, min(cursors))
     return extracted + sum((step.cost_usd or 0.0) + (step.policy_cost_usd or 0.0) for step in own)

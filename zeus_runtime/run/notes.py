@@ -50,10 +50,12 @@ class RunNotes:
     async def _notes(self) -> dict[str, Any]:
         async with self._reading:  # once, also for parallel calls
             if self._known is None:
-                self._known = {}
+                known: dict[str, Any] = {}
                 if self._log is not None and self._thread is not None:
                     from zeus_runtime.store.run_notes import notes_of
 
                     stored = await notes_of(self._log, self._thread, self._run_id)
-                    self._known = {name: json.loads(text) for name, text in stored.items()}
+                    known = {name: json.loads(text) for name, text in stored.items()}
+                # Only now: a read that failed is tried again.
+                self._known = known
             return self._known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
+
+_log = logging.getLogger(__name__)
 
 _MODE: Final = "mode"
 """Key of the run's mode in a user message's ``additional_kwargs``."""
@@ -75,12 +78,16 @@ async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
 
 def last_step(entries: Sequence[StepEntry]) -> StepRecord | None:
     """The last of the ledger's entries; from an unreadable one only the number is known."""
-    if not entries:
-        return None
+    return step_of(entries[-1]) if entries else None
+
+
+def step_of(entry: StepEntry) -> StepRecord:
+    """An entry of the ledger; from an unreadable one only the number is known."""
     try:
-        return StepRecord.from_json(entries[-1].payload)
-    except ValueError:
-        return StepRecord(number=entries[-1].number, run_id="", cursor=entries[-1].seq, edits=0)
+        return StepRecord.from_json(entry.payload)
+    except ValueError as error:
+        _log.warning("entry %s of a session's ledger does not count: %s", entry.number, error)
+        return StepRecord(number=entry.number, run_id="", cursor=entry.seq, edits=0)
 
 
 async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence[BaseMessage]:

@@ -46,8 +46,8 @@ INTERRUPTED = "This call was interrupted before it finished; whether it took eff
 class Transcript:
     """The messages of one session, the first at ``seq`` 1.
 
-    Rollbacks leave gaps in the log's sequence numbers, and ``Line`` hides them: here, in edits and in the ledger a
-    ``seq`` is a place along the current branch, without gaps.
+    Rollbacks leave gaps in the log's sequence numbers, and ``SessionBranch`` hides them: here, in edits and in the
+    ledger a ``seq`` is a place along the current branch, without gaps.
 
     A message is written to the log before anything refers to it. After a crash the log may be ahead of the last
     checkpoint. ``kept`` finds those messages, so that a resumed run repeats neither a paid answer nor a finished tool

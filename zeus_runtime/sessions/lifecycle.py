@@ -131,7 +131,7 @@ class SessionLifecycle:
         Raises:
             UsageError: the session or step does not exist, or it is a sub-agent's or archived.
         """
-        from zeus_runtime.context.ledger import StepRecord
+        from zeus_runtime.run.stored_thread import step_of
         from zeus_runtime.run.turn import new_session_id
         from zeus_runtime.store.branch import line_of
         from zeus_runtime.store.forks import Moment, copy
@@ -142,19 +142,18 @@ class SessionLifecycle:
         # A repeated request after a lost answer: the fork is there.
         if name is not None and await self.log.has(name):
             return name
-        steps = [StepRecord.from_json(each.payload) for each in await self.log.steps(thread)]
+        steps = [step_of(each) for each in await self.log.steps(thread)]
         asked = next((each for each in steps if each.number == step), None)
         if asked is None:
             raise NotFoundError(
                 f"the session {session} has no step {step}",
                 remedy=f"It has {len(steps)}: `zeus context steps --session {session}` lists them.",
             )
-        before = [each for each in steps if each.number < step]
+        # The highest and not the last: an entry that cannot be read names none.
+        edits = max((each.edits for each in steps if each.number < step), default=0)
         # The rollbacks that came before the step was asked; the fork gets these only.
         past = [each for each in await rollbacks(self.log, thread) if each.steps < step]
-        moment = Moment(
-            line_of(past).seq(asked.cursor), before[-1].edits if before else 0, step - 1, len(past)
-        )
+        moment = Moment(line_of(past).seq(asked.cursor), edits, step - 1, len(past))
         made = await copy(
             self.log,
             thread,

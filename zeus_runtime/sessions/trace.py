@@ -16,8 +16,6 @@ from zeus_runtime.store.branch import line_of
 from zeus_runtime.store.session_tree import child_session
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
-
     from zeus_runtime.store.branch import Rollback
     from zeus_runtime.store.snapshots import Snapshot
     from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
@@ -166,22 +164,20 @@ class _Stored:
         return line_of(earlier).place(entry.seq) or 0
 
     def _calls(self) -> Iterator[tuple[int, Span]]:
-        """The tool calls, with their answer's place: results follow their answer in the order of its calls."""
-        open_calls: Iterator[tuple[LogEntry, int, int, Mapping[str, Any]]] = iter(())
+        """The tool calls, with their answer's place; a result has the place that its answer reserved for it."""
+        # With the run: after a rollback two messages may have one place.
+        results: dict[tuple[str, int], tuple[int, str]] = {}
+        made: list[tuple[LogEntry, int, int, Mapping[str, Any]]] = []
         for entry in self.entries:
-            message = from_payload(json.loads(entry.payload))
+            message, place = from_payload(json.loads(entry.payload)), self._place(entry)
             if message.type == "tool":
-                if (made := next(open_calls, None)) is not None:
-                    yield made[1], self._call(*made, entry, message)
-                continue
-            for made in open_calls:
-                yield made[1], self._call(*made)
-            if message.type == "ai":
-                place = self._place(entry)
-                open_calls = iter([(entry, place, at, call) for at, call in enumerate(calls_of(message), 1)])
-        # The calls of the last answer that have no result yet.
-        for made in open_calls:
-            yield made[1], self._call(*made)
+                state = "error" if getattr(message, "status", "") == "error" else "ok"
+                results[_run_of(entry.id), place] = (entry.created_ms, state)
+            elif message.type == "ai":
+                made += [(entry, place, at, call) for at, call in enumerate(calls_of(message), 1)]
+        for answer, place, at, call in made:
+            ended = results.get((_run_of(answer.id), place + at), (None, ""))
+            yield place, self._call(answer, place, at, call, *ended)
 
     def _call(
         self,
@@ -189,21 +185,18 @@ class _Stored:
         place: int,
         number: int,
         call: Mapping[str, Any],
-        stored: LogEntry | None = None,
-        result: BaseMessage | None = None,
+        end_ms: int | None,
+        state: str,
     ) -> Span:
-        """Call ``number`` (from 1) of the answer at ``place``, and its result where there is one."""
+        """Call ``number`` (from 1) of the answer at ``place``, and how it ended."""
         run = _run_of(answer.id)
         asked = [each for each in self.approvals if each.run_id == run and each.call_id == str(call["id"])]
         child = child_session(self.session, run, place + number)
-        state = ""
-        if result is not None:
-            state = "error" if getattr(result, "status", "") == "error" else "ok"
         return Span(
             kind="tool_call",
             name=call["name"] or "",
             start_ms=answer.created_ms,
-            end_ms=None if stored is None else stored.created_ms,
+            end_ms=end_ms,
             session=self.session,
             run=run,
             state=state,

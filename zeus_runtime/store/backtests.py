@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
 
 from zeus_runtime.errors import LimitError, NotFoundError, RunError
+from zeus_runtime.store.database import alone
 from zeus_runtime.store.row_security import for_everyone
 from zeus_runtime.store.tables import BACKTEST, REPLAY, THREAD
 
@@ -72,7 +73,8 @@ async def add_backtest(
     whose = _whose(log.owner)
 
     def work(connection: Connection) -> StoredBacktest:
-        _count_alone(connection)
+        # Other beginnings would count the same backtests.
+        alone(connection, "backtests")
         known = select(BACKTEST.c.id).where(whose, BACKTEST.c.idempotency_key == key)
         if key is not None and (found := connection.execute(known).scalar()) is not None:
             return _read(connection, BACKTEST.c.id == found)[0]
@@ -175,18 +177,6 @@ def _whose(owner: Owner | None) -> ColumnElement[bool]:
 
 def _running(name: str) -> Any:
     return update(BACKTEST).where(BACKTEST.c.id == name, BACKTEST.c.state == "running")
-
-
-_COUNTING: Final = int.from_bytes(b"backtest", "big", signed=True)
-
-
-def _count_alone(connection: Connection) -> None:
-    """Keep other beginnings waiting until the transaction ends: they would count the same backtests."""
-    if connection.dialect.name == "sqlite":
-        # Possible, because Python's driver begins a transaction by itself only before the first write.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    else:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _COUNTING})
 
 
 def _drop_old(connection: Connection, whose: ColumnElement[bool], kept: int) -> None:

@@ -17,24 +17,22 @@ from typing import Any, Final
 from sqlalchemy import Connection, column, delete, insert, select, table
 
 from zeus_runtime.errors import RunError
+from zeus_runtime.store.tables import (
+    APPROVAL,
+    EDIT,
+    EVENT,
+    MESSAGE,
+    NOTE,
+    ROLLBACK,
+    SNAPSHOT,
+    STEP,
+    TEXT,
+    TURN,
+)
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "message": ("seq", "id", "created_ms", "payload"),
-    "context_edit": ("number", "at_seq", "payload"),
-    "context_step": ("number", "seq", "created_ms", "payload"),
-    "context_text": ("digest", "text"),
-    "thread_rollback": ("number", "kept_seq", "last_seq", "edits", "steps", "created_ms"),
-    "session_state_snapshot": ("number", "at_seq", "edits", "run_id", "reason", "created_ms"),
-    "pending_approval": (
-        *("id", "run_id", "place", "digest", "created_ms", "expires_ms"),
-        *("request", "verdict", "decided_ms", "decision", "shown"),
-    ),
-    "run_note": ("run_id", "name", "created_ms", "value"),
-    "turn": (
-        *("run_id", "number", "state", "request", "idempotency_key"),
-        *("created_ms", "started_ms", "ended_ms", "ending"),
-    ),
-    "run_event": ("seq", "session", "run_id", "kind", "with_message", "created_ms", "payload"),
+    each.name: tuple(one.name for one in each.columns if one.name != "thread")
+    for each in (MESSAGE, EDIT, STEP, TEXT, ROLLBACK, SNAPSHOT, APPROVAL, NOTE, TURN, EVENT)
 }
 """Columns by table, without ``thread``; the first one gives the order. They have no types, so values stay unconverted.
 

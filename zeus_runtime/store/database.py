@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import sqlite3
@@ -14,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
@@ -95,6 +96,8 @@ class Database:
         # By session: None from the claim until its first transaction has raised the epoch. A copy by `for_everyone`
         # shares it.
         self._held: dict[str, int | None] = {}
+        # The locks of a database in memory.
+        self._locked: set[str] = set()
         self._server: Server | None = None
         self._opened: tuple[int, int] | None = None
         self._group: GroupCommit[Connection] | None = None
@@ -180,8 +183,8 @@ class Database:
     async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is released.
 
-        SQLite uses a lock file beside the database, a server a lock; a database in memory has only one process. A
-        holder may lose the lock without knowing (a stopped process, a cut connection). Then the next claim raises the
+        SQLite uses a lock file beside the database, a server a lock, a database in memory a set of its own. A holder
+        may lose the lock without knowing (a stopped process, a cut connection). Then the next claim raises the
         session's epoch, and the former holder's writes are refused (``fencing``).
 
         Returns:
@@ -250,7 +253,10 @@ class Database:
             except DBAPIError as error:
                 raise self._server.explained(error) from error
         if self.file is None:
-            return lambda: None
+            if session in self._locked:
+                return None
+            self._locked.add(session)
+            return lambda: self._locked.discard(session)
         try:
             # On the event loop: this lock is taken at once or not at all.
             return claim(self.file.with_name(f"{self.file.name}-{session}.lock"))
@@ -506,6 +512,17 @@ def _connect_sqlite(file: Path | None, timeout_seconds: float) -> Connection:
 
 def _group_on_server(server: Server) -> GroupCommit[Connection]:
     return GroupCommit(server.connect, server.transact, Connection.close, lambda _connection: None)
+
+
+def alone(connection: Connection, name: str) -> None:
+    """Keep other transactions that call this with ``name`` waiting until this one ends; to be called first in it."""
+    if connection.dialect.name == "sqlite":
+        # Possible, because Python's driver begins a transaction by itself only before the first write.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        # The lock has a 64-bit number. Two names with one number would only wait for each other.
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
 def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Row, Select, insert, or_, select, update
 
 from zeus_runtime.errors import NotFoundError, UsageError
+from zeus_runtime.store.database import alone
 from zeus_runtime.store.tables import SERVICE_KEY
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MARK: Final = "zeus"
 """Each key begins with it, so that scanners for secrets find keys in repositories."""
+_NAMES: Final = "service keys"
+"""The lock of changes that depend on which keys are valid."""
 _ID_BYTES: Final = 5
 _SECRET_BYTES: Final = 32
 _SCHEME: Final = "sha256"
@@ -97,6 +100,7 @@ async def add_key(database: Database, key: ServiceKey, secret: str) -> None:
     """
 
     def work(connection: Connection) -> None:
+        alone(connection, _NAMES)
         _refuse_name(connection, key)
         connection.execute(insert(SERVICE_KEY), _row(key, secret))
 
@@ -160,6 +164,8 @@ async def rotate_key(
     name, secret = new_secret()
 
     def work(connection: Connection) -> ServiceKey:
+        # Of two rotations at once the later one replaces the key that the other has made.
+        alone(connection, _NAMES)
         former = _named(connection, which, now_ms)
         until = (
             now_ms + overlap_ms if former.expires_ms is None else min(former.expires_ms, now_ms + overlap_ms)

@@ -143,15 +143,13 @@ class Transactions(Generic[C]):
 
     def _keep_log_short(self) -> None:
         """Let the worker shorten a log that has grown; at a run's end alone it would be as long as all the writes."""
-        if self._shortening is None and self._is_log_long():
+        # A look at the future, and no mark that the worker takes away: the worker may end before `submit` returns.
+        if (self._shortening is None or self._shortening.done()) and self._is_log_long():
             # Not awaited: a write must not wait for the disk.
             self._shortening = self._worker.submit(self._shortened)
 
     def _shortened(self) -> None:
-        try:
-            self._shorten_now(self._worker_connection())
-        finally:
-            self._shortening = None
+        self._shorten_now(self._worker_connection())
 
     def keep_short(self, connection: C) -> None:
         """Shorten a log that has grown, here and now."""

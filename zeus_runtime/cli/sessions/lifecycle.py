@@ -310,7 +310,7 @@ def _with_keeper(
         database = Database(url, directory=checked.directory, acting=EVERYONE)
         try:
             if policies is not None:
-                await SessionPlans(checked, plan, lambda _session: False).check(policies)
+                await SessionPlans(checked, plan).check(policies)
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.context) as saver:
