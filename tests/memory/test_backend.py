@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.support.memory import service
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.backend import FoundMemory, MemoryBackend, MemoryFilter, MemoryWrite, Written
 from zeus_runtime.memory.items import Caller, MemoryItem
-from zeus_runtime.memory.opened import MemorySource
+from zeus_runtime.memory.opened import MemorySource, OpenedMemory
 from zeus_runtime.memory.outcomes import UnknownMemoryError
 from zeus_runtime.testing import MemoryConformance
 
@@ -57,6 +58,25 @@ class Careless(MemoryBackend):
 
     async def aclose(self) -> None:
         return
+
+
+def test_a_place_is_written_in_turn_in_each_event_loop(tmp_path: Path) -> None:
+    """A program may call ``asyncio.run`` more than once with one memory."""
+    opened = OpenedMemory(MemorySource("sqlite:///zeus.db", tmp_path, SqliteVectorStore))
+    order: list[int] = []
+
+    async def write(number: int) -> None:
+        async with opened.writing("user", "ann"):
+            order.append(number)
+            await asyncio.sleep(0)
+            order.append(number)
+
+    async def both() -> None:
+        await asyncio.gather(write(1), write(2))
+
+    asyncio.run(both())
+    asyncio.run(both())
+    assert order == [1, 1, 2, 2] * 2
 
 
 async def test_a_backend_that_forgets_every_condition_shows_nothing_to_another_user(tmp_path: Path) -> None:

@@ -95,17 +95,22 @@ class OpenedMemory:
         """Held while one memory of a place is written in this process, for a backend without transactions."""
         import asyncio
 
+        self._renew_for_loop()
         return self._places.setdefault((scope, scope_id), asyncio.Lock())
 
-    async def operations(self) -> Operations:
+    def _renew_for_loop(self) -> None:
+        """Make what belongs to an event loop anew for another one: a program may call ``asyncio.run`` more than once."""
         import asyncio
 
         loop = asyncio.get_running_loop()
         if self._loop is not loop or self._opening is None:
-            # Locks and tasks belong to a loop, and a program may call `asyncio.run` more than once with one memory.
             self._loop, self._opening = loop, asyncio.Lock()
-            self._tasks, self._backfilling = set(), set()
+            self._tasks, self._backfilling, self._places = set(), set(), {}
+
+    async def operations(self) -> Operations:
+        self._renew_for_loop()
         if self._operations is None:
+            assert self._opening is not None, "it was renewed"
             async with self._opening:
                 # Asked again: the call that held the lock may have opened it.
                 if self._operations is None:

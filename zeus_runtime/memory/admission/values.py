@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.data_files import read
@@ -88,7 +89,8 @@ def _number(low: str) -> str:
         return str(_NUMBERS[low])
     for name, scale in _DATA["scales"].items():
         if low.endswith(name):
-            return f"{float(low.removesuffix(name).replace(',', '')) * scale:g}"
+            # Exactly: a float of seven digits would be another number in `:g`, or none in digits.
+            return f"{(Decimal(low.removesuffix(name).replace(',', '')) * Decimal(str(scale))).normalize():f}"
     if low[-1] in _DIGITS or low[-1] in _POWERS:
         return _whole(low)
     plain = low.replace(",", "").lstrip("+")

@@ -49,7 +49,7 @@ class Uploads:
         with opened(self.directory / UPLOADS, create=True, mode=0o700) as folder:
             self._forget_old(folder, now)
             prefix = name.partition(".")[0]
-            own = {entry.name: entry.stat() for entry in _entries(folder) if entry.name.startswith(prefix)}
+            own = {each: status for each, status in _entries(folder) if each.startswith(prefix)}
             if name in own:
                 os.utime(name, (now, now), dir_fd=folder)
                 return False
@@ -108,12 +108,16 @@ class Uploads:
 
     def _forget_old(self, folder: int, now: float) -> None:
         oldest = now - self.limits.files_max_age_days * _DAY_SECONDS
-        for entry in _entries(folder):
-            if entry.stat().st_mtime < oldest:
+        for name, status in _entries(folder):
+            if status.st_mtime < oldest:
                 with suppress(FileNotFoundError):
-                    os.unlink(entry.name, dir_fd=folder)
+                    os.unlink(name, dir_fd=folder)
 
 
-def _entries(folder: int) -> Iterator[os.DirEntry[str]]:
+def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(folder) as found:
-        yield from (each for each in found if each.is_file(follow_symlinks=False))
+        for each in found:
+            # Another request may delete one meanwhile.
+            with suppress(FileNotFoundError):
+                if each.is_file(follow_symlinks=False):
+                    yield each.name, each.stat()

@@ -260,6 +260,9 @@ class AccountStore:
         descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as writer:
             writer.write(Fernet.generate_key())
+            writer.flush()
+            # The accounts that it encrypts are synced too: without the key they could not be read.
+            os.fsync(writer.fileno())
         try:
             with suppress(FileExistsError):
                 # A rename would replace a key with which another process has already encrypted an account.
