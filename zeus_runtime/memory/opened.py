@@ -99,7 +99,7 @@ class OpenedMemory:
         return self._places.setdefault((scope, scope_id), asyncio.Lock())
 
     def _renew_for_loop(self) -> None:
-        """Make what belongs to an event loop anew for another one: a program may call ``asyncio.run`` more than once."""
+        """Make locks and tasks anew for another event loop: a program may call ``asyncio.run`` more than once."""
         import asyncio
 
         loop = asyncio.get_running_loop()

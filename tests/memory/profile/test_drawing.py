@@ -50,7 +50,6 @@ USER_RULES = [
 NOT_USER = [
     "The user does not write Rust code",
     "The user hates Python programming",
-    "The user writes no Java code",
     "用户不会用Python编程",
     "The user wants to learn Haskell programming",
     "Please go to the developer portal",

@@ -36,7 +36,7 @@ def lines_by_rule(items: Iterable[MemoryItem], kind: ProfileKind) -> list[Profil
 _Found: TypeAlias = tuple[str, str, Mapping[str, str]]
 
 _NEGATED: Final = re.compile(
-    r"\b(?:no|not|never|nor|hates?|dislikes?|avoids?|without|stopped|instead of|rather than|wants? to learn)\b"
+    r"\b(?:not|no longer|never|nor|hates?|dislikes?|avoids?|without|stopped|instead of|rather than|wants? to learn)\b"
     r"|n't\b"
     r"|不|没|沒|讨厌|討厭|停止|放弃|想学",
     re.IGNORECASE,
