@@ -97,20 +97,16 @@ async def test_a_session_that_runs_elsewhere_is_left_alone(tmp_path: Path, datab
     assert not list((tmp_path / ".zeus").glob("*.lock"))
 
 
-async def test_of_two_runs_that_begin_at_once_on_a_database_in_memory_one_is_refused(tmp_path: Path) -> None:
-    # The folder of the session is made on a thread, so that both begin before one runs.
-    (tmp_path / "work").mkdir()
-    yaml = storage("sqlite://") + "workspace: {root: work, per: session}\n"
-    config = write_agent(tmp_path, yaml)
-    async with Agent.from_config(
-        config, directory=tmp_path, model=script("first", "second", "third")
-    ) as agent:
-        session = (await agent.run("go")).session
-        both = await asyncio.gather(
-            agent.run("one", session=session), agent.run("two", session=session), return_exceptions=True
-        )
-        assert sorted(type(each).__name__ for each in both) == ["BusyError", "RunResult"]
-        assert isinstance((await play(agent, "and now", session))[-1], RunCompleted)
+async def test_a_session_of_a_database_in_memory_is_claimed_once(tmp_path: Path) -> None:
+    database = Database("sqlite://", directory=tmp_path)
+    try:
+        give_back = await database.claim("s")
+        with pytest.raises(BusyError):
+            await database.claim("s")
+        give_back()
+        (await database.claim("s"))()
+    finally:
+        await database.close()
 
 
 async def test_a_claim_that_is_cancelled_while_a_server_makes_it_is_released(
