@@ -212,16 +212,22 @@ async def test_an_idle_users_agent_stays_open_while_its_backtest_runs(
     await database.close()
 
 
+async def two_replayed(client: httpx.AsyncClient) -> tuple[list[str], str]:
+    """Two sessions, and the backtest that has replayed them."""
+    sessions = []
+    for _ in range(2):
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        sessions.append(session)
+    job = (await client.post("/v1/backtests", json={"sessions": sessions})).json()["id"]
+    assert (await ended(client, job))["done"] == 2
+    return sessions, job
+
+
 async def test_the_outcomes_of_a_session_are_deleted_with_it(tmp_path: Path, database_url: str) -> None:
     write_agent(tmp_path, storage(database_url))
     async with serving(service_of(tmp_path, script("Done.", "Done."))) as client:
-        sessions = []
-        for _ in range(2):
-            session, run = await begun(client, "go")
-            await until(client, run, "complete")
-            sessions.append(session)
-        job = (await client.post("/v1/backtests", json={"sessions": sessions})).json()["id"]
-        assert (await ended(client, job))["done"] == 2
+        sessions, job = await two_replayed(client)
         assert (await client.delete(f"/v1/sessions/{sessions[0]}")).status_code == 204
         left = (await client.get(f"/v1/backtests/{job}")).json()
         assert [each["session"] for each in left["outcomes"]] == sessions[1:]
@@ -329,13 +335,7 @@ async def test_sessions_that_are_deleted_at_the_same_time_leave_no_backtest(
 ) -> None:
     write_agent(tmp_path, storage(postgres_url))
     async with serving(service_of(tmp_path, script("Done.", "Done."))) as client:
-        sessions = []
-        for _ in range(2):
-            session, run = await begun(client, "go")
-            await until(client, run, "complete")
-            sessions.append(session)
-        job = (await client.post("/v1/backtests", json={"sessions": sessions})).json()["id"]
-        assert (await ended(client, job))["done"] == 2
+        sessions, _ = await two_replayed(client)
     ours, theirs = (Database(postgres_url, directory=tmp_path) for _ in range(2))
     dropped, may_commit = threading.Event(), threading.Event()
     try:

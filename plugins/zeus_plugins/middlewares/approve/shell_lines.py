@@ -2,8 +2,8 @@
 
 This is a small part of a shell's grammar, read character by character: simple commands of plain words in lists,
 pipelines, groups, conditions, loops, and `$(…)`. A line with anything else is refused whole, so nothing in it can be a
-comment or a part of a word here and a command for the shell. A full grammar would find more, and every mistake in it
-would let a command run that nobody allowed.
+comment or a part of a word here and a command for the shell. A full grammar would find more, and each mistake in it
+would let a command run that no rule allows.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ _STRANGE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _GAP: Final = re.compile(r"[ \t]+(?:\\\n[ \t]*)*")
 """What separates words. A line that is continued without a blank before joins what is around it."""
 _SEPARATOR: Final = re.compile(r"&&|\|\||[;|\n]|&(?!>)")
+_JOINING: Final = frozenset(("&&", "||", "|"))
+"""Separators after which a command has to come, maybe on the next line."""
 _ENDS: Final = re.compile(r"[ \t\n;&|)]|\Z")
 """What may follow a word."""
 _COMMENT: Final = re.compile(r"#[^\n]*")
@@ -107,32 +109,25 @@ class _Reader:
         """Read commands to the end of the line, or to the `)` around them."""
         if depth > _DEEPEST:
             raise NotClearError
-        before = "\n"
+        awaits = False  # whether a command has to come, as after `&&` or `then`
         while True:
             kind = self._command(depth)
             self._gap()
             if self._take(_COMMENT) and depth > 0:
                 raise NotClearError  # shells differ in where a substitution ends
-            separator = self._take(_SEPARATOR)
-            after = separator[0] if separator else ""
-            if after == "\n":
+            found = self._take(_SEPARATOR)
+            separator = found[0] if found else ""
+            if separator == "\n":
                 self._heredocs()
-            # Only a new line or an end may follow without a command, and an end only where no command has to come.
-            awaits = before not in ("\n", ";", "&")
-            if kind == "nothing" and (after not in ("", "\n") or (not after and awaits)):
+            if kind == "command":
+                awaits = separator in _JOINING
+            elif separator not in ("", "\n"):
                 raise NotClearError
-            if kind == "leading":
-                if after not in ("", "\n"):
-                    raise NotClearError
-                after = after and "&&"  # a command has to come
-                if not after:
-                    raise NotClearError
-            elif kind == "nothing" and awaits:
-                after = before
+            else:
+                awaits = awaits or kind == "leading"
             if not separator:
                 break
-            before = after
-        if self.heredocs:
+        if awaits or self.heredocs:
             raise NotClearError
         is_closed = self.line[self.at : self.at + 1] == ")"
         if is_closed != (depth > 0):
@@ -184,7 +179,7 @@ class _Reader:
                         raise NotClearError
                     return "command"
                 if not words and "=" in raw:
-                    raise NotClearError  # `a+=b` and `a[0]=b` are no programs
+                    raise NotClearError  # `a+=b` and `a[0]=b` are not programs
                 words.append(word)
             if not _ENDS.match(self.line, self.at):
                 raise NotClearError
