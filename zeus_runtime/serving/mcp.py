@@ -107,8 +107,8 @@ async def _require_own(agent: Agent, session: str) -> None:
     Raises:
         UsageError: it is not, or does not exist.
     """
-    if all(each.session != session for each in await agent.sessions(every_agent=False)):
-        name = agent.plan.config.name
+    name = agent.plan.config.name
+    if await (await agent.log()).agent_of(session) != name:
         raise UsageError(f"there is no session {session!r} of the agent {name!r}")
 
 
