@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from tests.serving.test_http_keys import bearer, keyed, made
 from tests.serving.test_open_streams import reading
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, until
+from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.serving.http import hosting
 from zeus_runtime.serving.http import service as service_module
-from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
 from zeus_runtime.serving.http.settings import OpenAgents, Settings
 from zeus_runtime.store.threads import Owner
 
@@ -69,6 +71,58 @@ async def test_the_agents_of_a_former_config_go_when_nobody_uses_them(
     assert closed == []
     await hosted.let_idle_go(lambda _owner: False, most=100, idle_seconds=100)
     assert closed == [former]
+
+
+async def test_an_agent_that_cannot_be_closed_keeps_no_other_open(
+    hosted: HostedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Any] = []
+
+    async def aclose(agent: Any) -> None:
+        closed.append(agent)
+        raise RunError("the database does not answer")
+
+    monkeypatch.setattr(hosting.Agent, "aclose", aclose)
+    agents = [hosted.of(each) for each in (ANN, BOB)]
+    with pytest.raises(RunError):
+        await hosted.let_idle_go(lambda _owner: False, most=0, idle_seconds=100)
+    assert closed == agents
+    agents = [hosted.of(each) for each in (ANN, BOB)]
+    with pytest.raises(RunError):
+        await Hosting([hosted]).aclose()
+    assert closed[2:] == agents
+
+
+async def test_a_config_is_exchanged_where_requests_open_agents_and_not_in_the_thread_that_reads_it(
+    hosted: HostedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changing: list[int] = []
+    let_go = hosted._let_go
+    monkeypatch.setattr(hosted, "_let_go", lambda: (changing.append(threading.get_ident()), let_go()))
+    assert await hosted.read_again()
+    assert changing == [threading.get_ident()]
+
+
+async def test_a_file_that_changes_while_it_is_read_is_read_once_more(
+    hosted: HostedAgent, tmp_path: Path
+) -> None:
+    config = tmp_path / "zeus.yaml"
+    read = hosted.read
+
+    def slow(sets: Any, edited: Any = None) -> Any:
+        found = read(sets, edited)
+        config.write_text(config.read_text() + "description: New.\n")
+        return found
+
+    hosted.read = slow
+    assert await hosted.read_again()
+    hosted.read = read
+    hosted._looked = float("-inf")
+    assert hosted.is_due()
+    assert await hosted.read_again()
+    assert hosted.plan.config.description == "New."
+    hosted._looked = float("-inf")
+    assert not hosted.is_due()
 
 
 async def test_an_agent_with_an_open_stream_or_a_running_turn_stays(

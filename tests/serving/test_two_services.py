@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -262,3 +263,89 @@ async def test_a_turn_that_comes_while_another_one_fails_to_begin_is_looked_for_
         while service.turns.working:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.01)
     assert looked == ["s", "s"]
+
+
+async def test_a_turn_that_only_seems_to_run_here_is_cancelled_where_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script())
+    (hosted,) = service.hosting
+    told: list[str] = []
+    service.turns.tell_to_cancel = lambda: told.append("told")
+    is_looking, may_end = asyncio.Event(), asyncio.Event()
+
+    async def one(*_: Any) -> bool:
+        is_looking.set()
+        await may_end.wait()
+        raise BusyError("it runs elsewhere")
+
+    monkeypatch.setattr(TurnQueue, "_one", one)
+    session = (await service.turns.begin_session(hosted, None)).session
+    turn = await service.turns.add(hosted, None, session, {"prompt": "go"})
+    log = await hosted.of(None).log()
+    assert await begin_turn(log, session) is not None
+    await is_looking.wait()
+    await service.turns.cancel(hosted.of(None), turn)
+    assert told == ["told"]
+    may_end.set()
+    await service.turns.aclose()
+    await service.hosting.aclose()
+
+
+async def test_a_database_that_does_not_answer_keeps_no_other_from_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "other"):
+        write_agent(tmp_path, storage(f"sqlite:///{tmp_path}/{name}.db")).rename(tmp_path / f"{name}.yaml")
+        text = (tmp_path / f"{name}.yaml").read_text()
+        (tmp_path / f"{name}.yaml").write_text(text.replace("name: test", f"name: {name}"))
+    service = service_of(tmp_path, script(), ("one.yaml", "other.yaml"))
+    asked: list[str] = []
+
+    async def failing(database: Any, _sessions: Any) -> Any:
+        asked.append(database.place)
+        raise RunError("the database does not answer")
+
+    async def no_events(_after: int, _most: int) -> Any:
+        return ()
+
+    monkeypatch.setattr(replicas, "last_numbers", failing)
+    following = asyncio.create_task(anext(service.hub.follow("s", 0, no_events)))
+    await asyncio.sleep(0)
+    with pytest.raises(RunError):
+        await service.replicas.look()
+    assert len(set(asked)) == 2
+    following.cancel()
+    await service.hosting.aclose()
+
+
+async def test_each_work_of_the_watch_and_of_the_end_is_done_although_others_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script())
+    done: Counter[str] = Counter()
+
+    def failing(place: Any, name: str, at_first: bool = True) -> None:
+        async def fail(*_: Any, **__: Any) -> None:
+            done[name] += 1
+            if at_first or done[name] > 1:
+                raise RunError("the database does not answer")
+
+        monkeypatch.setattr(place, name, fail)
+
+    failing(service.streams, "check")
+    failing(service.replicas, "look", at_first=False)  # the service would not start
+    failing(service, "_let_idle_go")
+    failing(service, "_expire")
+    await service.start()
+    async with asyncio.timeout(20):
+        while len(done) < 4 or min(done.values()) < 3:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.02)
+    done.clear()
+    for each in (service.backtests, service.turns, service.replicas, service.hosting):
+        failing(each, "aclose")
+    with pytest.raises(RunError):
+        await service.aclose()
+    assert done == {"aclose": 4}

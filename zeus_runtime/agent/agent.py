@@ -25,6 +25,7 @@ from zeus_runtime.run.stored_thread import history_of, mode_of
 from zeus_runtime.run.turn import Compaction, new_session_id
 from zeus_runtime.sessions.retention import Pruned, Pruner
 from zeus_runtime.strict_json import plain_json
+from zeus_runtime.tools.run_to_completion import all_tried
 from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
@@ -745,10 +746,9 @@ class Agent:
 
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
-        await self._runner.aclose()
-        for each in (self._plan.context.memory, self._bases or self._plan.context.knowledge):
-            if each is not None:  # a program may have used it without a run
-                await each.aclose()
+        # A program may have used memory and knowledge without a run.
+        used = (self._plan.context.memory, self._bases or self._plan.context.knowledge)
+        await all_tried(self._runner.aclose, *(each.aclose for each in used if each is not None))
 
     async def __aenter__(self) -> Self:
         return self

@@ -28,7 +28,7 @@ from zeus_runtime.sessions.deletion import forgetting
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import prune_daily
 from zeus_runtime.tools.attachments import GivenFile, Reference
-from zeus_runtime.tools.run_to_completion import finished
+from zeus_runtime.tools.run_to_completion import all_tried, finished
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
@@ -308,11 +308,11 @@ class Runner:
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         # The runs first: they use all that is closed after them.
-        await self.running.aclose()
-        await self._memory.aclose()
+        await all_tried(self.running.aclose, self._memory.aclose, self._close_plans, self._pool.aclose)
+
+    async def _close_plans(self) -> None:
         if self._pool.is_open:
             await self._plans.aclose(await self._pool.open())
-        await self._pool.aclose()
 
     def _require_trust(self) -> None:
         """Raise unless everything that the agent and its sub-agents execute is allowed; checked once, before a run."""

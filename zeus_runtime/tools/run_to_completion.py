@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+async def all_tried(*works: Callable[[], Awaitable[object]]) -> None:
+    """Do each work in order, also after one that fails; then raise the last error, with the earlier as its context."""
+    async with AsyncExitStack() as stack:
+        # A stack is left in the reverse order.
+        for each in reversed(works):
+            stack.push_async_callback(each)
 
 
 async def finished(work: Awaitable[T]) -> T:

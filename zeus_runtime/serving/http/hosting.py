@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.errors import NotFoundError, ZeusError
 from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
@@ -87,7 +88,7 @@ class HostedAgent:
     _preparing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self._use(self.read(()))
+        self._use(self.read(()), {})
         self._looked = self.now()
 
     @property
@@ -159,8 +160,7 @@ class HostedAgent:
                 self._former.append((owner, agent))
             else:
                 closing.append(agent)
-        for agent in closing:
-            await agent.aclose()
+        await all_tried(*(each.aclose for each in closing))
 
     def examined(self, text: str) -> Checked:
         """The config with another text in its file, checked; only what the present file executes may be executed.
@@ -186,8 +186,8 @@ class HostedAgent:
 
     async def aclose(self) -> None:
         """Cancel all runs and close all agents."""
-        for agent in (*(each for _, each in self._former), *self._agents.values()):
-            await agent.aclose()
+        agents = (*(each for _, each in self._former), *self._agents.values())
+        await all_tried(*(each.aclose for each in agents))
 
     def is_due(self) -> bool:
         """Whether the files have changed since the config was read; looked at once in a while only."""
@@ -197,11 +197,12 @@ class HostedAgent:
         self._looked = now
         return _stats(self._files) != self._files
 
-    def read_again(self) -> bool:
-        """Read the config again; whether there is a new content that is valid. Takes a while."""
+    async def read_again(self) -> bool:
+        """Read the config again, in a thread; whether there is a new content that is valid."""
+        # Looked at before they are read, so that a change in between is found by the next look.
+        before = _stats(self._files)
         try:
-            checked = self.read(())
-            make_plan(checked)
+            checked = await asyncio.to_thread(self._read_and_planned)
         except ZeusError as error:
             # The service keeps the content that it has; `/ready` tells.
             told = str(error)
@@ -210,13 +211,23 @@ class HostedAgent:
             self.problem = told
             return False
         self.problem = ""
-        self._use(checked)
+        # Not in the thread: requests open agents meanwhile.
+        self._use(checked, before)
         self._let_go()
         return True
 
-    def _use(self, checked: Checked) -> None:
+    def _read_and_planned(self) -> Checked:
+        checked = self.read(())
+        make_plan(checked)
+        return checked
+
+    def _use(self, checked: Checked, before: Mapping[Path, tuple[int, int]]) -> None:
         self.checked = checked
-        self._files = _stats(checked.document.files.values())
+        files = {*checked.document.files.values()}
+        self._files = {
+            **_stats(files - before.keys()),
+            **{each: before[each] for each in files & before.keys()},
+        }
 
     def _let_go(self) -> None:
         # Their turns continue. Sessions are claimed in the database, so no other agent runs one meanwhile.
@@ -236,12 +247,12 @@ class Hosting:
         return iter(self._agents)
 
     async def look(self) -> None:
-        """Read the configs again whose files have changed, in a thread; meanwhile requests use the former ones."""
+        """Read the configs again whose files have changed; meanwhile requests use the former ones."""
         if self._looking.locked():
             return
         async with self._looking:
             due = [each for each in self._agents if each.is_due()]
-            if [each for each in due if await asyncio.to_thread(each.read_again)]:
+            if [each for each in due if await each.read_again()]:
                 self._introduce()
 
     def named(self, name: str | None) -> HostedAgent:
@@ -265,8 +276,7 @@ class Hosting:
 
     async def aclose(self) -> None:
         """Close all agents."""
-        for each in self._agents:
-            await each.aclose()
+        await all_tried(*(each.aclose for each in self._agents))
 
 
 def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:

@@ -15,13 +15,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.store.event_log import last_numbers
 from zeus_runtime.store.notices import MOST_CHARACTERS, give_notice, notices
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.backtests import Backtests
@@ -107,17 +108,18 @@ class Replicas:
         due = {name: each for name, each in databases.items() if self._is_due(name, now)}
         if not due:
             return
-        for name, database in due.items():
-            if name in self._listening:
-                # Before the question: if it comes back, it was heard from a moment on that the question covers.
-                await give_notice(database, [json.dumps({"by": self._name, "returns": True})])
-        await self._cancel_as_asked()
+        await all_tried(self._cancel_as_asked, *(partial(self._ask, name, due[name], now) for name in due))
+
+    async def _ask(self, name: str, database: Database, now: float) -> None:
+        listening = self._listening.get(name)
+        if listening is not None:
+            # Before the question: if it comes back, it was heard from a moment on that the question covers.
+            await give_notice(database, [json.dumps({"by": self._name, "returns": True})])
         if sessions := [each for each in self.hub.sessions if each not in self.turns]:
-            for database in due.values():
-                for session, number in (await last_numbers(database, sessions)).items():
-                    self.hub.hear(session, number)
-        for name in due.keys() & self._listening.keys():
-            self._listening[name].asked = now
+            for session, number in (await last_numbers(database, sessions)).items():
+                self.hub.hear(session, number)
+        if listening is not None:
+            listening.asked = now
 
     def _is_due(self, name: str, now: float) -> bool:
         listening = self._listening.get(name)
@@ -187,8 +189,7 @@ class Replicas:
                 await self._cancel_as_asked()
 
     async def _cancel_as_asked(self) -> None:
-        await self.turns.cancel_as_asked()
-        await self.backtests.cancel_as_asked()
+        await all_tried(self.turns.cancel_as_asked, self.backtests.cancel_as_asked)
 
     def _note_events(self, session: str, last: int) -> None:
         if self._listening:

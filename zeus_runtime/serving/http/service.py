@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.backtests import Backtests
+from zeus_runtime.serving.http.hosting import HostedAgent
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
 from zeus_runtime.serving.http.limits import CallerLimits
@@ -27,10 +29,11 @@ from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import expire
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+    from zeus_runtime.serving.http.hosting import Hosting
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.store.turns import StoredTurn
@@ -106,25 +109,20 @@ class Service:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait((self._watching,))
-        await self.backtests.aclose()
-        await self.turns.aclose()
-        await self.replicas.aclose()
-        await self.hosting.aclose()
-        if self.keys is not None:
-            await self.keys.aclose()
-        if self.database is not None:
-            await self.database.close()
+        of_keys = [] if self.keys is None else [self.keys.aclose]
+        of_database = [] if self.database is None else [self.database.close]
+        works = (self.backtests, self.turns, self.replicas, self.hosting)
+        await all_tried(*(each.aclose for each in works), *of_keys, *of_database)
 
     async def _watch(self) -> None:
+        works = (self.streams.check, self.replicas.look, self._let_idle_go, self._expire)
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            try:
-                await self.replicas.look()
-                await self.streams.check()
-                await self._let_idle_go()
-                await self._expire()
-            except Exception:  # noqa: BLE001 - one round that fails must not be the last one
-                _log.exception("a look at streams and agents failed")
+            for each in works:
+                try:
+                    await each()
+                except Exception:  # noqa: BLE001 - it must keep neither the others nor the next round from running
+                    _log.exception("a look at streams, other processes, agents or the audit log failed")
 
     async def _expire(self) -> None:
         days, now = self.settings.audit.max_age_days, time.time()
@@ -140,8 +138,10 @@ class Service:
             return present or self.turns.works_for(owner) or self.backtests.works_for(owner)
 
         most = self.settings.agents
-        for each in self.hosting:
-            await each.let_idle_go(is_busy, most=most.most_open, idle_seconds=most.idle_seconds)
+        let_go = partial(
+            HostedAgent.let_idle_go, is_busy=is_busy, most=most.most_open, idle_seconds=most.idle_seconds
+        )
+        await all_tried(*(partial(let_go, each) for each in self.hosting))
 
     def left(self, caller: Principal) -> None:
         """Count down a request of a caller that was counted in ``present``."""

@@ -8,6 +8,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import BusyError, UsageError, ZeusError
@@ -29,6 +30,7 @@ from zeus_runtime.store.turns import (
 )
 from zeus_runtime.tools.attachments import GivenFile
 from zeus_runtime.tools.client_tool import ClientTool
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -165,23 +167,26 @@ class TurnQueue:
         state = await cancel_turn(await agent.log(), turn, ending=_not_run(turn))
         if state == "cancelled":
             self.over(session)
-        elif state == "running" and session in self._working:
-            # Noted also before `_one` knows the run: `_one` then cancels it at its first event.
+        elif state == "running" and self._runs.get(session) == turn.run:
             self._to_cancel[session] = turn.run
-            if self._runs.get(session) == turn.run:
-                self._agents[session].cancel(session)
+            self._agents[session].cancel(session)
         elif state == "running":
+            if session in self._working:
+                # `_one` cancels it at its first event, unless another process runs it.
+                self._to_cancel[session] = turn.run
             self.tell_to_cancel()
 
     async def cancel_as_asked(self) -> None:
         """Cancel the turns that run here and that another process was asked to cancel."""
-        for hosted in self.hosting:
-            here = {session: agent for session, agent in self._agents.items() if agent.name == hosted.name}
-            if not here:
-                continue
-            for session, run in await asked_to_cancel(await hosted.of(None).log(), here):
-                if self._runs.get(session) == run:
-                    here[session].cancel(session)
+        await all_tried(*(partial(self._cancel_as_asked, each) for each in self.hosting))
+
+    async def _cancel_as_asked(self, hosted: HostedAgent) -> None:
+        here = {session: agent for session, agent in self._agents.items() if agent.name == hosted.name}
+        if not here:
+            return
+        for session, run in await asked_to_cancel(await hosted.of(None).log(), here):
+            if self._runs.get(session) == run:
+                here[session].cancel(session)
 
     async def recover(self) -> None:
         """Continue what an earlier process left, unless another process works on it."""
