@@ -283,6 +283,34 @@ async def test_sessions_in_two_databases_need_two_backtests(tmp_path: Path) -> N
         ]
 
 
+async def test_the_event_loop_reads_no_config_for_what_is_recomputed_and_each_is_read_once(
+    tmp_path: Path,
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done.", "Done."))
+    (hosted,) = service.hosting
+    read, threads = hosted.read, []
+
+    def noted(sets: Any, edited: Any = None) -> Any:
+        threads.append(threading.get_ident())
+        return read(sets, edited)
+
+    async with serving(service) as client:
+        sessions = []
+        for _ in range(2):
+            session, run = await begun(client, "go")
+            await until(client, run, "complete")
+            sessions.append(session)
+        hosted.read = noted
+        body = {"sessions": sessions, "policies": POLICIES}
+        await ended(client, (await client.post("/v1/backtests", json=body)).json()["id"])
+        assert len(threads) == 2
+        await client.get(f"/v1/sessions/{session}/what-if")
+        await client.post(f"/v1/sessions/{session}/what-if", json={"middlewares": "[]"})
+        assert len(threads) == 5
+    assert threading.get_ident() not in threads
+
+
 async def test_a_backtest_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from zeus_runtime.agent import what_if
 

@@ -8,7 +8,9 @@ from typing import Any
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.serving.test_http_users import MARK, with_base
 from tests.support.agents import script, write_agent
+from tests.support.databases import execute, storage
 from tests.support.serving import service_of, serving
+from zeus_runtime.serving.http.parts import cursor_of
 from zeus_runtime.store.threads import Owner
 
 MEMORY = "memory: {user: me}\n"
@@ -127,6 +129,23 @@ async def test_memories_come_in_parts_also_while_they_change(tmp_path: Path) -> 
             whole = (await client.get("/v1/memories")).json()["memories"]
         wrong = await client.get("/v1/memories?cursor=nonsense")
         assert (wrong.status_code, wrong.json()["code"]) == (422, "usage")
+
+
+async def test_a_cursor_that_a_client_made_up_fails_in_no_database(tmp_path: Path, database_url: str) -> None:
+    if database_url.startswith("postgres"):
+        execute(database_url, "CREATE EXTENSION vector")
+    write_agent(tmp_path, MEMORY + storage(database_url))
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        for each in ("apples", "pears"):
+            await client.post("/v1/memories", json={"content": f"The user planted {each} in the garden."})
+        whole = (await client.get("/v1/memories")).json()["memories"]
+        for seen in (0, -5, 2**63 - 1):
+            cursor = cursor_of((-(2**62), "x", seen))
+            found = await client.get(f"/v1/memories?limit=1&cursor={cursor}")
+            assert (found.status_code, [each["id"] for each in found.json()["memories"]]) == (
+                200,
+                [whole[0]["id"]],
+            ), found.text
 
 
 async def test_a_reader_that_polls_gets_no_body(tmp_path: Path) -> None:

@@ -178,6 +178,14 @@ class HostedAgent:
         allowed = {each.digest for each in all_parts(present) if present.trust.allows(each)}
         return self.read((), EditedConfig(text, Trust(frozenset(allowed), present.trust.records)))
 
+    async def with_middlewares(self, text: str | None) -> Checked:
+        """The config as it is now, with other ``middlewares`` unless ``text`` is None; read in a thread.
+
+        Raises:
+            ZeusError: it is not valid.
+        """
+        return await asyncio.to_thread(self.read, () if text is None else (f"middlewares={text}",))
+
     def stand_beside(self, others: Sequence[Checked]) -> None:
         """Close the files of the other agents' configs to this agent's tools."""
         if (beside := tuple(others)) != self._beside:

@@ -53,18 +53,18 @@ async def begin(
     replays: list[Replay] = []
     agents: list[HostedAgent] = []
     places: set[str] = set()
+    configs: dict[tuple[str, str | None], Checked] = {}
     for session in dict.fromkeys(body.sessions):
         hosted, agent = await service.of_session(caller, session)
         await agent.stored_session(session)
         agents.append(hosted)
         places.add((await agent.log()).database.place)
         own = await agent.own_middlewares(session)
-        configs = {PRESENT: hosted.read(() if own is None else [f"middlewares={own}"])}
-        configs |= {name: hosted.read([f"middlewares={text}"]) for name, text in body.policies.items()}
-        replays += [
-            Replay(session, agent.masked(name), _play(service, caller, session, name, checked, body.needles))
-            for name, checked in configs.items()
-        ]
+        for name, text in {PRESENT: own, **body.policies}.items():
+            if (hosted.name, text) not in configs:
+                configs[hosted.name, text] = await hosted.with_middlewares(text)
+            play = _play(service, caller, session, name, configs[hosted.name, text], body.needles)
+            replays.append(Replay(session, agent.masked(name), play))
     if len(places) > 1:
         raise UsageError(
             "these sessions are in different databases", remedy="Begin a backtest for each of the databases."

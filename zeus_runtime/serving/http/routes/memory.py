@@ -349,7 +349,8 @@ async def _part(
         found = await read(0, None if limit is None else limit + 1)
     else:
         seen = after[2]
-        found = await read(seen - 1, None if limit is None else limit + 2)
+        # The count is the client's: a database refuses a negative offset.
+        found = await read(max(0, seen - 1), None if limit is None else limit + 2)
         if found and _place(found[0]) == after[:2]:
             found = found[1:]
         else:

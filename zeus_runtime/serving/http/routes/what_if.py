@@ -31,8 +31,10 @@ async def present(request: Request, caller: Administrator, session: str) -> dict
     """The present `middlewares` of the session, in YAML; `own` if they are not those of its agent's config."""
     hosted, agent = await service_of(request).of_session(caller, session)
     own = await agent.own_middlewares(session)
-    lines = agent.masked(list(hosted.read(()).middlewares_for_overlay())) if own is None else []
-    text = yaml.safe_dump(lines, sort_keys=False, allow_unicode=True) if own is None else own
+    text = own
+    if text is None:
+        lines = (await hosted.with_middlewares(None)).middlewares_for_overlay()
+        text = yaml.safe_dump(agent.masked(list(lines)), sort_keys=False, allow_unicode=True)
     return {"middlewares": text, "own": own is not None}
 
 
@@ -42,8 +44,8 @@ async def what_if(request: Request, caller: Administrator, session: str, body: W
     hosted, agent = await service_of(request).of_session(caller, session)
     recording = await agent.recording(session)
     own = await agent.own_middlewares(session)
-    present = hosted.read(() if own is None else [f"middlewares={own}"])
-    other = hosted.read([f"middlewares={body.middlewares}"])
+    present = await hosted.with_middlewares(own)
+    other = await hosted.with_middlewares(body.middlewares)
     async with service_of(request).replaying:
         before = await recomputed(present, recording, policy="present", needles=body.needles)
         after = await recomputed(other, recording, policy="other", needles=body.needles)
