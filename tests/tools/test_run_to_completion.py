@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 
+from zeus_runtime.config import Ref
+from zeus_runtime.errors import RunError
+from zeus_runtime.plugin.sandbox import SandboxBackend
 from zeus_runtime.plugin.tool import finished
+from zeus_runtime.tools.run_to_completion import all_tried
+from zeus_runtime.tools.sandboxes import Sandboxes
 
 
 async def test_work_ends_however_often_its_caller_is_cancelled() -> None:
@@ -37,3 +44,51 @@ async def test_a_result_and_an_error_are_the_works() -> None:
     assert await finished(asyncio.sleep(0, "result")) == "result"
     with pytest.raises(KeyError):
         await finished(fails())
+
+
+async def test_each_work_is_tried_in_order_and_no_error_is_lost() -> None:
+    tried: list[str] = []
+
+    def work(name: str, error: BaseException | None = None) -> Callable[[], Awaitable[object]]:
+        async def trying() -> None:
+            tried.append(name)
+            if error is not None:
+                raise error
+
+        return trying
+
+    await all_tried()
+    await all_tried(work("a"), work("b"))
+    one, other, cancelled = RunError("one"), ValueError("other"), asyncio.CancelledError("cancelled")
+    with pytest.raises(RunError) as caught:
+        await all_tried(work("c", one), work("d"), work("e", other), work("f"))
+    assert tried == ["a", "b", "c", "d", "e", "f"]
+    assert (caught.value is one, one.__notes__) == (True, ["Also failed: ValueError: other"])
+    with pytest.raises(asyncio.CancelledError, match="cancelled"):
+        await all_tried(work("g", ValueError("x")), work("h", cancelled), work("i"))
+    assert tried[-1] == "i"
+
+
+async def test_a_backend_that_cannot_remove_or_close_keeps_no_other_from_it() -> None:
+    done: list[str] = []
+
+    class Backend:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        async def remove(self, session: str) -> None:
+            done.append(f"{self._name} {session}")
+            if self._name == "a":
+                raise RunError("the machine does not answer")
+
+        async def aclose(self) -> None:
+            await self.remove("closed")
+
+    sandboxes = Sandboxes(lambda ref: cast("SandboxBackend", Backend(ref.name)))
+    for name in ("a", "b"):
+        sandboxes.open(Ref(name))
+    with pytest.raises(RunError):
+        await sandboxes.remove("s")
+    with pytest.raises(RunError):
+        await sandboxes.aclose()
+    assert done == ["a s", "b s", "a closed", "b closed"]

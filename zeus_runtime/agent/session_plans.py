@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.model import WorkspaceQuota
@@ -17,6 +18,7 @@ from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.run.connections import plans, sandboxes_of
 from zeus_runtime.tools.routes import WorkspaceConfigError
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.middleware.protocol import Middleware
@@ -126,8 +128,7 @@ class SessionPlans:
         try:
             yield found
         finally:
-            for part in plans(found[1]):
-                await part.context.closing.aclose()
+            await all_tried(*(part.context.closing.aclose for part in plans(found[1])))
 
     def _planned(self, session: str, policies: str | None) -> tuple[Checked, Plan]:
         """The config and the plan of a session.
@@ -158,21 +159,21 @@ class SessionPlans:
 
     async def aclose(self, connections: Connections) -> None:
         """Close what the plans opened."""
-        while self._made:
-            await self._close(self._made.popitem()[1], connections)
+        made, self._made = list(self._made.values()), {}
+        await all_tried(*(partial(self._close, each, connections) for each in made))
 
     async def _close(self, plan: Plan, connections: Connections) -> None:
-        await connections.unshare(plan)
-        for each in sandboxes_of(plan):
-            await each.aclose()
+        closing: list[Callable[[], Awaitable[object]]] = [partial(connections.unshare, plan)]
+        closing += [each.aclose for each in sandboxes_of(plan)]
         for part in plans(plan):
-            await part.context.closing.aclose()
+            closing.append(part.context.closing.aclose)
             for service, lent in (
                 (part.context.memory, self._plan.context.memory),
                 (part.context.knowledge, self._plan.context.knowledge),
             ):
                 if service is not None and service is not lent:
-                    await service.aclose()
+                    closing.append(service.aclose)
+        await all_tried(*closing)
 
 
 async def make_roots(plan: Plan) -> None:

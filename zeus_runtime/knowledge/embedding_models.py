@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import MissingError, OptionsError, ZeusError
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.config.ref import Ref
@@ -91,8 +92,7 @@ class AvailableModels:
     async def close(self) -> None:
         # Taken first, so that a model that is asked for meanwhile is made anew.
         made, self._made = self._made, {}
-        for each in made.values():
-            await each.close()
+        await all_tried(*(each.close for each in made.values()))
 
     async def _config_s(self) -> Embedder:
         return self._open(self._configured)

@@ -19,6 +19,7 @@ from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
 from zeus_runtime.knowledge.embedding_models import AvailableModels, UnavailableModelError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
+from zeus_runtime.tools.run_to_completion import all_tried
 from zeus_runtime.tracing import retrieval_span
 
 if TYPE_CHECKING:
@@ -445,11 +446,11 @@ class KnowledgeService:
         database, self._database = self._database, None
         vectors, self._opened_store = self._opened_store, None
         self._index = None
-        await self._models.close()
-        if database is not None:
-            await database.database.close()
-        if vectors is not None:
-            vectors.close()
+        try:
+            await all_tried(self._models.close, *([] if database is None else [database.database.close]))
+        finally:
+            if vectors is not None:
+                vectors.close()
 
     async def _vectors(
         self, query: str, bases: Sequence[BaseInfo], notices: list[str]

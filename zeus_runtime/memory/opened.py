@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config import ConfigError
@@ -14,6 +15,7 @@ from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusErro
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     import asyncio
@@ -156,9 +158,8 @@ class OpenedMemory:
 
     async def close_all(self, caller: Caller) -> None:
         """Close the backend, and the database that holds the rest."""
-        if self.made_backend is not None:
-            await self.made_backend.aclose()
-        await self.close(caller)
+        of_backend = [] if self.made_backend is None else [self.made_backend.aclose]
+        await all_tried(*of_backend, partial(self.close, caller))
 
     async def close(self, caller: Caller) -> None:
         operations = self._operations
@@ -171,10 +172,8 @@ class OpenedMemory:
             await self._idle()
         # Before the await below: a call in between opens the memory anew instead of using one that is being closed.
         self._operations = None
-        await operations.close()
         embedders, self._embedders, self.choices = self._embedders, {}, {}
-        for each in embedders.values():
-            await each.close()
+        await all_tried(operations.close, *(each.close for each in embedders.values()))
 
     async def _idle(self) -> None:
         import asyncio

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
+from zeus_runtime.tools.run_to_completion import all_tried
 from zeus_runtime.tools.sandbox import (
     WORKING_FOLDER,
     Outcome,
@@ -114,9 +115,7 @@ class SandboxSessions:
             await self._folders.remove(session)
 
     async def aclose(self) -> None:
-        for box in list(self._opened().values()):
-            await box.close()
-        await self._folders.aclose()
+        await all_tried(*(box.close for box in self._opened().values()), self._folders.aclose)
 
     def _opened(self) -> dict[str, _TakingTurns]:
         """The sandboxes that are open in the running event loop; those of another loop ended with it."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
+
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Ref
@@ -41,10 +44,8 @@ class Sandboxes:
 
     async def remove(self, session: str) -> None:
         """Remove the files and containers of a deleted session from every backend."""
-        for backend in self.opened:
-            await backend.remove(session)
+        await all_tried(*(partial(backend.remove, session) for backend in self.opened))
 
     async def aclose(self) -> None:
         """Close every backend."""
-        for backend in self.opened:
-            await backend.aclose()
+        await all_tried(*(backend.aclose for backend in self.opened))

@@ -300,6 +300,7 @@ def _with_keeper(
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.tools.run_to_completion import all_tried
 
     url = checked.config.storage.url
     if is_missing(checked):
@@ -324,11 +325,9 @@ def _with_keeper(
                 )
                 return await work(lifecycle)
         finally:
-            await database.close()
-            for each in sandboxes_of(plan):
-                await each.aclose()
-            if plan.context.memory is not None:
-                await plan.context.memory.aclose()
+            of_memory = [] if plan.context.memory is None else [plan.context.memory.aclose]
+            sandboxes = (each.aclose for each in sandboxes_of(plan))
+            await all_tried(database.close, *sandboxes, *of_memory)
 
     with prepared(process):
         return asyncio.run(run())
