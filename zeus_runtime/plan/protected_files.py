@@ -16,6 +16,7 @@ from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_ke
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.plan.named_files import NamedFile, named_files
+from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
@@ -50,7 +51,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     the config and its folders are protected already.
     """
     source = DecidingSource(
-        checked.document, (checked.directory, checked.config.workspace.root, checked.config.storage.url)
+        checked.document, (checked.directory, workspace_root(checked), checked.config.storage.url)
     )
     if any(source.document is each.document and source.places == each.places for each in deciding.sources):
         return
@@ -222,9 +223,9 @@ def _holds(link: Path, folders: Sequence[Path]) -> bool:
 
 
 def _work(checked: Checked) -> tuple[Path, ...]:
-    """The working directory and the workspace."""
+    """The working directory, the folder of all workspaces, and this agent's own in it."""
     root = checked.directory / checked.config.workspace.root
-    return tuple(dict.fromkeys((checked.directory, root)))
+    return tuple(dict.fromkeys((checked.directory, root, workspace_root(checked))))
 
 
 def _add(
