@@ -22,7 +22,7 @@ from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.embedding import WORKERS, WORTH_BYTES, IngestEmbedding
-from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8
+from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8, read_freely
 from zeus_runtime.knowledge.parts import ChunkGroup, packed_parts
 from zeus_runtime.knowledge.reading import FileChanges, FileText, Reader, Same, Unread
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
@@ -102,6 +102,7 @@ async def ingest(
     progress: Callable[[Progress], None] = lambda _progress: None,
     secrets: Redactor | None = None,
     refusal_of: Callable[[Path], str | None] = lambda _file: None,
+    read: Callable[[FoundFile], bytes] = read_freely,
 ) -> Ingested:
     """Read new or changed files of a base's sources, and forget deleted ones.
 
@@ -110,13 +111,14 @@ async def ingest(
         former: opens another store, from which missing ones are moved first.
         refusal_of: why a file is hidden from the agent; text that came from it is forgotten too.
         secrets: masked in stored and embedded text.
+        read: gives a file's bytes, and judges it once more where it opens it.
 
     Raises:
         EmbeddingUnavailableError: the embedding model cannot be reached now; finished work is kept.
         MissingError: a format needs the extra ``kb``.
     """
     whole = _Ingest(
-        database, base, embedder, vectors, former, now_ns, progress, secrets or Redactor(), refusal_of
+        database, base, embedder, vectors, former, now_ns, progress, secrets or Redactor(), refusal_of, read
     )
     return await whole.run()
 
@@ -151,10 +153,12 @@ class _Ingest:
         progress: Callable[[Progress], None],
         secrets: Redactor,
         refusal_of: Callable[[Path], str | None],
+        read: Callable[[FoundFile], bytes],
     ) -> None:
         self._secrets = secrets
         self._known_secrets = "\n".join(secrets.forms)
         self._refusal_of = refusal_of
+        self._read = read
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -206,7 +210,9 @@ class _Ingest:
             for each in found
             if is_utf8(each.path) and not self._is_kept(each.path)
         ]
-        async with Reader(self._base, self._made_with, known, self._now_ns, self._secrets) as reader:
+        async with Reader(
+            self._base, self._made_with, known, self._now_ns, self._secrets, self._read
+        ) as reader:
             workers = WORKERS if reader.bytes_to_read(files) >= WORTH_BYTES else 0
             async with IngestEmbedding(self._embedder, workers=workers) as self._embedding:
                 try:

@@ -103,6 +103,7 @@ class KnowledgeService:
         secrets: masked in texts that are read and found.
         refusal_of: why a file is hidden from the agent.
         refusal_of_stored: why a stored text of a file is, also if the file is not there any more; by default the same.
+        read: gives a found file's bytes, if the agent may read it; by default any file's.
         needs_question: whether the running tool may read a file only after a question.
         lasting: the path of a source by which ``refusal_of`` can judge it later.
         now_ns: the clock, nanoseconds since 1970.
@@ -123,6 +124,7 @@ class KnowledgeService:
         secrets: Redactor | None = None,
         refusal_of: Callable[[Path], str | None] = lambda _file: None,
         refusal_of_stored: Callable[[Path], str | None] | None = None,
+        read: Callable[[FoundFile], bytes] | None = None,
         needs_question: Callable[[Path], bool] = lambda _file: False,
         lasting: Callable[[Path], Path] = Path.resolve,
         now_ns: Callable[[], int] = time.time_ns,
@@ -133,6 +135,7 @@ class KnowledgeService:
         self._secrets = secrets or Redactor()
         self._refusal_of = refusal_of
         self._refusal_of_stored = refusal_of_stored or refusal_of
+        self._read = read
         self._needs_question = needs_question
         self._lasting = lasting
         self._directory = directory
@@ -298,6 +301,7 @@ class KnowledgeService:
         embedder: Embedder,
         progress: Callable[[Progress], None],
     ) -> Ingested:
+        from zeus_runtime.knowledge.files import read_freely
         from zeus_runtime.knowledge.ingest import ingest
 
         return await ingest(
@@ -310,6 +314,7 @@ class KnowledgeService:
             progress=progress,
             secrets=self._secrets,
             refusal_of=self._refusal_of,
+            read=self._read or read_freely,
         )
 
     async def reindex(
