@@ -82,7 +82,7 @@ async def test_no_tool_writes_a_trusted_skill_into_a_workspace_of_its_own(
         told = [str(each.content) for each in await agent.history(session) if each.type == "tool"]
     assert len(told) == 3
     assert all("so no tool may change it" in each for each in told)
-    assert not list(work.rglob("SKILL.md"))
+    assert names_in(work / session if per == "session" else work / names_in(work)[0]) == []
 
 
 async def test_a_session_reaches_no_other_session_s_files(tmp_path: Path, work: Path) -> None:

@@ -48,7 +48,9 @@ async def document_parts(
         )
     sources = [str((directory / each).absolute()) for each in paths]
     found = list(files_of(sources, unread))
-    parts = await asyncio.to_thread(_read, found, workspace, lambda each: _name(each, directory), "tool", unread)
+    parts = await asyncio.to_thread(
+        _read, found, workspace, lambda each: _name(each, directory), "tool", unread
+    )
     for base in bases:
         assert knowledge is not None, "refused above"
         files = await knowledge.files(base)

@@ -120,7 +120,9 @@ def _of(source: str, unread: Callable[[str, str], None]) -> Iterator[FoundFile]:
     with suppress(OSError):
         state = root.stat()
         if stat.S_ISREG(state.st_mode):
-            yield FoundFile(source, root.name, root.name, source, state.st_size, state.st_mtime_ns, real_path(source))
+            yield FoundFile(
+                source, root.name, root.name, source, state.st_size, state.st_mtime_ns, real_path(source)
+            )
 
 
 def _below(

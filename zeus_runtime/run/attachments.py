@@ -226,7 +226,9 @@ def _attached(path: Path | GivenFile, workspace: WorkspaceFiles, secrets: Redact
         # Not by the path alone: a program may have put a link there since.
         data = workspace.read_host(path, max_bytes=MAX_BYTES)
     except WorkspaceError as error:
-        raise UsageError(f"{path} cannot be attached: {error.message}", remedy="Attach another file.") from None
+        raise UsageError(
+            f"{path} cannot be attached: {error.message}", remedy="Attach another file."
+        ) from None
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
