@@ -2919,6 +2919,36 @@ async def test_a_knowledge_base_reads_no_link_that_takes_a_file_s_place_after_it
     assert not any("Sphacteria" in each.content for each in found.hits)
 
 
+@pytest.mark.parametrize("source", ["docs", "docs/b.md"])
+async def test_a_source_that_became_a_link_out_of_the_workspace_is_read_if_a_person_names_it(
+    folder: Path, source: str
+) -> None:
+    put(folder, "docs/b.md", text="# Ports\n\nPylos is a port.\n")
+    put(folder, "../elsewhere/b.md", text="# Ports\n\nSphacteria is an island.\n")
+    put(folder, "zeus.yaml", text=_HANDBOOK)
+    knowledge = make_plan(check(folder / "zeus.yaml", directory=folder, environ={})).context.knowledge
+    assert knowledge is not None
+
+    async def found() -> str:
+        return " ".join(each.content for each in (await knowledge.search("port island")).hits)
+
+    try:
+        await knowledge.add("handbook", [folder / source])
+        (folder / source).rename(folder / "old")
+        (folder / source).symlink_to(folder.parent / "elsewhere" / ("b.md" if source.endswith(".md") else ""))
+        again = await knowledge.add("handbook", [])
+        assert [(path, "link out of the workspace" in why) for path, why in again.failed] == [
+            (str(folder / source), True)
+        ]
+        assert again.removed == 0
+        assert "Pylos" in await found()
+        assert "Sphacteria" not in await found()
+        await knowledge.add("handbook", [folder / source])
+        assert "Sphacteria" in await found()
+    finally:
+        await knowledge.aclose()
+
+
 def test_an_attachment_is_judged_where_it_is_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(folder, "plan.txt", "hidden/key.txt")
     files = files_of(folder, "workspace: {access: {hidden/**: deny}}")

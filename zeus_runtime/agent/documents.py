@@ -53,7 +53,7 @@ async def document_parts(
     )
     for base in bases:
         assert knowledge is not None, "refused above"
-        files = await knowledge.files(base)
+        files = await knowledge.files(base, unread)
         parts += await asyncio.to_thread(_read, files, workspace, _labelled(base), "knowledge_base", unread)
     return parts
 

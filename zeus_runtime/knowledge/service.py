@@ -106,6 +106,8 @@ class KnowledgeService:
         read: gives a found file's bytes, if the agent may read it; by default any file's.
         needs_question: whether the running tool may read a file only after a question.
         lasting: the path of a source by which ``refusal_of`` can judge it later.
+        leads_out: whether a source is a link out of the workspace, where a tool may have made it: it is read only by
+            an ``add`` that names it.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -127,6 +129,7 @@ class KnowledgeService:
         read: Callable[[FoundFile], bytes] | None = None,
         needs_question: Callable[[Path], bool] = lambda _file: False,
         lasting: Callable[[Path], Path] = Path.resolve,
+        leads_out: Callable[[Path], bool] = lambda _file: False,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
@@ -138,6 +141,7 @@ class KnowledgeService:
         self._read = read
         self._needs_question = needs_question
         self._lasting = lasting
+        self._leads_out = leads_out
         self._directory = directory
         self._now_ns = now_ns
         self._open_vectors = open_vectors
@@ -228,8 +232,13 @@ class KnowledgeService:
 
         return await asyncio.to_thread(part)
 
-    async def files(self, name: str) -> list[FoundFile]:
+    async def files(
+        self, name: str, unread: Callable[[str, str], None] = lambda _path, _why: None
+    ) -> list[FoundFile]:
         """The files of a base's sources, as they are now, that the agent may read.
+
+        Args:
+            unread: called with each source that is not read, or folder that cannot be, and the reason.
 
         Raises:
             UsageError: there is no such base.
@@ -241,8 +250,14 @@ class KnowledgeService:
         sources, forms = await self.sources(name), "\n".join(self._secrets.forms)
 
         def found() -> list[FoundFile]:
-            restored = [self._secrets.restored(each, forms) for each in sources]
-            return [each for each in files_of(restored) if self._refusal_of_stored(Path(each.path)) is None]
+            followed = []
+            for path in (self._secrets.restored(each, forms) for each in sources):
+                if self._leads_out(Path(path)):
+                    unread(path, "it is a link out of the workspace; name it instead of its base")
+                else:
+                    followed.append(path)
+            files = files_of(followed, unread)
+            return [each for each in files if self._refusal_of_stored(Path(each.path)) is None]
 
         return await asyncio.to_thread(found)
 
@@ -290,7 +305,7 @@ class KnowledgeService:
             added = [self._stored(path) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
-            return await self._ingest(database, base, embedder, progress)
+            return await self._ingest(database, base, embedder, progress, named=added)
         finally:
             give_back()
 
@@ -300,6 +315,8 @@ class KnowledgeService:
         base: BaseInfo,
         embedder: Embedder,
         progress: Callable[[Progress], None],
+        *,
+        named: Sequence[str] = (),
     ) -> Ingested:
         from zeus_runtime.knowledge.files import read_freely
         from zeus_runtime.knowledge.ingest import ingest
@@ -315,6 +332,7 @@ class KnowledgeService:
             secrets=self._secrets,
             refusal_of=self._refusal_of,
             read=self._read or read_freely,
+            may_follow=lambda path, file: path in named or not self._leads_out(file),
         )
 
     async def reindex(

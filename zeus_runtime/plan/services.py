@@ -226,6 +226,7 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
         read=read,
         needs_question=lambda file: context().workspace.needs_question(file),
         lasting=lambda file: context().workspace.lasting(file),
+        leads_out=lambda file: context().workspace.leads_out(file),
     )
 
 

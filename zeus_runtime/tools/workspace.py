@@ -168,6 +168,13 @@ class WorkspaceFiles:
         inside = [at for at, _, is_inside in named if is_inside]
         return Path(named[0][0] if named[0][2] or not inside else inside[0])
 
+    def leads_out(self, host: Path) -> bool:
+        """Whether a path of the workspace leads out of it now, through links that a program there may have made."""
+        real = real_path(host)
+        return (
+            real != str(host) and bool(self._mounts.names_of(str(host))) and not self._mounts.names_of(real)
+        )
+
     def _named(self, host: Path) -> list[tuple[str, tuple[str, ...], bool]]:
         """Return each path that leads to a file of this machine, the real one first, and how the rules name it.
 
