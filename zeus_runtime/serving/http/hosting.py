@@ -70,6 +70,7 @@ class HostedAgent:
     Attributes:
         problem: why the newest content of the files is not used; empty if it is.
         checked: the content that is used.
+        family: the configs of its sub-agents, and its own.
     """
 
     read: ConfigReader
@@ -83,6 +84,7 @@ class HostedAgent:
     _agents: dict[Owner | None, Agent] = field(init=False, default_factory=dict)
     _used: dict[Owner | None, float] = field(init=False, default_factory=dict)
     _former: list[tuple[Owner | None, Agent]] = field(init=False, default_factory=list)
+    family: tuple[Checked, ...] = field(init=False, default=())
     _beside: tuple[Checked, ...] = field(init=False, default=())
     _preparing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
@@ -179,7 +181,7 @@ class HostedAgent:
         return self.read((), EditedConfig(text, Trust(frozenset(allowed), present.trust.records)))
 
     def stand_beside(self, others: Sequence[Checked]) -> None:
-        """Close the files of the other agents' configs to this agent's tools."""
+        """Close the files of the other agents' configs, and of their sub-agents', to this agent's tools."""
         if (beside := tuple(others)) != self._beside:
             self._beside = beside
             self._let_go()
@@ -215,7 +217,10 @@ class HostedAgent:
         return True
 
     def _use(self, checked: Checked) -> None:
+        from zeus_runtime.plan.parts_with_subagents import agents_below
+
         self.checked = checked
+        self.family = (*agents_below(checked), checked)
         self._files = _stats(checked.document.files.values())
 
     def _let_go(self) -> None:
@@ -261,7 +266,7 @@ class Hosting:
 
     def _introduce(self) -> None:
         for each in self._agents:
-            each.stand_beside([other.checked for other in self._agents if other is not each])
+            each.stand_beside([one for other in self._agents if other is not each for one in other.family])
 
     async def aclose(self) -> None:
         """Close all agents."""
