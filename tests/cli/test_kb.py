@@ -62,7 +62,7 @@ def test_what_a_link_brings_into_the_workspace_is_judged_by_its_name_there(
     assert "Zarax" in found
     assert "Sphacteria" not in found
     assert "Methone" not in found
-    again = zeus("kb", "add", "handbook")
+    again = zeus("kb", "add", "handbook", "data")
     assert "data/private/a.md was left out: the rule `data/private/**: deny`" in again.err
     assert "docs/second.md was left out: it has 2 names (hard links)" in again.err
     assert zeus("kb", "remove", "handbook", "data").out == "1 documents removed\n"

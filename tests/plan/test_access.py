@@ -27,6 +27,7 @@ from zeus_runtime.models.messages import to_payload
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.run.attachments import gather
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.transcript import tool_message
 from zeus_runtime.store.database import Database
@@ -2868,3 +2869,97 @@ def test_no_tool_changes_what_a_link_in_a_servers_folder_leads_to(folder: Path) 
         with pytest.raises(WorkspaceError, match="no tool may change it"):
             files.write(path, b"forged")
     files.write("other.py", b"mine")
+
+
+async def test_documents_for_memories_are_read_as_tools_may_read_them(folder: Path) -> None:
+    put(folder, "docs/open.md", "docs/private/a.md")
+    put(folder, ".env", text="A=b\n")
+    (folder / "docs/second.md").hardlink_to(folder / "docs/private/a.md")
+    file = write_agent(folder, "workspace: {access: {docs/private/**: deny}}\n", tools=TOOLS)
+    left_out: dict[str, str] = {}
+    async with Agent.from_config(file, directory=folder, model=script("done")) as agent:
+        parts = await agent.document_parts(
+            [Path("docs"), Path(".env")], [], unread=lambda path, why: left_out.update({path: why})
+        )
+    assert [each.name for each in parts] == ["docs/open.md"]
+    assert {Path(path).name for path in left_out} == {".env", "a.md", "second.md"}
+
+
+_HANDBOOK = """
+version: 1
+model: gpt-4o
+tools: [knowledge]
+knowledge: [handbook]
+workspace: {access: {hidden/**: deny}}
+"""
+
+
+@pytest.mark.parametrize("replaced", ["docs/b.md", "docs"])
+@pytest.mark.parametrize("target", ["../elsewhere", "hidden"])
+async def test_a_knowledge_base_reads_no_link_that_takes_a_file_s_place_after_it_was_judged(
+    folder: Path, replaced: str, target: str
+) -> None:
+    put(folder, "docs/a.md", "docs/b.md", text="# Ports\n\nPylos is a port.\n")
+    put(folder, f"{target}/b.md", text="# Ports\n\nSphacteria is an island.\n")
+    put(folder, "zeus.yaml", text=_HANDBOOK)
+    knowledge = make_plan(check(folder / "zeus.yaml", directory=folder, environ={})).context.knowledge
+    assert knowledge is not None
+
+    def replace(_progress: object) -> None:
+        if not (folder / "old").exists():
+            (folder / replaced).rename(folder / "old")
+            (folder / replaced).symlink_to(folder / target / ("b.md" if replaced.endswith(".md") else ""))
+
+    try:
+        done = await knowledge.add("handbook", [folder / "docs"], progress=replace)
+        found = await knowledge.search("port island", names=["handbook"])
+    finally:
+        await knowledge.aclose()
+    assert "docs/b.md" in dict(done.failed)
+    assert not any("Sphacteria" in each.content for each in found.hits)
+
+
+@pytest.mark.parametrize("source", ["docs", "docs/b.md"])
+async def test_a_source_that_became_a_link_out_of_the_workspace_is_read_if_a_person_names_it(
+    folder: Path, source: str
+) -> None:
+    put(folder, "docs/b.md", text="# Ports\n\nPylos is a port.\n")
+    put(folder, "../elsewhere/b.md", text="# Ports\n\nSphacteria is an island.\n")
+    put(folder, "zeus.yaml", text=_HANDBOOK)
+    knowledge = make_plan(check(folder / "zeus.yaml", directory=folder, environ={})).context.knowledge
+    assert knowledge is not None
+
+    async def found() -> str:
+        return " ".join(each.content for each in (await knowledge.search("port island")).hits)
+
+    try:
+        await knowledge.add("handbook", [folder / source])
+        (folder / source).rename(folder / "old")
+        (folder / source).symlink_to(folder.parent / "elsewhere" / ("b.md" if source.endswith(".md") else ""))
+        again = await knowledge.add("handbook", [])
+        assert [(path, "link out of the workspace" in why) for path, why in again.failed] == [
+            (str(folder / source), True)
+        ]
+        assert again.removed == 0
+        assert "Pylos" in await found()
+        assert "Sphacteria" not in await found()
+        await knowledge.add("handbook", [folder / source])
+        assert "Sphacteria" in await found()
+    finally:
+        await knowledge.aclose()
+
+
+def test_an_attachment_is_judged_where_it_is_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(folder, "plan.txt", "hidden/key.txt")
+    files = files_of(folder, "workspace: {access: {hidden/**: deny}}")
+    refusal_of = WorkspaceFiles.refusal_of
+
+    def replaced(self: WorkspaceFiles, host: Path) -> str | None:
+        found = refusal_of(self, host)
+        (folder / "plan.txt").unlink()
+        (folder / "plan.txt").symlink_to("hidden/key.txt")
+        return found
+
+    monkeypatch.setattr(WorkspaceFiles, "refusal_of", replaced)
+    with pytest.raises(UsageError, match=r"the rule `hidden/\*\*: deny`"):
+        gather("look", [folder / "plan.txt"], files)

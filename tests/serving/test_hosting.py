@@ -125,6 +125,54 @@ async def test_a_file_that_changes_while_it_is_read_is_read_once_more(
     assert not hosted.is_due()
 
 
+async def test_a_changed_config_of_a_sub_agent_is_read_too(tmp_path: Path) -> None:
+    write_agent(
+        tmp_path,
+        "agents: {below: {description: Helps., config: below.yaml}}\n",
+        tools="[subagents, probe]",
+    )
+    below = tmp_path / "below.yaml"
+    below.write_text("version: 1\nname: below\nmodel: gpt-4o\n")
+    (found,) = service_of(tmp_path, script("Done.")).hosting
+    found._looked = float("-inf")
+    assert not found.is_due()
+    below.write_text("version: 1\nname: below\nmodel: gpt-4o\ndescription: New.\n")
+    found._looked = float("-inf")
+    assert found.is_due()
+    assert await found.read_again()
+    assert [each.config.description for each in found.family if each.config.name == "below"] == ["New."]
+
+
+def test_no_tool_changes_what_decides_about_another_agent_of_the_service_or_its_sub_agent(
+    tmp_path: Path,
+) -> None:
+    head = "version: 1\nmodel: gpt-4o\ntools: [filesystem]\n"
+    trusting = "middlewares: [{skills: {trust_project: true}}]\n"
+    files = {
+        "one.yaml": f"{head}name: one\n",
+        "two.yaml": f"{head}name: two\nhomes: [home]\nworkspace: {{root: desk}}\n{trusting}"
+        "agents: {below: {description: Helps., config: ./below/below.yaml}}\n",
+        "below/below.yaml": f"{head}name: below\nhomes: [home]\nworkspace: {{root: bench}}\n{trusting}"
+        "instructions: {file: task.md}\nmcpServers: {s: {command: python3, args: [tools/server.py]}}\n",
+        "below/task.md": "Help.\n",
+        "tools/server.py": "",
+        "home/prompts/CORE.md": "",
+        "below/home/prompts/CORE.md": "",
+        "desk/a.txt": "",
+        "bench/a.txt": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    hosting = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml")).hosting
+    workspace = hosting.named("one").plan.context.workspace
+    skill = ".agents/skills/mine/SKILL.md"
+    closed = ("home/prompts/SOUL.md", "home/skills/x/SKILL.md", f"desk/{skill}", "below/home/prompts/SOUL.md")
+    closed += (f"bench/{skill}", "below/task.md", "tools/server.py")
+    assert [each for each in closed if workspace.write_refusal(each) is None] == []
+    assert [each for each in ("desk/a.txt", "bench/a.txt") if workspace.write_refusal(each)] == []
+
+
 async def test_an_agent_with_an_open_stream_or_a_running_turn_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -402,6 +402,24 @@ def test_files_of_processes_are_read_by_no_tool_wherever_they_are_mounted() -> N
     assert not is_proc(Path(__file__).stat().st_dev)
 
 
+def test_what_a_link_led_to_is_judged_also_if_it_leads_elsewhere_a_moment_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for each in (root, outside):
+        each.mkdir()
+    (outside / ".env").write_text("KEY=1")
+    (outside / "notes.txt").write_text("notes")
+    (root / "link").symlink_to(outside / "notes.txt")
+    files = WorkspaceFiles(root, gate=gate_of(root, {}))
+    assert files.read_host(root / "link", max_bytes=100) == b"notes"
+    with pytest.raises(WorkspaceError, match="is behind a link"):
+        files.read_host(root / "link", max_bytes=100, follow=False)
+    monkeypatch.setattr("zeus_runtime.tools.workspace.real_path", lambda _path: str(outside / ".env"))
+    with pytest.raises(WorkspaceError, match="it may hold keys"):
+        files.read_host(root / "link", max_bytes=100)
+
+
 @pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")
 def test_a_rule_that_names_a_file_of_the_machines_proc_opens_it() -> None:
     deciding = Deciding()

@@ -616,7 +616,9 @@ class Agent:
         from zeus_runtime.agent.documents import document_parts
 
         context = self._plan.context
-        return await document_parts(paths, bases, context.knowledge, context.directory, unread=unread)
+        return await document_parts(
+            paths, bases, context.knowledge, context.workspace, context.directory, unread=unread
+        )
 
     @_masking
     async def extract_from_documents(

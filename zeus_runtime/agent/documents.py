@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from zeus_runtime.knowledge.files import FoundFile
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.extraction import Author
+    from zeus_runtime.tools.workspace import WorkspaceFiles
 
 
 async def document_parts(
     paths: Sequence[Path],
     bases: Sequence[str],
     knowledge: KnowledgeService | None,
+    workspace: WorkspaceFiles,
     directory: Path,
     *,
     unread: Callable[[str, str], None] = lambda _path, _why: None,
@@ -26,6 +28,7 @@ async def document_parts(
 
     Args:
         bases: names of knowledge bases.
+        workspace: the agent's; a file that its tools may not read is left out.
         directory: what the names of files are relative to.
         unread: called with each file that cannot be read, and the reason.
 
@@ -45,11 +48,13 @@ async def document_parts(
         )
     sources = [str((directory / each).absolute()) for each in paths]
     found = list(files_of(sources, unread))
-    parts = await asyncio.to_thread(_read, found, lambda each: _name(each, directory), "tool", unread)
+    parts = await asyncio.to_thread(
+        _read, found, workspace, lambda each: _name(each, directory), "tool", unread
+    )
     for base in bases:
         assert knowledge is not None, "refused above"
-        files = await knowledge.files(base)
-        parts += await asyncio.to_thread(_read, files, _labelled(base), "knowledge_base", unread)
+        files = await knowledge.files(base, unread)
+        parts += await asyncio.to_thread(_read, files, workspace, _labelled(base), "knowledge_base", unread)
     return parts
 
 
@@ -68,19 +73,21 @@ def _name(found: FoundFile, directory: Path) -> str:
 
 def _read(
     files: Iterable[FoundFile],
+    workspace: WorkspaceFiles,
     name_of: Callable[[FoundFile], str],
     by: Author,
     unread: Callable[[str, str], None],
 ) -> list[DocumentPart]:
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.knowledge.convert import convert_file
+    from zeus_runtime.knowledge.files import read_allowed
     from zeus_runtime.tools.worker_process import Apart
 
     parts: list[DocumentPart] = []
     with Apart() as apart:
         for each in files:
             try:
-                text = convert_file(each.name, Path(each.path).read_bytes(), apart=apart).text
+                text = convert_file(each.name, read_allowed(each, workspace), apart=apart).text
             except ZeusError as error:
                 unread(each.path, error.message)
                 continue

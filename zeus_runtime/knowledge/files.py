@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.disk_paths import real_path
+from zeus_runtime.knowledge.convert import MAX_BYTES
+from zeus_runtime.tools.access import ANY_TOOL
+from zeus_runtime.tools.gate import calling
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.workspace import WorkspaceFiles
 
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
 
@@ -29,6 +37,7 @@ class FoundFile:
         name: its last part.
         label: what citations call it: the path below the folder that was added, with the folder's name.
         source: the path that was added.
+        real: ``path`` with the links of the source resolved, as it was found.
     """
 
     path: str
@@ -37,6 +46,7 @@ class FoundFile:
     source: str
     size_bytes: int
     mtime_ns: int
+    real: str
 
 
 def files_of(
@@ -54,6 +64,27 @@ def files_of(
             if found.path not in seen:
                 seen.add(found.path)
                 yield found
+
+
+def read_allowed(found: FoundFile, workspace: WorkspaceFiles) -> bytes:
+    """The content of a file as it is now, if the agent's tools may read it. Its folder was added by a person.
+
+    Raises:
+        WorkspaceError: no tool may read it, a link has taken its place, or it is too large.
+        OSError: it cannot be opened.
+    """
+    # A person chose the source, which is the approval.
+    with calling(ANY_TOOL, approved=True):
+        return workspace.read_host(
+            Path(found.real), max_bytes=MAX_BYTES, named=Path(found.path), follow=False
+        )
+
+
+def read_freely(found: FoundFile) -> bytes:
+    """The content of a file that no rules restrict."""
+    # Without a buffer between: half of what ``Path.read_bytes`` takes for a small one.
+    with open(found.path, "rb", buffering=0) as file:  # noqa: PTH123
+        return file.read()
 
 
 def is_utf8(path: str) -> bool:
@@ -84,15 +115,19 @@ def handfuls(files: Sequence[FoundFile], *, at_most: int) -> Iterator[Sequence[F
 def _of(source: str, unread: Callable[[str, str], None]) -> Iterator[FoundFile]:
     root = Path(source)
     if root.is_dir():
-        yield from _below(source, source, root.name, unread)
+        yield from _below(source, source, root.name, real_path(source), unread)
         return
     with suppress(OSError):
         state = root.stat()
         if stat.S_ISREG(state.st_mode):
-            yield FoundFile(source, root.name, root.name, source, state.st_size, state.st_mtime_ns)
+            yield FoundFile(
+                source, root.name, root.name, source, state.st_size, state.st_mtime_ns, real_path(source)
+            )
 
 
-def _below(folder: str, source: str, label: str, unread: Callable[[str, str], None]) -> Iterator[FoundFile]:
+def _below(
+    folder: str, source: str, label: str, real: str, unread: Callable[[str, str], None]
+) -> Iterator[FoundFile]:
     try:
         with os.scandir(folder) as scanned:
             entries = sorted(scanned, key=lambda each: each.name)
@@ -104,8 +139,9 @@ def _below(folder: str, source: str, label: str, unread: Callable[[str, str], No
         # A link may lead out of the source, or into a circle.
         if name.startswith(".") or name in _SKIPPED or entry.is_symlink():
             continue
+        at = f"{real.rstrip('/')}/{name}"
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path, source, f"{label}/{name}", unread)
+            yield from _below(entry.path, source, f"{label}/{name}", at, unread)
             continue
         _, dot, suffix = name.rpartition(".")
         if dot + suffix.lower() in KNOWN_BINARY:
@@ -118,4 +154,5 @@ def _below(folder: str, source: str, label: str, unread: Callable[[str, str], No
             unread(folder, error.strerror or str(error))
             continue
         if stat.S_ISREG(state.st_mode):
-            yield FoundFile(entry.path, name, f"{label}/{name}", source, state.st_size, state.st_mtime_ns)
+            size, changed = state.st_size, state.st_mtime_ns
+            yield FoundFile(entry.path, name, f"{label}/{name}", source, size, changed, at)

@@ -22,7 +22,7 @@ from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.embedding import WORKERS, WORTH_BYTES, IngestEmbedding
-from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8
+from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8, read_freely
 from zeus_runtime.knowledge.parts import ChunkGroup, packed_parts
 from zeus_runtime.knowledge.reading import FileChanges, FileText, Reader, Same, Unread
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
@@ -102,6 +102,8 @@ async def ingest(
     progress: Callable[[Progress], None] = lambda _progress: None,
     secrets: Redactor | None = None,
     refusal_of: Callable[[Path], str | None] = lambda _file: None,
+    read: Callable[[FoundFile], bytes] = read_freely,
+    may_follow: Callable[[str, Path], bool] = lambda _stored, _path: True,
 ) -> Ingested:
     """Read new or changed files of a base's sources, and forget deleted ones.
 
@@ -110,13 +112,26 @@ async def ingest(
         former: opens another store, from which missing ones are moved first.
         refusal_of: why a file is hidden from the agent; text that came from it is forgotten too.
         secrets: masked in stored and embedded text.
+        read: gives a file's bytes, and judges it once more where it opens it.
+        may_follow: whether a source may be read, by its stored path and by that on the disk: a link may have taken its
+            place since it was added. What came from one that may not stays.
 
     Raises:
         EmbeddingUnavailableError: the embedding model cannot be reached now; finished work is kept.
         MissingError: a format needs the extra ``kb``.
     """
     whole = _Ingest(
-        database, base, embedder, vectors, former, now_ns, progress, secrets or Redactor(), refusal_of
+        database,
+        base,
+        embedder,
+        vectors,
+        former,
+        now_ns,
+        progress,
+        secrets or Redactor(),
+        refusal_of,
+        read,
+        may_follow,
     )
     return await whole.run()
 
@@ -151,10 +166,14 @@ class _Ingest:
         progress: Callable[[Progress], None],
         secrets: Redactor,
         refusal_of: Callable[[Path], str | None],
+        read: Callable[[FoundFile], bytes],
+        may_follow: Callable[[str, Path], bool],
     ) -> None:
         self._secrets = secrets
         self._known_secrets = "\n".join(secrets.forms)
         self._refusal_of = refusal_of
+        self._read = read
+        self._may_follow = may_follow
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -171,13 +190,14 @@ class _Ingest:
         self._embedding: IngestEmbedding
         self._ahead: deque[tuple[Future[Vectors], Callable[[Vectors], Awaitable[None]]]] = deque()
         self._sources: dict[str, int] = {}
+        self._left: set[str] = set()
         self._partial: dict[str, KnownDocument] = {}
         self._made_with = records.made_with(base, embedder.model, embedder.dimension)
 
     def _found(self, unread: dict[str, str]) -> list[FoundFile]:
         """The files of the sources that the agent may read."""
         found = []
-        for each in files_of(list(self._sources), unread.__setitem__):
+        for each in files_of([path for path in self._sources if path not in self._left], unread.__setitem__):
             why = self._refusal_of(Path(each.path))
             if why is None:
                 found.append(each)
@@ -191,6 +211,9 @@ class _Ingest:
         key = self._base.key
         sources = await self._database.run(lambda connection: records.sources(connection, key))
         self._sources = {self._real(path): source for path, source in sources.items()}
+        self._left = await asyncio.to_thread(
+            lambda: {real for path in sources if not self._may_follow(path, Path(real := self._real(path)))}
+        )
         known = await self._documents(ready=True)
         self._partial = await self._documents(ready=False)
         self._name = await self._database.run(self._begun)
@@ -206,7 +229,9 @@ class _Ingest:
             for each in found
             if is_utf8(each.path) and not self._is_kept(each.path)
         ]
-        async with Reader(self._base, self._made_with, known, self._now_ns, self._secrets) as reader:
+        async with Reader(
+            self._base, self._made_with, known, self._now_ns, self._secrets, self._read
+        ) as reader:
             workers = WORKERS if reader.bytes_to_read(files) >= WORTH_BYTES else 0
             async with IngestEmbedding(self._embedder, workers=workers) as self._embedding:
                 try:
@@ -218,7 +243,15 @@ class _Ingest:
                 self._done.embedded = self._embedding.asked
         # A missing folder may be on a disk that is not mounted: its documents are kept.
         absent = await asyncio.to_thread(_absent, list(self._sources))
-        missing = {self._sources[path] for path in absent}
+        missing = {self._sources[path] for path in (*absent, *self._left)}
+        self._done.failed += [
+            (
+                path,
+                "it is a link out of the workspace now; name it in `zeus kb add` if you know where it leads",
+            )
+            for path in sorted(self._left)
+            if path not in absent
+        ]
         self._done.failed += [
             (path, "it is not there; what came from it stays until it is removed from the base")
             for path in absent

@@ -18,6 +18,7 @@ from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, UnreadableError, convert_file, has_parser
 from zeus_runtime.knowledge.files import FoundFile
 from zeus_runtime.tools.masked_text import masked_bytes
+from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.worker_process import Apart, processors
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Reader:
         known: path to document.
         now_ns: the time.
         secrets: masked before a text is cut.
+        read: gives a file's bytes, if the agent may read it.
     """
 
     def __init__(
@@ -98,8 +100,10 @@ class Reader:
         known: Mapping[str, KnownDocument],
         now_ns: Callable[[], int],
         secrets: Redactor,
+        read: Callable[[FoundFile], bytes],
     ) -> None:
         self._secrets = secrets
+        self._read = read
         self._base = base
         self._made_with = made_with
         self._known = known
@@ -184,13 +188,13 @@ class Reader:
         try:
             if found.size_bytes > MAX_BYTES:
                 raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
-            data = _bytes_of(found.path)
+            data = self._read(found)
             digest = hashlib.blake2b(data, digest_size=32).hexdigest()
             mtime_ns = 0 if self._now_ns() - found.mtime_ns < _FRESH_NS else found.mtime_ns
             if self._is_same(known) and known.digest == digest:
                 return Same(known.key, len(data), mtime_ns)
             return FileText(found, known, digest, mtime_ns, self._cut(found.name, data, apart))
-        except UnreadableError as error:
+        except (UnreadableError, WorkspaceError) as error:
             return Unread(found.label, error.message)
         except OSError as error:
             return Unread(found.label, error.strerror or str(error))
@@ -205,9 +209,3 @@ class Reader:
             chunk_tokens=self._base.chunk_tokens,
             overlap_tokens=self._base.overlap_tokens,
         )
-
-
-def _bytes_of(path: str) -> bytes:
-    """A file's bytes, without a buffer between: half of what ``Path.read_bytes`` takes for a small one."""
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        return file.read()

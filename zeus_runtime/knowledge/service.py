@@ -104,8 +104,11 @@ class KnowledgeService:
         secrets: masked in texts that are read and found.
         refusal_of: why a file is hidden from the agent.
         refusal_of_stored: why a stored text of a file is, also if the file is not there any more; by default the same.
+        read: gives a found file's bytes, if the agent may read it; by default any file's.
         needs_question: whether the running tool may read a file only after a question.
         lasting: the path of a source by which ``refusal_of`` can judge it later.
+        leads_out: whether a source is a link out of the workspace, where a tool may have made it: it is read only by
+            an ``add`` that names it.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -124,8 +127,10 @@ class KnowledgeService:
         secrets: Redactor | None = None,
         refusal_of: Callable[[Path], str | None] = lambda _file: None,
         refusal_of_stored: Callable[[Path], str | None] | None = None,
+        read: Callable[[FoundFile], bytes] | None = None,
         needs_question: Callable[[Path], bool] = lambda _file: False,
         lasting: Callable[[Path], Path] = Path.resolve,
+        leads_out: Callable[[Path], bool] = lambda _file: False,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
@@ -134,8 +139,10 @@ class KnowledgeService:
         self._secrets = secrets or Redactor()
         self._refusal_of = refusal_of
         self._refusal_of_stored = refusal_of_stored or refusal_of
+        self._read = read
         self._needs_question = needs_question
         self._lasting = lasting
+        self._leads_out = leads_out
         self._directory = directory
         self._now_ns = now_ns
         self._open_vectors = open_vectors
@@ -226,8 +233,13 @@ class KnowledgeService:
 
         return await asyncio.to_thread(part)
 
-    async def files(self, name: str) -> list[FoundFile]:
+    async def files(
+        self, name: str, unread: Callable[[str, str], None] = lambda _path, _why: None
+    ) -> list[FoundFile]:
         """The files of a base's sources, as they are now, that the agent may read.
+
+        Args:
+            unread: called with each source that is not read, or folder that cannot be, and the reason.
 
         Raises:
             UsageError: there is no such base.
@@ -239,8 +251,14 @@ class KnowledgeService:
         sources, forms = await self.sources(name), "\n".join(self._secrets.forms)
 
         def found() -> list[FoundFile]:
-            restored = [self._secrets.restored(each, forms) for each in sources]
-            return [each for each in files_of(restored) if self._refusal_of_stored(Path(each.path)) is None]
+            followed = []
+            for path in (self._secrets.restored(each, forms) for each in sources):
+                if self._leads_out(Path(path)):
+                    unread(path, "it is a link out of the workspace; name it instead of its base")
+                else:
+                    followed.append(path)
+            files = files_of(followed, unread)
+            return [each for each in files if self._refusal_of_stored(Path(each.path)) is None]
 
         return await asyncio.to_thread(found)
 
@@ -288,7 +306,7 @@ class KnowledgeService:
             added = [self._stored(path) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
-            return await self._ingest(database, base, embedder, progress)
+            return await self._ingest(database, base, embedder, progress, named=added)
         finally:
             give_back()
 
@@ -298,7 +316,10 @@ class KnowledgeService:
         base: BaseInfo,
         embedder: Embedder,
         progress: Callable[[Progress], None],
+        *,
+        named: Sequence[str] = (),
     ) -> Ingested:
+        from zeus_runtime.knowledge.files import read_freely
         from zeus_runtime.knowledge.ingest import ingest
 
         return await ingest(
@@ -311,6 +332,8 @@ class KnowledgeService:
             progress=progress,
             secrets=self._secrets,
             refusal_of=self._refusal_of,
+            read=self._read or read_freely,
+            may_follow=lambda path, file: path in named or not self._leads_out(file),
         )
 
     async def reindex(

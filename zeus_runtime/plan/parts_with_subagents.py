@@ -1,4 +1,4 @@
-"""The parts that need permission, of a config and all its sub-agents."""
+"""A config's sub-agents, and the parts that need permission of them all."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 def all_parts(checked: Checked) -> tuple[Part, ...]:
     """The parts of a config and its sub-agents, at any depth, each once."""
     found = {part.digest: part for part in checked.parts}
-    for part in _below(checked, (), checked.config.limits.max_subagent_depth):
-        found.setdefault(part.digest, part)
+    for below in agents_below(checked):
+        for part in below.parts:
+            found.setdefault(part.digest, part)
     return tuple(found.values())
 
 
-def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Part]:
-    """The parts of the agents under ``agents``; an invalid config is skipped here and reported by the planner."""
+def agents_below(checked: Checked) -> Iterator[Checked]:
+    """The configs of a config's sub-agents, at any depth; an invalid one is left out: the planner reports it."""
+    yield from _below(checked, (), checked.config.limits.max_subagent_depth)
+
+
+def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Checked]:
     if depth <= 0 or not checked.config.agents:
         return
     path = checked.document.path
@@ -40,6 +45,6 @@ def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Pa
             )
         except ZeusError:
             continue
-        yield from below.parts
+        yield below
         if spec.config is not None:
             yield from _below(below, above, depth - 1)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from glob import escape
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_ke
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.plan.named_files import NamedFile, named_files
+from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
@@ -50,18 +52,22 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     the config and its folders are protected already.
     """
     source = DecidingSource(
-        checked.document, (checked.directory, checked.config.workspace.root, checked.config.storage.url)
+        checked.document, (checked.directory, workspace_root(checked), checked.config.storage.url)
     )
     if any(source.document is each.document and source.places == each.places for each in deciding.sources):
         return
     deciding.sources.append(source)
     _real_folder.cache_clear()  # links change between two plans
     # Last the agent itself, whose own word on a file counts. A service reads the others again when their files change.
-    for each in (*checked.beside, checked):
+    agents = (*checked.beside, checked)
+    work = tuple(dict.fromkeys(chain.from_iterable(map(_work, agents))))
+    for each in agents:
         unloaded = tuple(unloaded_configs(each.document, each.private_homes))
         named = tuple(dict.fromkeys(named_files(each, unloaded)))
         _add_configs(deciding, each.document, unloaded)
         _add_named(deciding, each, named)
+        _add_homes(deciding, each, named, work)
+        _add_linked_keys(deciding, each, work)
     # Also one that is not there: the next `zeus serve` in this folder would read it.
     for file in (checked.directory / SERVICE_FILE, *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
@@ -70,8 +76,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
             deciding.add_names(at, f"*{CONFIG_SUFFIX}", "a service would run it as an agent", holds_keys=True)
     # What users of a service upload for their own sessions.
     _add(deciding, checked.directory / UPLOADS, _DECIDES_SERVICE, holds_keys=True, is_liftable=False)
-    _add_homes(deciding, checked, named)
-    _add_linked_keys(deciding, checked)
+    _add_own_home(deciding, checked)
     _add_runtime(deciding, checked)
 
 
@@ -109,38 +114,55 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
                 _add_linked_code(deciding, each.file, work)
 
 
-def _add_homes(deciding: Deciding, checked: Checked, named: Iterable[NamedFile]) -> None:
-    """The Homes, the accounts in the user's own Home, and the project's skills."""
-    # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    own = dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
+def _add_own_home(deciding: Deciding, checked: Checked) -> None:
+    """The user's own Home, with the accounts in it."""
     # All agents of the user read it, so only a config of their own may open it.
     is_own = checked.trust.is_own(Path(checked.trust.file))
-    for home in own:
+    for home in _own_homes(checked):
         _add(deciding, home, _DECIDES if is_own else _DECIDES_ALL, is_liftable=is_own)
     for home in user_home(checked.process_environ):
         deciding.unasked[str(home)] = None
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
+
+
+def _own_homes(checked: Checked) -> Iterable[Path]:
+    # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
+    return dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
+
+
+def _add_homes(
+    deciding: Deciding, checked: Checked, named: Sequence[NamedFile], work: Sequence[Path]
+) -> None:
+    """The folders of an agent's Homes, and its project's skills.
+
+    Args:
+        work: where this agent and those beside it work.
+    """
     roots = [each.file for each in named if each.role == "root"]
-    work = (*_work(checked), *roots)
-    skills = {base / each for base in work for each in PROJECT_FOLDERS}
+    skills = {base / each for base in (*_work(checked), *roots) for each in PROJECT_FOLDERS}
     homes = [each.file for each in named if each.role == "home"]
-    searched = (checked.directory / ".zeus", *checked.homes, *checked.document.homes, *homes, *own)
+    searched = (
+        checked.directory / ".zeus",
+        *checked.homes,
+        *checked.document.homes,
+        *homes,
+        *_own_homes(checked),
+    )
     folders = {home / each for home in searched for each in HOME_FOLDERS}
     bundled = bundled_home()
     for folder in sorted(skills | folders):
         if folder.parent == bundled:  # an installed folder, whose links are the distribution's
             _add(deciding, folder)
         else:
-            _add_folder(deciding, folder, work if folder.name == "skills" else ())
+            _add_folder(deciding, folder, (*work, *roots) if folder.name == "skills" else ())
 
 
-def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
+def _add_linked_keys(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
     """The targets of links that are named like files of keys (``.env.local``), in the folders of work and config."""
-    work = _work(checked)
     path = checked.document.path
-    for folder in dict.fromkeys((*work, *(() if path is None else (path.absolute().parent,)))):
+    for folder in dict.fromkeys((*_work(checked), *(() if path is None else (path.absolute().parent,)))):
         for link in links_in(folder, levels=1):
             if is_key_name(link.name) and not _holds(link, work):
                 _add(deciding, link, holds_keys=True)
@@ -222,9 +244,9 @@ def _holds(link: Path, folders: Sequence[Path]) -> bool:
 
 
 def _work(checked: Checked) -> tuple[Path, ...]:
-    """The working directory and the workspace."""
+    """The working directory, the folder of all workspaces, and this agent's own in it."""
     root = checked.directory / checked.config.workspace.root
-    return tuple(dict.fromkeys((checked.directory, root)))
+    return tuple(dict.fromkeys((checked.directory, root, workspace_root(checked))))
 
 
 def _add(

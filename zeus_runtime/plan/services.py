@@ -19,6 +19,7 @@ from zeus_runtime.tools.sandboxes import Sandboxes
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
+    from zeus_runtime.knowledge.files import FoundFile
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.memory.service import MemoryService
@@ -204,6 +205,11 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
         made: VectorStore = former.create(context())
         return made
 
+    def read(found: FoundFile) -> bytes:
+        from zeus_runtime.knowledge.files import read_allowed
+
+        return read_allowed(found, context().workspace)
+
     return KnowledgeService(
         config.storage.url,
         checked.directory,
@@ -217,8 +223,10 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
         secrets=masked_by(config, checked.secrets),
         refusal_of=lambda file: context().workspace.refusal_of(file),
         refusal_of_stored=lambda file: context().workspace.refusal_of_stored(file),
+        read=read,
         needs_question=lambda file: context().workspace.needs_question(file),
         lasting=lambda file: context().workspace.lasting(file),
+        leads_out=lambda file: context().workspace.leads_out(file),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zeus_runtime.config import ConfigError
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
+from zeus_runtime.plan.workspace_root import place_of, workspace_root
 from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
@@ -71,37 +70,11 @@ def planned_workspace(
     return files
 
 
-def place_of(checked: Checked) -> tuple[str, ...]:
-    """Whose folder below ``workspace.root`` is the workspace; empty if it is the root itself."""
-    workspace = checked.config.workspace
-    if workspace.per == "user":
-        return checked.place or (checked.config.user,)
-    return (checked.session,) if workspace.per == "session" and checked.session else ()
-
-
 def session_folder(checked: Checked, session: str) -> WorkspaceFiles | None:
     """The folder of a session, without its access policy; None if sessions have none of their own."""
     if checked.config.workspace.per != "session":
         return None
-    return WorkspaceFiles(_root(replace(checked, session=session)), is_own=True)
-
-
-def folder_name(place: Sequence[str]) -> str:
-    """The name of a folder for a session or a user: no other has it, and it leads nowhere else.
-
-    A name of small letters and digits stays itself. Any other gets a digest, after a ``~`` that no such name has; a
-    file system may not tell large letters from small ones.
-    """
-    if len(place) == 1 and re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", place[0]):
-        return place[0]
-    digest = hashlib.sha256(json.dumps(list(place)).encode()).hexdigest()[:32]
-    return f"{re.sub('[^a-z0-9]+', '-', place[0].lower())[:24].strip('-')}~{digest}"
-
-
-def _root(checked: Checked) -> Path:
-    root = (checked.directory / checked.config.workspace.root).absolute()
-    place = place_of(checked)
-    return root / folder_name(place) if place else root
+    return WorkspaceFiles(workspace_root(replace(checked, session=session)), is_own=True)
 
 
 def _quota(checked: Checked) -> Quota | None:
@@ -109,7 +82,7 @@ def _quota(checked: Checked) -> Quota | None:
     if given.bytes is None and given.files is None:
         return None
     spare = (checked.apart or checked.directory).absolute() / STATE
-    return Quota(_root(checked), max_bytes=given.bytes, max_files=given.files, spare=spare)
+    return Quota(workspace_root(checked), max_bytes=given.bytes, max_files=given.files, spare=spare)
 
 
 class LiftingRule(NamedTuple):
@@ -144,7 +117,7 @@ def lifts(checked: Checked) -> Iterator[LiftingRule]:
 
 def _mounts(checked: Checked, routes: Mapping[str, Path]) -> Mounts:
     workspace = checked.config.workspace
-    return Mounts(_root(checked), routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
+    return Mounts(workspace_root(checked), routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
 
 
 def _routes(checked: Checked) -> Mapping[str, Path]:

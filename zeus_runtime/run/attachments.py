@@ -223,7 +223,12 @@ def _attached(path: Path | GivenFile, workspace: WorkspaceFiles, secrets: Redact
             raise UsageError(f"{path} cannot be attached: {reason}", remedy="Name a file that is there.")
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"{path} cannot be attached: it is larger than {MAX_BYTES:,} bytes")
-        data = path.read_bytes()
+        # Not by the path alone: a program may have put a link there since.
+        data = workspace.read_host(path, max_bytes=MAX_BYTES)
+    except WorkspaceError as error:
+        raise UsageError(
+            f"{path} cannot be attached: {error.message}", remedy="Attach another file."
+        ) from None
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

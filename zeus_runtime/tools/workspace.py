@@ -168,6 +168,13 @@ class WorkspaceFiles:
         inside = [at for at, _, is_inside in named if is_inside]
         return Path(named[0][0] if named[0][2] or not inside else inside[0])
 
+    def leads_out(self, host: Path) -> bool:
+        """Whether a path of the workspace leads out of it now, through links that a program there may have made."""
+        real = real_path(host)
+        return (
+            real != str(host) and bool(self._mounts.names_of(str(host))) and not self._mounts.names_of(real)
+        )
+
     def _named(self, host: Path) -> list[tuple[str, tuple[str, ...], bool]]:
         """Return each path that leads to a file of this machine, the real one first, and how the rules name it.
 
@@ -218,14 +225,28 @@ class WorkspaceFiles:
             return [ProgramMount(each, right, True) for each in dict.fromkeys(self._mounts.reals())]
         return program_view(self.gate, self._judged_folders, max_files=max_files, writable=writable)
 
-    def read_host(self, host: Path, *, max_bytes: int, named: Path | None = None) -> bytes:
+    def read_host(
+        self, host: Path, *, max_bytes: int, named: Path | None = None, follow: bool = True
+    ) -> bytes:
         """Return the content of a file given by its real path, if the rules let the running tool read it.
+
+        Use it instead of an opening after ``refusal_of``: a program can put a link there in between.
 
         Args:
             named: the path that led to it, whose links are names too; None: ``host``.
+            follow: whether ``host`` may lead through links.
+
+        Raises:
+            WorkspaceError: the rules close it, or it is not a file of at most ``max_bytes``, or a link leads to it.
+            OSError: a file outside of the workspace cannot be opened.
         """
         real = real_path(host)
+        if not follow and real != str(host):
+            raise WorkspaceError(f"{printable(host.name)} is behind a link, which is not followed.")
         names = self._named(named or host)
+        if str(named or host) != real:
+            # What is opened is judged, also if the links led elsewhere a moment ago.
+            names += self._named(Path(real))
         if self.gate is not None:
             for at, asked, _ in names:
                 self.gate.require(asked, at, "read", foreign=True)

@@ -71,6 +71,7 @@ class HostedAgent:
     Attributes:
         problem: why the newest content of the files is not used; empty if it is.
         checked: the content that is used.
+        family: the configs of its sub-agents, and its own.
     """
 
     read: ConfigReader
@@ -84,11 +85,12 @@ class HostedAgent:
     _agents: dict[Owner | None, Agent] = field(init=False, default_factory=dict)
     _used: dict[Owner | None, float] = field(init=False, default_factory=dict)
     _former: list[tuple[Owner | None, Agent]] = field(init=False, default_factory=list)
+    family: tuple[Checked, ...] = field(init=False, default=())
     _beside: tuple[Checked, ...] = field(init=False, default=())
     _preparing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self._use(self.read(()), {})
+        self._use(_family_of(self.read(())), {})
         self._looked = self.now()
 
     @property
@@ -187,7 +189,7 @@ class HostedAgent:
         return await asyncio.to_thread(self.read, () if text is None else (f"middlewares={text}",))
 
     def stand_beside(self, others: Sequence[Checked]) -> None:
-        """Close the files of the other agents' configs to this agent's tools."""
+        """Close the files of the other agents' configs, and of their sub-agents', to this agent's tools."""
         if (beside := tuple(others)) != self._beside:
             self._beside = beside
             self._let_go()
@@ -210,7 +212,7 @@ class HostedAgent:
         # Looked at before they are read, so that a change in between is found by the next look.
         before = _stats(self._files)
         try:
-            checked = await asyncio.to_thread(self._read_and_planned)
+            family = await asyncio.to_thread(self._read_and_planned)
         except ZeusError as error:
             # The service keeps the content that it has; `/ready` tells.
             told = str(error)
@@ -220,18 +222,18 @@ class HostedAgent:
             return False
         self.problem = ""
         # Not in the thread: requests open agents meanwhile.
-        self._use(checked, before)
+        self._use(family, before)
         self._let_go()
         return True
 
-    def _read_and_planned(self) -> Checked:
+    def _read_and_planned(self) -> tuple[Checked, ...]:
         checked = self.read(())
         make_plan(checked)
-        return checked
+        return _family_of(checked)
 
-    def _use(self, checked: Checked, before: Mapping[Path, tuple[int, int]]) -> None:
-        self.checked = checked
-        files = {*checked.document.files.values()}
+    def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
+        self.family, self.checked = family, family[-1]
+        files = {file for each in family for file in each.document.files.values()}
         self._files = {
             **_stats(files - before.keys()),
             **{each: before[each] for each in files & before.keys()},
@@ -280,11 +282,17 @@ class Hosting:
 
     def _introduce(self) -> None:
         for each in self._agents:
-            each.stand_beside([other.checked for other in self._agents if other is not each])
+            each.stand_beside([one for other in self._agents if other is not each for one in other.family])
 
     async def aclose(self) -> None:
         """Close all agents."""
         await all_tried(*(each.aclose for each in self._agents))
+
+
+def _family_of(checked: Checked) -> tuple[Checked, ...]:
+    from zeus_runtime.plan.parts_with_subagents import agents_below
+
+    return (*agents_below(checked), checked)
 
 
 def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:
