@@ -154,23 +154,30 @@ def test_no_tool_changes_what_decides_about_another_agent_of_the_service_or_its_
         "agents: {below: {description: Helps., config: ./below/below.yaml}}\n",
         "below/below.yaml": f"{head}name: below\nhomes: [home]\nworkspace: {{root: bench}}\n{trusting}"
         "instructions: {file: task.md}\nmcpServers: {s: {command: python3, args: [tools/server.py]}}\n",
+        "three.yaml": f"{head}name: three\nworkspace: {{root: desks, per: user}}\n{trusting}",
         "below/task.md": "Help.\n",
         "tools/server.py": "",
         "home/prompts/CORE.md": "",
         "below/home/prompts/CORE.md": "",
         "desk/a.txt": "",
+        "desks/ann/a.txt": "",
         "bench/a.txt": "",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    hosting = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml")).hosting
+    hosting = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml", "three.yaml")).hosting
     workspace = hosting.named("one").plan.context.workspace
     skill = ".agents/skills/mine/SKILL.md"
     closed = ("home/prompts/SOUL.md", "home/skills/x/SKILL.md", f"desk/{skill}", "below/home/prompts/SOUL.md")
     closed += (f"bench/{skill}", "below/task.md", "tools/server.py")
+    closed += (f"desks/ann/{skill}", "desks/Bob/.CLAUDE/Skills", "desks/new/.zeus/skills/x/SKILL.md")
     assert [each for each in closed if workspace.write_refusal(each) is None] == []
-    assert [each for each in ("desk/a.txt", "bench/a.txt") if workspace.write_refusal(each)] == []
+    assert [
+        each
+        for each in ("desk/a.txt", "bench/a.txt", "desks/ann/a.txt", "desks/ann/.agents/notes")
+        if workspace.write_refusal(each)
+    ] == []
 
 
 async def test_an_agent_with_an_open_stream_or_a_running_turn_stays(

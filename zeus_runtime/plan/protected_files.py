@@ -142,6 +142,14 @@ def _add_homes(
     """
     roots = [each.file for each in named if each.role == "root"]
     skills = {base / each for base in (*_work(checked), *roots) for each in PROJECT_FOLDERS}
+    workspace = checked.config.workspace
+    if workspace.per is not None:
+        # Also the workspaces of other sessions and users: an agent of the same service may work in the folder of all.
+        for root in (checked.directory / workspace.root, *roots):
+            for at in dict.fromkeys((str(root.absolute()), real_path(root))):
+                for each in PROJECT_FOLDERS:
+                    above, _, name = each.partition("/")
+                    deciding.add_in_each(at, (above, name), _DECIDES)
     homes = [each.file for each in named if each.role == "home"]
     searched = (
         checked.directory / ".zeus",

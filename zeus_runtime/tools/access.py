@@ -342,6 +342,7 @@ class Deciding:
     def __init__(self) -> None:
         self._paths: dict[str, Protected] = {}
         self._patterns: dict[str, dict[str, tuple[PartTest, Protected]]] = {}
+        self._in_each: dict[tuple[str, str], Protected] = {}
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
@@ -384,6 +385,12 @@ class Deciding:
         at = self._patterns.setdefault(_folded_host(folder), {})
         at[pattern] = folded_part(pattern), Protected(why, holds_keys)
 
+    def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
+        """Protect a path of two parts below each folder in ``folder``, whether they exist yet or not."""
+        self.added[f"{folder.rstrip('/')}/*/{'/'.join(below)}"] = None
+        self._found.clear()
+        self._in_each[_folded_host(folder), "/".join(map(folded, below))] = Protected(why)
+
     def find(self, host: str) -> tuple[Protected, int] | None:
         """Return why the file at ``host`` is protected, and how many parts of its path are below that place."""
         folder, _, name = host.rpartition("/")
@@ -396,6 +403,9 @@ class Deciding:
         outer, at = self._found[folder], _folded_host(folder)
         above = None if outer is None else (outer[0], outer[1] + 1)
         inner = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
+        if inner is None and self._in_each:
+            outside, _, within = at.rpartition("/")
+            inner = self._in_each.get((outside.rpartition("/")[0], f"{within}/{folded(name)}"))
         hit = None if inner is None else (inner, 0)
         return hit if above is None else above if hit is None else _stricter(above, hit)
 
