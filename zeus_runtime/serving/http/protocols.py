@@ -286,12 +286,15 @@ class ProtocolCaller:
         follow = follow and not turn.is_over
         following = hub.follow(turn.session, after, read) if follow else _stored(read, after)
         try:
+            # `Hub.follow` counts its readers: without the closing, one that leaves early stays counted.
             async with aclosing(following) as batches:
                 async for rows in batches:
                     for row in rows:
+                        # The events are the session's, and its runs follow each other.
                         if row.run != run:
                             continue
                         event = json.loads(row.payload)
+                        # A sub-agent's end is stored in its parent's session too, and ends no run there.
                         ends = row.ends and event["type"] != SubAgentEvent.type
                         yield ServedEvent(row.seq, event, ends)
                         if ends:

@@ -219,6 +219,7 @@ async def change(
     if if_match is not None:
         present = await _one(owner, memories, memory)
         refuse_changed(if_match, present)
+        # The writer compares it again in its transaction: an edit between this look and the write is not lost.
         version = present["version"]
     wanted = body.model_dump(exclude_unset=True)
     if not wanted:

@@ -137,6 +137,7 @@ async def listed(
 ) -> list[dict[str, Any]]:
     """The caller's sessions, last used first."""
     place = place_of(cursor, int, str)
+    # A place ascends along its list, which has the last used first.
     after = BEFORE_ALL if place is None else SessionPlace(-place[0], place[1])
     most = None if limit is None else limit + 1
     found = [
@@ -209,6 +210,7 @@ async def fork(
     _, agent = await service_of(request).of_session(caller, session)
     if body.middlewares is not None:
         caller.require("admin")
+    # Apart from the keys of `begin`, which a client may have used too.
     name = None if key is None else session_of_key(caller.owner, f"fork\0{session}\0{key}")
     made = await agent.fork(session, step=body.step, name=name, middlewares=body.middlewares)
     return await _info(request, caller, made)
