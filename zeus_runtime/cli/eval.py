@@ -156,6 +156,7 @@ def run_cases(
         from zeus_runtime.cli.output import rendered
 
         answer(rendered(_shown(report), mask=process.secrets.json))
+    # Last: a file that cannot be written must not cost the report.
     if junit is not None:
         _write_junit(process, junit, report)
     ctx.exit(130 if interrupted else 0 if report.passed else FAILED)

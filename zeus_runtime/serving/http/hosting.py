@@ -240,6 +240,7 @@ class HostedAgent:
         files = {*checked.document.files.values()}
         self._files = {
             **_stats(files - before.keys()),
+            # The look from before the reading counts: a file that changed since differs at the next one.
             **{each: before[each] for each in files & before.keys()},
         }
 

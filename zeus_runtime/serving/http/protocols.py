@@ -444,6 +444,7 @@ def _created(registry: Registry, ref: Ref, service: Service) -> ServedProtocol:
     create = load_create(registered)
     try:
         protocol = create(options, ProtocolService(service))
+    # It tells the user what is wrong; any other error is a fault of the plugin.
     except ZeusError:
         raise
     except FAILURES as error:

@@ -130,6 +130,7 @@ class Service:
         days, now = self.settings.audit.max_age_days, time.time()
         if self.database is None or days is None or now - self._expired < _DAY:
             return
+        # Noted before it is done: a removal that fails is not repeated at every look.
         self._expired = now
         if number := await expire(self.database, round((now - days * _DAY) * 1000)):
             _log.info("%d entries of the audit log are older than %g days and were removed", number, days)

@@ -219,8 +219,10 @@ def _same_but_for_spaces(lines: list[str], wanted: list[str]) -> int | None:
 def _nearest(lines: list[str], wanted: list[str]) -> int | None:
     from difflib import SequenceMatcher
 
+    # By its longest line: a short one, such as `}`, is in many places.
     index, telling = max(enumerate(wanted), key=lambda entry: len(entry[1].strip()))
     matcher = SequenceMatcher(autojunk=False)
+    # The second sequence stays: difflib analyses it once, and each line is compared with it.
     matcher.set_seq2(telling.strip()[:300])
     best, best_ratio = None, 0.6
     for number, line in enumerate(lines[:_MAX_NEAREST_LINES]):

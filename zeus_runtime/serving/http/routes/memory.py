@@ -349,6 +349,7 @@ async def _part(
     if after is None:
         found = await read(0, None if limit is None else limit + 1)
     else:
+        # From the last memory that the caller has: if it is still at its place, the rest follows it.
         seen = after[2]
         # The count is the client's: a database refuses a negative offset.
         found = await read(max(0, seen - 1), None if limit is None else limit + 2)
