@@ -87,6 +87,7 @@ class TerminalApprovals:
         asking = asyncio.create_task(self._decided(pending))
         try:
             await asyncio.wait({asking, future}, return_when=asyncio.FIRST_COMPLETED)
+            # A stopped run may have cancelled the future in the same moment: it would refuse the answer.
             if asking.done() and not future.done():
                 future.set_result(asking.result())
         finally:
@@ -255,6 +256,7 @@ def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:
     return YesApprovals(terminal) if yes else terminal
 
 
+# With the pause of 50 ms at most 10 s: keys that are held down for ever must not keep the question away.
 _MOST_PIECES: Final = 200
 _NEXT_PIECE_MILLISECONDS: Final = 50
 
@@ -268,6 +270,7 @@ def forget_typed() -> None:
         waiting = select.poll()
         waiting.register(sys.stdin.fileno(), select.POLLIN)
         for _ in range(_MOST_PIECES):
+            # Flushed until nothing comes for a moment: one flush would leave the rest of a paste, which is on its way.
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
             if not waiting.poll(_NEXT_PIECE_MILLISECONDS):
                 return

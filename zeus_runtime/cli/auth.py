@@ -81,6 +81,7 @@ def _open_browser(process: Process, url: str) -> None:
 
     # The module looks browsers up on the process's PATH, also when it starts one.
     before = os.environ.get("PATH")
+    # For the whole process, while the browser opens: `log_in` starts no program meanwhile.
     os.environ["PATH"] = OwnPrograms(process.environ, lambda: [process.directory]).environ()["PATH"]
     try:
         webbrowser.open(url)

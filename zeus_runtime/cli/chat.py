@@ -160,6 +160,7 @@ def loop(take: Callable[[str], int], lines: Any, prompt: str | None, shown: Call
         shown: what is shown before a line.
     """
     interrupted = False
+    # At a terminal the user sees the error and continues; a script must learn of it.
     if prompt and (code := take(prompt)) and not lines.interactive:
         return code
     while True:
@@ -283,6 +284,7 @@ class Chat:
             "text", quiet=self._quiet, structured=self._checked.config.output is not None
         )
         ending = self._wait(drive(self._agent, events, view, asking))
+        # A run that failed before it began names no session.
         self._session = ending.session or self._session
         return ending.exit_code if isinstance(ending, RunFailed) else 0
 
@@ -330,6 +332,7 @@ class Chat:
 
     def _change_mode(self, mode: str) -> None:
         if mode in MODES and mode != self.mode:
+            # Before the former one is closed: a plan that fails must leave the conversation as it was.
             agent = self._made(mode)
             self._wait(self._agent.aclose())
             self._agent = agent

@@ -74,6 +74,7 @@ def packages(distribution: str) -> Iterator[DoctorFinding]:
         return
     absent, present = [], []
     for requirement in required:
+        # Takes `httpx` of `httpx>=0.27; python_version<"4"`.
         match = re.match(r"[A-Za-z0-9._-]+", requirement)
         if match is None or "extra ==" in requirement:
             continue
@@ -151,6 +152,7 @@ def _model(checked: Checked) -> Iterator[DoctorFinding]:
     for planned in (
         each for plan in plans(make_plan(checked)) for each in (*plan.models, *plan.summary, *plan.vision)
     ):
+        # Compared and not hashed: options may hold lists.
         key = (planned.component.name, planned.component.value)
         if key in checked_already:
             continue
@@ -280,6 +282,7 @@ def _sqlite(probe: Path, shown: Path, note: str = "") -> DoctorFinding:
     try:
         with closing(sqlite3.connect(probe, timeout=5, isolation_level=None)) as connection:
             mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+            # Takes the write lock and writes nothing: a read-only file fails here, and a plain BEGIN would not.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MOST_MODELS = 200
 MOST_SESSIONS = 50
 LONGEST_TITLE = 60
+# Takes `gpt-5.2` and `configs/a.yaml`, and no blank, quote, `$` or `;`, which a shell would read otherwise.
 _WORD: Final = re.compile(r"[\w@%+=:,./-]+")
 
 
@@ -58,6 +59,7 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
         return []
     query = "SELECT session, title FROM thread ORDER BY updated_ms DESC LIMIT ?"
     try:
+        # Read-only: a key press must not make a database, or upgrade one.
         with closing(sqlite3.connect("file:.zeus/zeus.db?mode=ro", uri=True)) as connection:
             rows = connection.execute(query, (MOST_SESSIONS,)).fetchall()
     except sqlite3.Error:

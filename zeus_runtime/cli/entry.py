@@ -119,6 +119,7 @@ def _guarded(words: Sequence[str], process: Process) -> int:
     from zeus_runtime.cli.group import zeus
     from zeus_runtime.errors import ZeusError
 
+    # Before anything is printed, also of a wrong command line.
     _prepare_streams()
     try:
         code = zeus.main(words, prog_name="zeus", standalone_mode=False, obj=process)
@@ -130,6 +131,7 @@ def _guarded(words: Sequence[str], process: Process) -> int:
         return _misused(error, process)
     except (click.Abort, KeyboardInterrupt):
         return 130
+    # Before OSError, which it is.
     except BrokenPipeError:
         return _broken_pipe()
     except OSError as error:

@@ -156,6 +156,7 @@ def run_cases(
         from zeus_runtime.cli.output import rendered
 
         answer(rendered(_shown(report), mask=process.secrets.json))
+    # Last: a file that cannot be written must not cost the report.
     if junit is not None:
         _write_junit(process, junit, report)
     ctx.exit(130 if interrupted else 0 if report.passed else FAILED)
@@ -260,6 +261,7 @@ def _done(
 
     try:
         asyncio.run(_until_terminated(work()))
+    # The finished runs have cost money: they are reported.
     except (KeyboardInterrupt, asyncio.CancelledError):
         return done, True
     return done, False
@@ -410,6 +412,7 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
         made = new_file(_agent_for(process, which, target), masked)
     else:
         made = with_case(text, masked, str(target))
+    # Before the evaluation file, which names them: if this fails, no case names a file that is missing.
     kept.write()
     write_whole(target, made.replace("\n", newline), str(target))
     complain_masked(process, f"added the case {masked['name']!r} to {target}; edit what it expects")

@@ -107,6 +107,7 @@ class Verbs(click.Group):
         from zeus_runtime.registry import discover
         from zeus_runtime.registry.commands import plugin_commands
 
+        # Loaded here, so that a plugin's command cannot take a verb's name.
         for name in VERBS:
             command = self.get_command(ctx, name)
             assert command is not None

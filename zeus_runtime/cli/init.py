@@ -248,6 +248,7 @@ def _write(target: Path, text: str, shown: Path, *, force: bool) -> None:
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        # `x`: a file that was made since the look above is not overwritten.
         with target.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:

@@ -44,6 +44,7 @@ def with_log(
         database = Database(checked.config.storage.url, directory=checked.directory, acting=EVERYONE)
         try:
             log = MaskedLog(database, process.secrets)
+            # Also to look: the tables of an older version are upgraded first, or the command says that they are newer.
             await log.create_tables()
             return await work(log)
         finally:

@@ -94,6 +94,7 @@ async def _serve(checked: Checked, plan: Plan, whole: Callable[[str], str] | Non
             stopping = asyncio.create_task(stopped.wait())
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
+        # Only after a signal; a client that closes its end lets the server end by itself.
         if not serving.done():
             await _end(agent)
         try:

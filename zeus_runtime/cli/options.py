@@ -139,6 +139,7 @@ def with_model(which: ConfigArgs, model: str | None) -> ConfigArgs:
 
     if model is None:
         return which
+    # As JSON, which is YAML: a name such as `on` stays a text.
     return replace(which, sets=(*which.sets, f"model.litellm.model={json.dumps(model)}"))
 
 

@@ -130,6 +130,7 @@ class _Masking:
 
 def _send_rest(endings: Sequence[Callable[[], object]]) -> None:
     """Send what is left, but not at any price: the SDK tries for 10 seconds or more if the collector is away."""
+    # Daemons: one that still waits for the collector does not keep the process.
     threads = [threading.Thread(target=each, daemon=True) for each in endings]
     for each in threads:
         each.start()

@@ -127,6 +127,7 @@ def as_json(value: Any, *, indent: int | None = 2, mask: Mask | None = None) -> 
         indent: spaces for each level; None: all in one line.
         mask: masks the secrets in it.
     """
+    # Masked as a value and not as text: in JSON, a secret with a quote or a line end is written otherwise.
     return json_text(_encoder(indent).encode(value if mask is None else mask(plain_json(value))))
 
 
@@ -149,6 +150,7 @@ def padded(text: str, width: int, measure: _Measure = columns) -> str:
 def _fitted(cells: Sequence[Sequence[str]], indent: str, most: int | None) -> list[list[str]]:
     """The lines of each row of a table."""
     lines = _lines(cells, indent, most, columns)
+    # Terminals differ in the width of some characters: if a line could be too long, the wider reading counts.
     if most is not None and any(most_columns(line) > most for row in lines for line in row):
         lines = _lines(cells, indent, most, most_columns)
     return lines

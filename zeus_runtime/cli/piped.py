@@ -15,6 +15,7 @@ from zeus_runtime.errors import UsageError
 PATIENCE_SECONDS: Final = 3.0
 """How long to wait for a silent pipe that may have no writer: of a service, a CI job or ``ssh`` without a terminal."""
 
+# Takes the `<` of `</stdin>`, `</ STDIN >` and `</stdin x`, which a model could read as the block's end.
 _END: Final = re.compile(r"<(?=/\s*stdin\b)", re.IGNORECASE)
 
 
@@ -26,6 +27,7 @@ def read_piped() -> str:
     """
     from zeus_runtime.cli.prompt_input import MAX_INPUT
 
+    # One byte more than the limit shows that the input is too long.
     data = sys.stdin.buffer.read(MAX_INPUT + 1)
     remedy = "Attach the file (--attach FILE), or name it in the prompt as @path."
     if len(data) > MAX_INPUT:

@@ -48,6 +48,7 @@ class Process:
     def learn(self, redactor: Redactor) -> None:
         """Mask these secrets too, from now on."""
         self._redactor = redactor.joined(self._redactor) if self._redactor else redactor
+        # Made anew at the next use: the environment's secrets are joined to all that were learned.
         self._known = None
 
     @property

@@ -296,6 +296,7 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(agent)
         session = await _meant(agent, request)
+        # A run that is resumed continues in the mode that it began in, whatever the config says now.
         if request.prompt is None and session is not None and request.mode is None:
             begun = await agent.chosen_mode(session)
             if begun is not None and begun != agent.plan.mode:
@@ -313,6 +314,7 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
             return await drive(agent, events, view, asking)
         assert session is not None
         if request.decide:
+            # Before the resume, which asks about what is still open.
             await agent.decide(session, request.decide, seen=request.seen, unless_running=True)
         return await drive(agent, agent.resume(session, approvals=asking), view, asking)
 

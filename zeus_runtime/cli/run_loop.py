@@ -49,6 +49,7 @@ async def drive(
     assert task is not None
 
     def stop() -> None:
+        # Before the first event, or after the last, no run knows of the session: the task itself is cancelled.
         if not (session and agent.cancel(session)):
             task.cancel()
 
@@ -69,6 +70,7 @@ async def drive(
         except asyncio.CancelledError:
             if not interrupted():
                 raise
+            # The cancellation is dealt with: a timeout or a task group further out must not count it.
             task.uncancel()
             ending = RunFailed(session, "cancelled", "the run was interrupted before it began", 130)
             view.show(ending)
@@ -91,6 +93,7 @@ def _interruptible(stop: Callable[[], None], view: RunView) -> Iterator[Callable
             return
         view.close()
         complain("killed; resume the session with --continue")
+        # The process ends by the signal itself, so that a shell sees what ended it.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -207,6 +207,7 @@ def _in_demo_folder(process: Process, name: str) -> Iterator[None]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zeus-demo-")))
             complain(f"the demonstration ends with this process; its files are in {folder}")
         former = signal.signal(signal.SIGTERM, interrupt)
+        # Outside uvicorn's handlers, which are there only while the server runs: the folder has to go in any case.
         stack.callback(signal.signal, signal.SIGTERM, former)
         stack.enter_context(chdir(folder))
         yield

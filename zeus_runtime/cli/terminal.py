@@ -136,8 +136,10 @@ class TerminalView:
             self._still()
             return
         if self._live is None:
+            # No automatic refresh: rich would draw in a thread, in the middle of another line.
             self._live = Live(console=self._console, transient=True, auto_refresh=False)
             self._live.start()
+        # A tail that is higher than the screen could not be taken back: its first lines would have scrolled away.
         most = max(1, min(TAIL_LINES, self._console.height - 2))
         style = "" if self._growing else "dim italic"
         lines = RichText(text, style=style).wrap(self._console, self._console.width)[-most:]
@@ -245,6 +247,7 @@ def split_blocks(text: str) -> tuple[list[str], str]:
     for index, line in enumerate(lines):
         block.append(line)
         match = _FENCE.match(line)
+        # CommonMark: a fence ends with at least as many of the same characters, and nothing behind them.
         if match and not fence:
             fence = match[1]
         elif match and match[1].startswith(fence) and not line.strip().strip(fence[0]):

@@ -147,6 +147,7 @@ def record(found: Examined, parts: Iterable[Part]) -> None:
                 remedy="set one of them, or set ZEUS_TRUST",
             )
         if part.kind == "database":
+            # The database gets a new mark with this: another file with the former mark stays forbidden.
             adopt(trust.records, part)
         else:
             add(trust.records, trust.file, replace(part, lines=_recorded(part, found.document.redactor)))

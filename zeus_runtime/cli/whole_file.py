@@ -78,6 +78,7 @@ def _replace(place: Path, data: bytes) -> None:
 
 
 def _replace_privately(place: Path, data: bytes) -> None:
+    # In the same folder, so that the replacement is one step of one file system; `mkstemp` makes it for the user alone.
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".zeus-")
     try:
         with os.fdopen(descriptor, "wb") as stream:

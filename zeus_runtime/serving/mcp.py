@@ -45,6 +45,7 @@ def server_of(agent: Agent, *, whole: Whole = None) -> MCPServer[Any]:
             found = await call_next(ctx)
         except MCPError as error:
             raise MCPError(error.code, agent.masked(error.message), agent.masked(error.data)) from None
+        # The middleware sees the SDK's model, or what a later middleware made of it; `masked` knows plain JSON.
         if isinstance(found, BaseModel):
             found = found.model_dump(by_alias=True, mode="json", exclude_none=True)
         result: dict[str, Any] | None = None if found is None else agent.masked(found)

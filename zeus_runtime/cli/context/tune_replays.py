@@ -108,6 +108,7 @@ class ReplayWorkers:
         """
         from zeus_runtime.errors import UsageError
 
+        # At most `count` callers are in here: either a process is idle, or another may be started.
         async with self._free:
             worker = self._idle.pop() if self._idle else await self._started()
             assert worker.stdin is not None
@@ -137,6 +138,7 @@ class ReplayWorkers:
 
     async def close(self) -> None:
         """End the processes, also in the middle of replays."""
+        # All are killed before one is waited for: they end at the same time.
         for worker in self._all:
             with suppress(ProcessLookupError):
                 worker.kill()

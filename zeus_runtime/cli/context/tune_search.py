@@ -205,6 +205,7 @@ class _Measuring:
             found = self._trials.find(key)
             if found is None:
                 self._start(lines, plan, place, key)
+                # It may be a replay that was begun ahead: each is made once.
                 found = await self._running[key]
             total = total + found
         # Counted when it is asked for, so that the count does not depend on the workers.
@@ -237,12 +238,14 @@ class _Measuring:
         return _key(plan, self._replays.pieces[place], self._replays.summary_tokens)
 
     def _start(self, lines: Candidate, plan: Plan, place: int, key: str) -> None:
+        # No await comes before the task is in `_running`, so two callers never start the same.
         if key not in self._running and self._trials.find(key) is None:
             self._running[key] = asyncio.create_task(self._replayed(lines, plan, place, key))
 
     async def _replayed(self, lines: Candidate, plan: Plan, place: int, key: str) -> TrialFigures:
         found = None if self._workers is None else await self._workers.figures(lines, place)
         if found is None:
+            # Here an error of the replay is raised, and not in a worker, which only says None.
             found = await self._replays.figures(plan, place)
         self._trials.keep(key, found)
         self._made.add(key)
@@ -256,6 +259,7 @@ class _Measuring:
         running = list(self._running.values())
         for task in running:
             task.cancel()
+        # The search has ended: the errors of replays that were begun ahead do not matter.
         await asyncio.gather(*running, return_exceptions=True)
         if self._workers is not None:
             await self._workers.close()

@@ -49,6 +49,7 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
                 remedy = f"Mend it and run `zeus memory profile edit --file {shlex.quote(str(file))}`."
                 raise UsageError(f"nothing was written; your text is in {file}", remedy=remedy) from None
             continue
+        # Only once the changes are stored: until then it has the only copy of the typed text.
         file.unlink()
         complain(f"wrote {', '.join(changes)}" if changes else "nothing was changed")
         return

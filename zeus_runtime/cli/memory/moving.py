@@ -219,6 +219,7 @@ def progress_bar(length: int | None, label: str) -> Iterator[Callable[[int, int]
 
         def advance(done: int, total: int) -> None:
             bar.length = max(total, 1)
+            # click's bar takes steps, and `done` is a sum.
             bar.update(done - bar.pos)
 
         yield advance

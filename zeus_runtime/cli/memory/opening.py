@@ -63,6 +63,7 @@ def _turned_on(process: Process, which: ConfigArgs, name: str) -> bool:
     before = file.read_bytes()
     after = before + (b"" if before.endswith(b"\n") else b"\n") + f"{LINE}\n".encode()
     try:
+        # Checked as text before it is written: the last line of the file may be one that another line cannot follow.
         examine_config("-", directory=process.directory, environ=process.environ, stdin=BytesIO(after))
     except ConfigError as error:
         raise UsageError(

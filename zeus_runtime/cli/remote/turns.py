@@ -107,6 +107,7 @@ class RemoteTurn:
     async def _decided(self) -> bool:
         """Send the user's decisions; whether the turn continues."""
         decisions = [(pending, await task) for pending, task in self._asked.values()]
+        # Asked after the user's answers: another person may have decided meanwhile.
         waiting = {each.id for each in await self._client.approvals()}
         for pending, given in decisions:
             if given is not None and pending.id in waiting:

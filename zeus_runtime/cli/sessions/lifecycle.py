@@ -168,6 +168,7 @@ def prune_sessions(
             process, checked, lambda lifecycle: Pruner(lifecycle, retention, agent, dry_run).run()
         )
 
+    # Looked at first to ask, then judged anew: a session that was used since the question stays.
     found = prune(dry_run=True)
     if (found.archived or found.deleted) and not dry_run:
         what = " and ".join(

@@ -65,6 +65,7 @@ middlewares_option: Decorator = click.option(
 )
 
 _DAYS: Final = {"m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}
+# Takes `30d` and `1.5h`, and not `30` or `-1d`.
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([mhdw])\Z")
 
 

@@ -148,6 +148,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         """The service's figures, in the Prometheus text format."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    # Starlette takes the first route that fits, so a protocol's route of the same path would never be reached.
     own = {getattr(each, "path", "") for each in app.routes}
     for route in (each for protocol in protocols for each in protocol.routes()):
         if (path := getattr(route, "path", "")) in own:
@@ -155,6 +156,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
                 f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
             )
         app.router.routes.append(route)
+    # Starlette takes the prefix off any path that has it: with `/page`, `/page/page.js` would become `/page.js`.
     paths = {"/v1", *own, *(getattr(each, "path", "") for each in (*page.router.routes, *app.router.routes))}
     if prefix and prefix.split("/")[1] in {each.partition("/")[2].split("/")[0] for each in paths}:
         raise UsageError(

@@ -101,11 +101,14 @@ class Backtests:
             LimitError: too many of the user's run.
         """
         log = await hosted.of(owner).log()
+        # Those whose process died count as running until a look at them, and would use up the limit.
         for each in await backtests_of(log):
             await self._settled(log, each)
         name = f"backtest_{secrets.token_hex(8)}"
+        # Before the row: without the lock, `_settled` of another process would find a running row, and note it as lost.
         release = await log.database.hold(name)
         assert release is not None, "the name is new"
+        # Before the row, too: a request here that lists backtests must not try the lock.
         running = self._here[name] = _Running(hosted, owner, release)
         try:
             named = [(each.session, each.policy) for each in replays]
@@ -146,6 +149,7 @@ class Backtests:
         log, stored = await self._found(caller, name)
         if stored.state != "running":
             return stored
+        # First in the database: the task may end meanwhile, and only one of the two ends counts.
         await end_backtest(log, name, "cancelled")
         if name in self._here:
             await self._stop(name)
@@ -211,6 +215,7 @@ class Backtests:
         try:
             try:
                 for number, each in enumerate(replays):
+                    # False once the row has ended: it was cancelled through another process.
                     if not await add_outcome(await running.log(), name, number, await each.play()):
                         return
             except ZeusError as error:

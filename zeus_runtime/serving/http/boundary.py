@@ -42,6 +42,7 @@ FILES: Final = "/v1/files/"
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _STREAM: Final = "text/event-stream"
+# Takes `session_0ace21804945`, and no text with a space or a line break: these go into logs as they are.
 _ID: Final = re.compile(r"[\w:.-]{1,100}", re.ASCII)
 _PLAIN: Final = re.compile(r"[\w./{}:@+-]+", re.ASCII)
 
@@ -120,6 +121,7 @@ class Boundary:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 if Headers(raw=message.get("headers", [])).get("content-type", "").startswith(_STREAM):
+                    # The head tells that it is a stream; without one, nothing sets the limit.
                     passing.stream = OpenStream(limit, passing.caller, scope["state"].get("token"))
                     streams.add(passing.stream)
                 passing.status, passing.is_answered = message["status"], True
@@ -133,6 +135,7 @@ class Boundary:
 
         metrics.open.inc()
         try:
+            # Inside the `try`: a refused request counts, and is told in the access line, as any other.
             refused = self._refused(scope)
             async with asyncio.timeout(None) as limit:
                 if refused is not None:
@@ -140,6 +143,7 @@ class Boundary:
                 else:
                     await self._app(scope, _limited(receive, self._most_bytes(scope)), answer)
         except TimeoutError:
+            # A TimeoutError of the app itself is not ours.
             if passing.stream is None or not limit.expired():
                 raise
             await send({"type": "http.response.body", "body": passing.stream.last, "more_body": False})
@@ -197,6 +201,7 @@ class Boundary:
             return
         params: Mapping[str, Any] = passing.scope.get("path_params", {})
         subject = next((name for name in params if name != "session"), None)
+        # Only ids and names of fixed sets: an audit log must not become a place where prompts or arguments are found.
         entry = AuditEntry(
             at_ms=round(time.time() * 1000),
             user_id=None if caller.owner is None else caller.owner.user,
@@ -243,6 +248,7 @@ def _limited(receive: Receive, most: int) -> Receive:
 
     async def limited() -> Message:
         nonlocal read
+        # Counted as it arrives: `content-length` is the client's word, and a chunked body has none.
         message = await receive()
         read += len(message.get("body", b""))
         if read > most:

@@ -48,6 +48,7 @@ def bounded_http(
                 if self._head_bytes > most_bytes:
                     self.send_400_response("The head of the request is too large.")
                     return
+            # Set before the parser runs: `on_message_complete` in it says that nothing is unfinished.
             self._is_arriving = True
             self._arrived += len(data)
             super().data_received(data)
@@ -57,6 +58,7 @@ def bounded_http(
                 self._watch()
 
         def on_headers_complete(self) -> None:
+            # `Boundary` limits the body.
             self._head_bytes = None
             super().on_headers_complete()
 

@@ -105,6 +105,7 @@ class HostedAgent:
 
     def of(self, owner: Owner | None) -> Agent:
         """The agent of a user; turns that began under an earlier content of the config end under it."""
+        # At each request, so that `let_idle_go` takes no agent that was just asked for.
         self._used[owner] = self.now()
         agent = self._agents.get(owner)
         if agent is None:
@@ -117,9 +118,11 @@ class HostedAgent:
         if owner in self._agents:
             return
         async with self._preparing:
+            # Another request may have planned it while this one waited for the lock.
             if owner not in self._agents:
                 checked = self._for(owner)
                 plan = await asyncio.to_thread(make_plan, checked)
+                # Meanwhile the config may have changed, or `of` may have planned one: an older plan must not win.
                 if checked == self._for(owner) and owner not in self._agents:
                     self._used[owner] = self.now()
                     self._opened(checked, plan, owner)
@@ -153,9 +156,11 @@ class HostedAgent:
         over = max(0, len(self._agents) - most)
         late = self.now() - idle_seconds
         going = [each for place, each in enumerate(idle) if place < over or self._used[each] <= late]
+        # Before the first await: a request that comes meanwhile opens a new agent and finds none half closed.
         closing = [self._agents.pop(each) for each in going]
         for each in going:
             del self._used[each]
+        # A turn holds its agent until it ends, so an agent of a former config waits for its user to be idle.
         former, self._former = self._former, []
         for owner, agent in former:
             if is_busy(owner) or agent.is_running:
@@ -177,6 +182,7 @@ class HostedAgent:
             present = self.read(())  # again: a database that the service made since is a part too
         except ZeusError:
             present = self.checked
+        # By digest: an edited part with the name of an allowed one is another part.
         allowed = {each.digest for each in all_parts(present) if present.trust.allows(each)}
         return self.read((), EditedConfig(text, Trust(frozenset(allowed), present.trust.records)))
 
@@ -236,6 +242,7 @@ class HostedAgent:
         files = {file for each in family for file in each.document.files.values()}
         self._files = {
             **_stats(files - before.keys()),
+            # The look from before the reading counts: a file that changed since differs at the next one.
             **{each: before[each] for each in files & before.keys()},
         }
 
@@ -258,6 +265,7 @@ class Hosting:
 
     async def look(self) -> None:
         """Read the configs again whose files have changed; meanwhile requests use the former ones."""
+        # A request that comes meanwhile does not wait for the reading: the former config is good enough.
         if self._looking.locked():
             return
         async with self._looking:
@@ -301,6 +309,7 @@ def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:
         try:
             status = file.stat()
         except OSError:
+            # A file that is gone differs from any that is there, so its return is a change.
             found[file] = (-1, -1)
         else:
             found[file] = (status.st_size, status.st_mtime_ns)

@@ -51,6 +51,7 @@ class _Channel:
 
     def hear(self, last: int) -> None:
         """Note that the database has events up to ``last``, perhaps another process's."""
+        # The events in memory end before `last`, so readers go to the database.
         if last > self.last:
             self.last = last
             self.recent.clear()
@@ -74,6 +75,7 @@ class _Channel:
             is_first: whether the reader has not looked before, so what the database has is not known.
         """
         rows = self._recent_after(seq)
+        # A pause reads nothing: without a first look or a notice, the database has nothing new.
         if (rows is None and is_first) or (not rows and self.last > seq):
             rows = await read(seq, AT_ONCE)
             if rows:
@@ -83,6 +85,7 @@ class _Channel:
     def _recent_after(self, seq: int) -> Sequence[StoredEvent] | None:
         if not self.recent or self.recent[0].seq > seq + 1:
             return None
+        # The numbers have no gap, so an event's place follows from its number.
         first = self.recent[0].seq
         return [self.recent[place] for place in range(max(0, seq + 1 - first), len(self.recent))]
 
@@ -99,6 +102,7 @@ class Hub:
     def stored(self, session: str, rows: Sequence[StoredEvent]) -> None:
         """Tell the session's readers of new events."""
         if rows:
+            # Also without readers here: another process may have some.
             self.announce(session, rows[-1].seq)
         channel = self._channels.get(session)
         if channel is not None:
@@ -151,6 +155,7 @@ class Hub:
                 news = channel.news
                 rows = await channel.after(after, read, is_first=is_first)
                 is_first = False
+                # A stop that came before `news` was taken woke the former event, which this reader does not hold.
                 if not rows and not self._is_stopping:
                     await news.wait()
                     rows = await channel.after(after, read, is_first=False)

@@ -58,6 +58,7 @@ class Buckets:
             return max(1, ceil((1 - left) * 60 / self.per_minute))
         if take:
             if len(self._left) >= MOST_BUCKETS:
+                # Names are given by clients (addresses, users), so they must not be kept for ever.
                 self._forget(now)
             self._left[name] = left - 1, now
         return 0
@@ -93,6 +94,7 @@ class CallerLimits:
         Raises:
             TooManyRequestsError: the key or its user has to wait.
         """
+        # Not by `owner`, which is None for a key without a user too.
         if caller.id == "local":
             return None
         owner = caller.owner

@@ -54,6 +54,7 @@ class _Keys:
             if (is_old or name not in self._found) and may_ask:
                 # Before the question, so that a failed one, too, is not repeated for each request.
                 self._tried_at = now
+                # All keys at once: one that the issuer took back is gone with the next reading.
                 self._found = await self._read()
                 self._read_at = now
             elif is_old:
@@ -66,6 +67,7 @@ class _Keys:
         from jwt.exceptions import PyJWTError
 
         try:
+            # A redirect could lead from the issuer's host to another one, whose keys would then count as the issuer's.
             async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
                 about = await _json(
                     client, self.issuer.issuer.rstrip("/") + "/.well-known/openid-configuration"
@@ -151,6 +153,7 @@ class TokenIssuers:
 
 
 def _names_algorithm(key: PyJWK) -> bool:
+    # PyJWT 2.15 sets `algorithm_name` for a key that names none, too: RS256 for RSA, so PS256 would be refused.
     return bool(key._jwk_data.get("alg"))
 
 

@@ -25,6 +25,7 @@ PARTING_SECONDS: Final = 2.0
 NOT_ALLOWED: Final = b": the key or token is not valid any more\n\n"
 
 
+# By identity: two streams of one caller and token are two.
 @dataclass(eq=False)
 class OpenStream:
     """One stream.

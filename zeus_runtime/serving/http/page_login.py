@@ -66,6 +66,7 @@ def check_own(request: Request) -> None:
     """
     if not is_own(request):
         raise ForbiddenError("another site sent this request", remedy="Open the service's own page.")
+    # Older browsers send no `sec-fetch-site`; `origin` comes with whatever writes.
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         raise ForbiddenError("another site sent this request", remedy="Open the service's own page.")

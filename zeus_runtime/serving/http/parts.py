@@ -52,6 +52,7 @@ def place_of(cursor: str | None, *kinds: type) -> Place | None:
         place = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except ValueError:
         place = None
+    # A cursor is the client's: `true` counts as an int in Python, so types are compared and not checked by isinstance.
     if (
         not isinstance(place, list)
         or [type(each) for each in place] != list(kinds)
@@ -89,6 +90,7 @@ def part_of(
         place: of an item; places ascend along the list.
         limit: the most items; None for all.
     """
+    # By place and not by number: items that came or went meanwhile neither repeat others nor hide them.
     rest = items if after is None else [each for each in items if place(each) > after]
     if limit is None or len(rest) <= limit:
         return rest

@@ -80,6 +80,7 @@ class LocalToken:
 
     def caller(self, token: str) -> Principal | None:
         """The user who started the service, if it is that token."""
+        # Digests have one length; of two texts, `compare_digest` would tell their length by its time.
         if not hmac.compare_digest(_digest(token), self._digest):
             return None
         return Principal("local", None, SCOPES)

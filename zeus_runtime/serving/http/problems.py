@@ -81,6 +81,7 @@ def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[Served
         request.state.code = error.code
         return problem_of(error, mask)
 
+    # Not FastAPI's own answer: it repeats the input, which may hold a secret.
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> Response:
         places = [

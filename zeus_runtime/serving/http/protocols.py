@@ -286,12 +286,15 @@ class ProtocolCaller:
         follow = follow and not turn.is_over
         following = hub.follow(turn.session, after, read) if follow else _stored(read, after)
         try:
+            # `Hub.follow` counts its readers: without the closing, one that leaves early stays counted.
             async with aclosing(following) as batches:
                 async for rows in batches:
                     for row in rows:
+                        # The events are the session's, and its runs follow each other.
                         if row.run != run:
                             continue
                         event = json.loads(row.payload)
+                        # A sub-agent's end is stored in its parent's session too, and ends no run there.
                         ends = row.ends and event["type"] != SubAgentEvent.type
                         yield ServedEvent(row.seq, event, ends)
                         if ends:
@@ -441,6 +444,7 @@ def _created(registry: Registry, ref: Ref, service: Service) -> ServedProtocol:
     create = load_create(registered)
     try:
         protocol = create(options, ProtocolService(service))
+    # It tells the user what is wrong; any other error is a fault of the plugin.
     except ZeusError:
         raise
     except FAILURES as error:

@@ -115,10 +115,12 @@ class Replicas:
         if listening is not None:
             # Before the question: if it comes back, it was heard from a moment on that the question covers.
             await give_notice(database, [json.dumps({"by": self._name, "returns": True})])
+        # This process stores the events of turns that run here, so its readers have them.
         if sessions := [each for each in self.hub.sessions if each not in self.turns]:
             for session, number in (await last_numbers(database, sessions)).items():
                 self.hub.hear(session, number)
         if listening is not None:
+            # Not if the questions failed: the next look asks again.
             listening.asked = now
 
     def _is_due(self, name: str, now: float) -> bool:
@@ -151,6 +153,7 @@ class Replicas:
                 listening.task = asyncio.create_task(
                     self._hear(database, listening), name=f"notices of {name}"
                 )
+        # A changed config may name another database.
         for name in self._listening.keys() - databases.keys():
             if (task := self._listening.pop(name).task) is not None:
                 task.cancel()
@@ -193,6 +196,7 @@ class Replicas:
 
     def _note_events(self, session: str, last: int) -> None:
         if self._listening:
+            # The last number tells all before it, so of many events in 0.1 s one notice remains.
             self._last[_digest(session)] = last
             self._tell_soon()
 

@@ -70,5 +70,6 @@ def _tag(response: Response) -> str:
 
 
 def _has(header: str, tag: str) -> bool:
+    # A proxy that compresses makes a tag weak; the content is the same.
     given = [each.strip().removeprefix("W/") for each in header.split(",")]
     return "*" in given or tag in given

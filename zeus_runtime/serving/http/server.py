@@ -59,5 +59,6 @@ class ServiceServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams and what waits for turns, then do what uvicorn does."""
+        # First: otherwise uvicorn waits `timeout_graceful_shutdown` for streams that never end by themselves.
         self._service.stop()
         await super().shutdown(sockets)

@@ -94,6 +94,7 @@ class Service:
         """Resume what an earlier process left."""
         if self.database is not None:
             await ready(self.database)
+        # Before the watch: it may close idle agents, and knows a user as busy only by the turns that run.
         await self.turns.recover()
         await self.replicas.look()
         self._watching = asyncio.create_task(self._watch(), name="watch of a service")
@@ -111,6 +112,7 @@ class Service:
             await asyncio.wait((self._watching,))
         of_keys = [] if self.keys is None else [self.keys.aclose]
         of_database = [] if self.database is None else [self.database.close]
+        # In this order: turns store last events, `replicas` tells of them, and `hosting` closes their databases.
         works = (self.backtests, self.turns, self.replicas, self.hosting)
         await all_tried(*(each.aclose for each in works), *of_keys, *of_database)
 
@@ -128,6 +130,7 @@ class Service:
         days, now = self.settings.audit.max_age_days, time.time()
         if self.database is None or days is None or now - self._expired < _DAY:
             return
+        # Noted before it is done: a removal that fails is not repeated at every look.
         self._expired = now
         if number := await expire(self.database, round((now - days * _DAY) * 1000)):
             _log.info("%d entries of the audit log are older than %g days and were removed", number, days)
@@ -205,6 +208,7 @@ class Service:
         for hosted in self.agents_of(caller):
             agent = hosted.of(caller.owner)
             name = await (await agent.log()).agent_of(session)
+            # Agents may share a database, and a sub-agent's session belongs to AGENT/SUBAGENT.
             if name is not None and name.partition("/")[0] == hosted.name:
                 return hosted, agent
         raise NotFoundError(f"there is no session {session!r}")
@@ -279,12 +283,14 @@ class Service:
             UsageError: a decision is not possible.
         """
         await agent.decide(session, decisions, seen=seen)
+        # Of two who decide the last two calls at once, both may find none left: waking twice is harmless.
         if not await agent.pending_approvals(session):
             await self._continue(hosted, agent, caller, session)
 
     async def _continue(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
         log = await agent.log()
         thread = await log.find(session)
+        # No turn waits if its run has not ended yet: `TurnQueue._one` looks again once it has.
         if (turn := await waiting_turn(log, thread)) is not None:
             await set_state(log, turn, "running")
         if await next_turn(log, thread) is not None:

@@ -263,6 +263,7 @@ def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:
     for place, origin in enumerate(settings.cors.origins):
         parts = urlsplit(origin)
         own = f"{parts.scheme}://{parts.netloc}"
+        # Takes `https://app.example.org`, and not the same with a slash at its end: the header `Origin` has none.
         if parts.scheme not in ("http", "https") or not parts.netloc or origin != own:
             yield document.diagnostic(
                 ("cors", "origins", place),
@@ -275,6 +276,7 @@ def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:
         parts = urlsplit(issuer.issuer)
         here = ("oidc", place, "issuer")
         loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        # OpenID Connect Discovery 1.0, section 3: an issuer has neither a query nor a fragment.
         if not parts.hostname or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
             yield document.diagnostic(
                 here, "wrong-value", f"{issuer.issuer!r} is not a URL", hint="write https://HOST/PATH"

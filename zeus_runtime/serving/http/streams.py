@@ -67,6 +67,7 @@ async def of_run(
         async with aclosing(hub.follow(session, after, read)) as batches:
             async for rows in batches:
                 own = [each for each in rows if each.run == run]
+                # Also for another run's events: the reader sees that the connection lives.
                 yield b"".join(map(encoded, own)) if own else PING
                 if any(_is_end(each) for each in own) or (not rows and await is_over()):
                     return

@@ -144,9 +144,11 @@ class TurnQueue:
             ]
             if sum(sizes) > MOST_ATTACHED_BYTES:
                 raise UsageError(f"the attachments have more than {MOST_ATTACHED_BYTES:,} bytes together")
+        # The request stays in the database, so it must not hold a secret that the user pasted.
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
+        # After the checks above: a turn that is stored runs, whatever becomes of this request.
         turn, is_new = await add_turn(log, session, run, masked, key=agent.masked(key), queue=queue)
         if is_new:
             self.wake(hosted, owner, session)
@@ -165,6 +167,7 @@ class TurnQueue:
         """Cancel a turn that is not over: its run, or its place in the queue."""
         session = turn.session
         state = await cancel_turn(await agent.log(), turn, ending=_not_run(turn))
+        # It never ran or waited, so no event says that it is over: readers have to look.
         if state == "cancelled":
             self.over(session)
         elif state == "running" and self._runs.get(session) == turn.run:
@@ -184,6 +187,7 @@ class TurnQueue:
         here = {session: agent for session, agent in self._agents.items() if agent.name == hosted.name}
         if not here:
             return
+        # Compared again: during the await, the session's next turn may have begun.
         for session, run in await asked_to_cancel(await hosted.of(None).log(), here):
             if self._runs.get(session) == run:
                 here[session].cancel(session)
@@ -199,6 +203,7 @@ class TurnQueue:
     async def aclose(self) -> None:
         """Stop working; turns that run are interrupted, and stay unfinished for the next process."""
         self._is_closing = True
+        # `suspend` stores no end, unlike `cancel`: the next process finds the turns unfinished.
         for session, agent in list(self._agents.items()):
             agent.suspend(session)
         if self._working:
@@ -244,6 +249,7 @@ class TurnQueue:
         turn, has_begun = begun
         # Whoever wakes the session, the next process too, the turn runs in the role of the one who asked for it.
         acting = owner and owner._replace(role=turn.request.get("role"))
+        # Both owners are prepared: `of` would otherwise plan in the event loop.
         await hosted.prepare(acting)
         agent = hosted.of(acting)
         self._agents[session], self._runs[session] = agent, turn.run

@@ -46,11 +46,14 @@ class Uploads:
         if hashlib.sha256(data).hexdigest() != digest:
             raise UsageError("the body has another SHA-256 than its address", remedy="Send the whole file.")
         name, now = self._name(owner, digest), time.time()
+        # By descriptor, without following links: a project can bring `.zeus` as a link to any folder.
         with opened(self.directory / UPLOADS, create=True, mode=0o700) as folder:
+            # Here, because only uploads add files: no timer is needed.
             self._forget_old(folder, now)
             prefix = name.partition(".")[0]
             own = {each: status for each, status in _entries(folder) if each.startswith(prefix)}
             if name in own:
+                # Its days begin anew, so that a file that was just sent again is there for the prompt.
                 os.utime(name, (now, now), dir_fd=folder)
                 return False
             if sum(each.st_size for each in own.values()) + len(data) > self.limits.files_bytes:

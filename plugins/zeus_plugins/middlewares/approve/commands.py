@@ -14,6 +14,7 @@ from zeus_plugins.middlewares.approve.shell_lines import NotClearError, SimpleCo
 
 NOT_CLEAR: Final = SimpleCommand(())
 """Any command."""
+# Splits `--to-command='rm a'` into `--to-command=`, `rm` and `a`; a path or a `*` stays whole.
 _BETWEEN: Final = re.compile(r"""[\s;&|()<>`$"'{}\\!]+""")
 """What may separate words in a text that some program runs."""
 
@@ -37,6 +38,7 @@ def matches(pattern: str, command: SimpleCommand) -> bool:
     The patterns of the words are those of ``fnmatch``. A ``*`` as the last word stands for any further words, alone for
     any command.
     """
+    # Nothing computed, no redirection, no variable: an `allow` rule must not let pass what it does not name.
     return bool(command.words) and command.is_plain and _fit(_words_of(pattern), command.words, surely=True)
 
 
@@ -57,6 +59,7 @@ def may_run(pattern: str, command: SimpleCommand) -> bool:
     """
     if not command.words or None in command.texts:
         return True
+    # From each word on: `sudo -u me rm a` runs `rm a`, and which options a program has is not known.
     if any(is_meant(pattern, SimpleCommand(command.words[place:])) for place in range(len(command.words))):
         return True
     size = len(_words_of(pattern))
@@ -87,6 +90,7 @@ def _words_of(pattern: str) -> tuple[str, ...]:
 
 def _fit(wanted: Sequence[str], words: Sequence[Word], *, surely: bool) -> bool:
     if wanted[-1] == "*":
+        # `git *` fits `git` and any number of further words.
         wanted, words = wanted[:-1], words[: len(wanted) - 1]
     if not surely and None in words:
         # A computed word may be several words or none.

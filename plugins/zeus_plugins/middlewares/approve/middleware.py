@@ -52,6 +52,7 @@ class Approve(Middleware):
         tool, arguments, verdict = judged
         request = self._request(call, tool, arguments, verdict)
         if verdict.action in ("ask", "listed"):
+            # Only if the user is asked: a preview reads files.
             preview = await preview_of(tool, arguments, self._secrets, self._session)
             request = replace(request, preview=preview)
         decision = await self._decision(request, verdict)
@@ -118,6 +119,7 @@ class Approve(Middleware):
         if isinstance(arguments, str):
             return None
         ruled = self._policy.ruled(tool, arguments)
+        # Outside agent mode only `deny` rules count, and commands that may run what one of them means.
         if not self._asks and (ruled is None or (ruled.action != "deny" and not ruled.needs_person)):
             return tool, arguments, Verdict("allow", "this mode needs no approvals")
         verdict = ruled or await self._by_user(tool)

@@ -23,6 +23,7 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     Raises:
         WorkspaceError: the path is not in the workspace.
     """
+    # Not normalised: the host follows a link before a `..` behind it.
     host = _host_of(workspace, path)
     return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, host)]
 
@@ -71,6 +72,7 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
     is_inside = False
     for prefix, host in ({"/": workspace.root} | dict(workspace.routes)).items():
         folder = os.path.normpath(host)
+        # Each with its like: the folder itself may be reached through a link.
         places = (_below(folder, written), _below(os.path.realpath(host), real))
         for names, place in zip(spellings, places, strict=True):
             if place is not None:

@@ -76,6 +76,7 @@ class Policy:
         Each command of a command line is judged as if it were the only one, and the strictest verdict counts.
         """
         given = with_defaults(tool, arguments)
+        # `git status; rm a` is as strict as `rm a`: allowed commands do not allow those beside them.
         return min((self._ruled(tool, given, each) for each in _commands_of(tool, given)), key=_strictness)
 
     def _ruled(self, tool: Tool, given: Mapping[str, Any], command: SimpleCommand | None) -> Verdict | None:
@@ -88,6 +89,7 @@ class Policy:
                 f"`{command}` may run what the rule `deny: {hidden[0]}` means" if command.words else _UNCLEAR
             )
             return Verdict("ask", why, needs_person=True)
+        # `ask` fits what may be meant, `allow` only what certainly is: where it is unclear, the user is asked.
         asked = self._fitting(self._ask, tool, given, may_run, command, surely=False)
         allowed = self._fitting(self._allow, tool, given, matches, command, surely=True)
         for rule in asked:

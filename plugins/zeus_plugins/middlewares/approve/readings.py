@@ -11,6 +11,7 @@ from zeus_plugins.tools.web.urls import WebError, target
 from zeus_runtime.plugin.files import WorkspaceError
 
 _QUOTES: Final = "\"'`"
+# URL parsers skip control characters and blanks before the scheme (WHATWG).
 _SCHEME: Final = re.compile(r"[\x00- ]*file:", re.IGNORECASE)
 _WEB: Final = re.compile(r"[\x00- ]*https?:", re.IGNORECASE)
 _DOT: Final = re.compile("%2e", re.IGNORECASE)
@@ -40,6 +41,7 @@ def address_readings(text: str) -> tuple[str, ...] | None:
     except WebError:
         return None
     parts = urlsplit(asked)
+    # `%2e%2e` is `..` for a URL parser.
     path = urljoin("/", _DOT.sub(".", parts.path))
     return tuple(dict.fromkeys((asked, urlunsplit(parts._replace(path=path)))))
 
@@ -76,6 +78,7 @@ def _paths_after(rest: str) -> Iterator[str]:
     """Yield the paths that may follow `file:`, since servers parse the URI, or cut off its start, in their own ways."""
     if _BROKEN_ESCAPE.search(rest):
         raise WorkspaceError("The URI has a % without two hexadecimal digits.")
+    # For a browser's parser a backslash is a slash.
     rest = rest.replace("\\", "/")
     if rest.startswith("//"):
         cut = rest.removeprefix("//")

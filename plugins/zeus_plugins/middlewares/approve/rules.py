@@ -108,6 +108,7 @@ class Rule:
             named = _is_path_of(tool, name)
             return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
 
+        # A name may occur several times at different depths: `allow` needs all of them to fit, `deny` one.
         several = all if surely else any
         return self.names(tool.name) and all(
             (name in arguments or not surely)
@@ -141,6 +142,7 @@ class Rule:
 
 def _named(name: str, value: Any) -> Iterator[Any]:
     """Yield the values under a name at any depth: a server's tool may take its arguments in one object."""
+    # A stack and no recursion: a model's arguments may be nested very deeply.
     left = [value]
     while left:
         each = left.pop()
@@ -189,6 +191,7 @@ def _is_path_of(tool: Tool, name: str) -> bool:
 
 
 def _last_word(name: str) -> str:
+    # `targetDir` becomes `target_Dir`.
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.split(r"[^A-Za-z0-9]+", spaced.lower())[-1]
 
@@ -257,11 +260,13 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely:
     if isinstance(value, list):
         each = [_fits(pattern, item, leads_to, named=named, surely=surely) for item in value]
         return (bool(each) and all(each)) if surely else any(each)
+    # A server may find a path or a command anywhere in an object.
     if isinstance(value, Mapping):
         return not surely
     if value is None:
         return False
     if not isinstance(pattern, str):
+        # `True == 1` in Python, and a rule for 1 is not one for true.
         return type(value) in _same_kind(pattern) and value == pattern
     if not isinstance(value, str):
         return _text_fits(pattern, json.dumps(value), surely=surely)

@@ -43,15 +43,19 @@ class NotClearError(Exception):
 
 _STRANGE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Shells remove some of these, or stop at them."""
+# Takes a blank, and ` \` with a line end behind it; not `\` with a line end in the middle of a word.
 _GAP: Final = re.compile(r"[ \t]+(?:\\\n[ \t]*)*")
 """What separates words. A line that is continued without a blank before joins what is around it."""
+# A single `&` separates, and `&>` does not: it redirects.
 _SEPARATOR: Final = re.compile(r"&&|\|\||[;|\n]|&(?!>)")
 _JOINING: Final = frozenset(("&&", "||", "|"))
 """Separators after which a command has to come, maybe on the next line."""
 _ENDS: Final = re.compile(r"[ \t\n;&|)]|\Z")
 """What may follow a word."""
 _COMMENT: Final = re.compile(r"#[^\n]*")
+# Takes `2>&1` and `>&-`, which open no file.
 _DUPLICATED: Final = re.compile(r"[0-9]?[<>]&(?:[0-9]|-)")
+# Takes `>`, `2>>` and `<` with the blanks before their file; not `<<`, `<(`, `>&` or `>|`.
 _OPENED: Final = re.compile(r"[0-9]?(?:>>(?![>&|(])|>(?![>&|(])|<(?![<>&(]))[ \t]*")
 _HEREDOC: Final = re.compile(r"<<(?:'([A-Za-z_]+)'|\"([A-Za-z_]+)\")")
 """With a quoted end: the shell evaluates nothing in it."""
@@ -141,9 +145,11 @@ class _Reader:
         while True:
             self._gap()
             start = self.at
+            # `_ENDS` takes the end of the line, too, so the second look has a character.
             if _ENDS.match(self.line, self.at) or self.line[self.at] == "#":
                 break
             if self.line[self.at] == "(":
+                # `f()` defines a function, and `((` computes.
                 if words or does_more or self.line[self.at + 1 : self.at + 2] == "(":
                     raise NotClearError
                 self._nested(depth)
@@ -158,6 +164,7 @@ class _Reader:
                 does_more = True
             elif self._take(_OPENED):
                 target = self.at
+                # The word is read in any case; of several redirections each must lead nowhere.
                 is_plain = self._word(depth) == "/dev/null" and is_plain
                 if self.at == target:
                     raise NotClearError
@@ -181,6 +188,7 @@ class _Reader:
                 if not words and "=" in raw:
                     raise NotClearError  # `a+=b` and `a[0]=b` are not programs
                 words.append(word)
+            # Something touches the word and is not a part of it: this reader does not know it.
             if not _ENDS.match(self.line, self.at):
                 raise NotClearError
         if words:

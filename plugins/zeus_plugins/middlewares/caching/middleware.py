@@ -51,6 +51,7 @@ class Caching(Middleware):
     def _points(self, request: ModelRequest, minimum: int) -> CachePoints:
         places = self._options.places
         tools, stable = self._sizes(request)
+        # A middleware may have put a list in the view's place: it counts as long enough.
         whole = stable + getattr(request.messages, "tokens", minimum)
         return CachePoints(
             tools="tools" in places and bool(request.tools) and tools >= minimum,

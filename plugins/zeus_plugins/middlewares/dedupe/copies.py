@@ -149,6 +149,7 @@ def paying(
         if behind > reach:
             break
         saved += copy.tokens - pointer_tokens
+        # The copies behind this one are pointers by then, so they are not sent anew.
         rewritten = max(0, behind - (saved - copy.tokens + pointer_tokens))
         gain = saved * read * horizon_calls - rewritten * loss
         if gain > best_gain:

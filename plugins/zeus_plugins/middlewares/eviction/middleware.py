@@ -39,6 +39,7 @@ class Eviction(Middleware):
         new = arrivals(view, self._seen)
         self._seen = max(self._seen, view.upto)
         chosen = list(too_large(new, view, budget, self._options))
+        # Only if no message exceeds its own limit: these make room, and the planner asks again.
         if not chosen:
             chosen = list(too_much(view, budget, self._options))
         return [self._edit(each) for each in sorted(chosen, key=lambda each: each.item.seq)]

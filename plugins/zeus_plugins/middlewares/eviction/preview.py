@@ -26,6 +26,7 @@ def preview(text: str, lines: int, line_chars: int, *, max_bytes: int) -> tuple[
     for line in all_lines[:lines]:
         if shown and left <= 0:
             break
+        # Cut before it is encoded: a line may have millions of characters.
         cut = _cut(line, min(line_chars, max(_fitting(line[:line_chars], left), _LEAST_CHARS)))
         shown.append(cut)
         left -= len(cut.encode(errors="surrogatepass")) + 1
@@ -34,6 +35,7 @@ def preview(text: str, lines: int, line_chars: int, *, max_bytes: int) -> tuple[
 
 def _fitting(text: str, size: int) -> int:
     """Return how many characters of ``text`` fit in ``size`` UTF-8 bytes."""
+    # A character that the cut parts is ignored.
     return len(text.encode(errors="surrogatepass")[: max(size, 0)].decode(errors="ignore"))
 
 

@@ -54,6 +54,7 @@ def _cut(view: View, count: int, chunk: int) -> int | None:
     while count > 0 and wanted < view.upto:
         count -= wanted not in view.pinned
         wanted += 1
+    # The view then begins with a prompt and not in the middle of a turn.
     soon = range(wanted, min(wanted + chunk, view.upto) + 1)
     turn = next((seq for seq in soon if is_users(view.original(seq))), None)
     if turn is not None:

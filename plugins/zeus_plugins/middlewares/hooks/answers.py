@@ -84,6 +84,7 @@ def answer_of(event: Event, output: bytes) -> Answer:
     decision = given.get("decision", "allow")
     if decision not in ("allow", "deny"):
         raise HookFailedError(f"wrote the decision {_shown(decision)}; it is 'allow' or 'deny'")
+    # Refused and not ignored: a hook's author may think that both have an effect.
     if decision == "deny" and (more := given.keys() - {"decision", "reason"}):
         raise HookFailedError(f"denied, and wrote {', '.join(sorted(more))} too")
     if decision == "allow" and "reason" in given:

@@ -113,6 +113,7 @@ class HookAnswers:
             # The run continues with the masked answer, so it is the same before and after a resume.
             noted = context.secrets.masked(vars(fresh).copy())
             await context.notes.put(name, noted)
+        # Also a fresh answer is made of the note, so a resumed run does the same.
         answer = Answer(**noted)
         self._tell(event, hook, called, answer)
         return answer
@@ -140,6 +141,7 @@ class HookAnswers:
                 self._client = await self._closing.enter_async_context(client())
             return await answer_at(self._client, hook.url, hook.headers, given, seconds=seconds)
         context = self._context
+        # At each start: the file may have been changed since the run began.
         context.permit(Command(hook.shown, tuple(hook.command), kind="command"))
         return await answer_from(
             hook.command, given, seconds=seconds, directory=context.directory, environ=self._environ

@@ -50,6 +50,7 @@ async def answer_at(
         raise HookFailedError(f"did not answer within {seconds:g} seconds") from None
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise HookFailedError(f"could not be asked ({type(error).__name__}: {error})") from None
+    # Outside the stream: the body was read above, up to its limit.
     if not response.is_success:
         # Between words: a part of a secret is not masked.
         detail = cut_text(content[:_READ_BYTES].decode("utf-8", "replace"), _DETAIL)

@@ -26,6 +26,7 @@ def matches(match: Match, tool: Tool, arguments: Mapping[str, Any], leads_to: Le
         return True
     given = with_defaults(tool, arguments)
     found = {name for name in _names_in(given) if name in tool.paths or is_path(name)}
+    # A rule for each name: in one rule, all arguments would have to match.
     rules = (Rule("*", {name: match.paths}) for name in found)
     return any(rule.fits(tool, given, leads_to, surely=False) for rule in rules)
 

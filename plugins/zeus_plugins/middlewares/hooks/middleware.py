@@ -124,6 +124,7 @@ class Hooks(Middleware):
             # An inner middleware or a person may change the arguments again: `_check` then asks the hooks once more.
             result = await call_next(replace(call, arguments=asked.arguments) if changed else call)
         finally:
+            # Read again: `_check` may have put the arguments there that really ran.
             ran = self._asked_about.pop(call.place)
         return result if ran.refusal is not None else await self._ask_after(call, ran, result)
 

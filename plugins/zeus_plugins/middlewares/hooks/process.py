@@ -43,6 +43,7 @@ async def answer_from(
         async with asyncio.timeout(seconds):
             entry = transport.get_pipe_transport(0)
             assert isinstance(entry, asyncio.WriteTransport)
+            # asyncio keeps what the pipe does not take, so a hook that reads late or never blocks nothing.
             entry.write(given)
             entry.close()
             await talk.ended

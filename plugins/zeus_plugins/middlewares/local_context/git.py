@@ -136,6 +136,7 @@ async def git_state(
     except (OSError, TimeoutError):
         return None
     found: dict[str, str] = {}
+    # Later ones win: a staged file that changed since is shown as changed.
     for what, paths in (("staged", staged.paths), ("new", new.paths), ("changed", changed)):
         found.update(dict.fromkeys(paths, what))
     return GitState(
@@ -234,6 +235,7 @@ async def _output(command: list[str], folder: Path, environ: Mapping[str, str]) 
         assert process.stdout is not None
         while len(data) <= _MAX_BYTES and (some := await process.stdout.read(_CHUNK_BYTES)):
             data += some
+        # Without its exit code: it still writes.
         if len(data) > _MAX_BYTES:
             return _Output(bytes(data), is_cut=True)
         return _Output(bytes(data)) if await process.wait() == 0 else _Output(failed=True)

@@ -75,6 +75,7 @@ class LocalContext(Middleware):
             # network drive.
             found = []
         if git is not None:
+            # Git names files that `workspace.access` closes to the model.
             seen = tuple(change for change in git.changes if not _hidden(workspace, change[0]))
             git = replace(git, changes=seen)
         return self._fitted([*_git_lines(git, options), *_tree_lines(found)])

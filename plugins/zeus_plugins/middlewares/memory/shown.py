@@ -99,6 +99,7 @@ async def successors(
     """Return the valid memories that replaced the outdated ones, latest first."""
     known = dict(current)
     wanted = {each.by for each in gone if each.by}
+    # Each round asks for all ends of the chains at once.
     for _ in range(_CHAIN):
         missing = wanted - known.keys()
         if missing:

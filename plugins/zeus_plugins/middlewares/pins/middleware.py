@@ -40,6 +40,7 @@ class Pins(Middleware):
         for group in tool_groups(arrivals(view, self._seen)):
             reason = next((why for item in group if (why := self._why(item))), "")
             tokens = sum(item.tokens for item in group)
+            # Pinned by an earlier run: its tokens are in `_taken` already.
             if not reason or group[0].seq in view.pinned:
                 continue
             pin = Pin(policy="pins", reason=reason, seq=group[0].seq)

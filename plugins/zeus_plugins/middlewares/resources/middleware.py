@@ -76,6 +76,7 @@ class ReferencedFiles(Middleware):
         apart: Apart,
     ) -> str:
         """Return the section's text: the newest files get room first, but all are shown in the order they came."""
+        # Of a file that was named twice the last copy stays, at the place of the first.
         newest = {each.path: each for each in references}
         if not newest:
             return ""

@@ -64,6 +64,7 @@ class SkillLibrary(Middleware):
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
         offered = self.find().offered
+        # Counted and written anew only then: the section is a part of the cached prefix.
         if offered != self._listed[0]:
             from zeus_runtime.plugin.skills import skill_listing
 

@@ -195,6 +195,7 @@ def pages_of(text: str, page_tokens: int, counting: Counting) -> list[str]:
     place = 0
     while place < len(text):
         end = place + size
+        # Not in a page's first half: a text of few line ends would make many short pages. 0 means: cut anywhere.
         cut = text.rfind("\n", place + size // 2, end) + 1 if end < len(text) else 0
         pages.append(text[place : cut or end])
         place = cut or end

@@ -33,6 +33,7 @@ def extract(messages: Sequence[tuple[int, BaseMessage]], count: Callable[[str], 
     done = [f"- (message {seq}) {line}" for seq, each in messages for line in _steps(each)]
     # About the tokens of the three headings.
     left = limit - 30
+    # In this order: the next parts may use the room that one leaves.
     requests = _newest(asked, count, left // 3)
     left -= sum(count(line) + 1 for line in requests)
     artifacts = _newest([f"- {path}" for path in written], count, left // 3)

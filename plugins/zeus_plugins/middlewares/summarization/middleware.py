@@ -202,6 +202,7 @@ class Summarization(Middleware):
 
     def _worth_it(self, replaced: Sequence[Item], budget: Budget) -> bool:
         tokens = sum(item.tokens for item in replaced)
+        # Also after an overflow: such a summary would be longer than what it replaces.
         if tokens < _LEAST_TOKENS:
             return False
         if budget.overflow or self._trigger.messages is not None or self._pays(budget):
@@ -297,6 +298,7 @@ class Summarization(Middleware):
             or options.trim_tokens_to_summarize is not None
         ):
             return None
+        # None before this process has sent one: then nothing is known of the provider's cache.
         sent = context.last_request()
         if sent is None or budget.overflow:
             return None

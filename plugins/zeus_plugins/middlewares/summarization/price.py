@@ -71,8 +71,10 @@ class SentAgain:
             is_cached: whether the provider may still have the messages that were sent before.
         """
         stays = self._stays + _pinned(view)
+        # The first look, or one after `forget`: the steps before it are known from the view alone.
         if self._first is None:
             self.cost_usd = _sent_before(view, stays) * self._prices.again
+        # A summary, or another policy, took the beginning away, and its cost with it.
         elif self._first != view.first:
             self.cost_usd = self._unpaid = 0.0
         # The same step asked once more, as after an overflow.

@@ -77,6 +77,7 @@ class Summariser:
                 if error.kind in _HOPELESS:
                     return replace(made, failure=error.message)
                 try:
+                    # The end of the part: its newest messages matter most.
                     rest = end(piece.text, self._count, self._less(piece.text, error))
                     answer = await self._call(made.summary, rest, number, len(pieces))
                     trimmed = 1

@@ -85,6 +85,7 @@ def head(text: str, count: CountText, limit: int) -> str:
     tokens = count(text)
     if tokens <= limit:
         return text
+    # By the mean first, so that a few counts are enough, however long the text is.
     size = max(1, len(text) * limit // tokens)
     while size > 1 and count(text[:size]) > limit:
         size = size * 9 // 10

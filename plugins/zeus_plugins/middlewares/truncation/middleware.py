@@ -53,6 +53,7 @@ class Truncation(Middleware):
         self._waiting = [each for each in self._waiting if _whole(view, each)]
         border = kept_from(view, keep, budget.usable_tokens)
         ripe = [each for each in self._waiting if each.seq < border]
+        # Made before they are wanted: only an edit's own text tells what it saves.
         proposals = [self._edit(each) for each in ripe]
         saved = sum(self._saving(each, edit) for each, edit in zip(ripe, proposals, strict=True))
         if not ripe or (saved < self._options.min_saving_tokens and not budget.overflow):

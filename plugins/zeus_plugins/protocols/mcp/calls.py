@@ -130,6 +130,7 @@ class AgentCall:
         if turns and turns[-1].state == "waiting":
             # As on a terminal: whoever says something else withdraws the call.
             await self._caller.cancel(turns[-1].run)
+        # Before the turn begins, so that its first event comes after this number.
         after = await self._caller.last_number(session)
         return await self._caller.begin_turn(session, prompt), after
 

@@ -100,6 +100,7 @@ class McpProtocol(ServedProtocol):
             try:
                 yield
             finally:
+                # Before the manager ends, which cancels requests: `_call_tool` must not think that clients did.
                 self._is_stopping = True
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,6 +117,7 @@ class McpProtocol(ServedProtocol):
             return
         # The SDK keeps a session to the caller who began it.
         token = AccessToken(token="", client_id=caller.name, scopes=[])
+        # In the scope `_is_gone` finds it again: a handler's context has only the request.
         wire = _Wire(receive, send)
         scope = {**scope, "user": AuthenticatedUser(token), _WIRE: wire}
         await self._manager.handle_request(scope, wire.receive, wire.send)

@@ -125,6 +125,7 @@ class TurnAnswer:
                     yield text
                 if event is not None and event.ends:
                     self.ending = event.event
+        # A turn that is cancelled while it waits has no event, only an ending in its row.
         if self.ending is None:
             self.turn = await self.caller.turn(self.turn.run)
             if self.turn.is_over:
@@ -139,6 +140,7 @@ class TurnAnswer:
         match event["type"]:
             case "text":
                 text = str(event["text"])
+                # Texts before and after a call are two messages: without a break their words would run together.
                 if self._is_cut and self._pieces:
                     text = f"\n\n{text}"
                 self._is_cut = False
@@ -147,8 +149,10 @@ class TurnAnswer:
             case "model_call" if event["purpose"] == "turn":
                 self._call_began = served.number
             case "model_retry" | "model_changed":
+                # The model is asked again, so what this call streamed is void. Text of the turn's earlier calls stays.
                 self._drop_after(self._call_began)
             case "reset":
+                # A step that runs again tells its text again.
                 self._drop_after(int(event["after"]))
             case "tool_call":
                 self._is_cut = True
@@ -167,9 +171,11 @@ class TurnAnswer:
         if self.ending is None or self.ending["type"] != "complete":
             return []
         answer = str(self.ending["answer"])
+        # The answer's text is what the last model call streamed; only its ends may differ, by white space.
         if self.text.rstrip().endswith(answer.strip()):
             return []
         text = f"\n\n{answer}" if self._pieces else answer
+        # Greater than any event's number. Nothing is dropped after the ending, so the place only has to be the last.
         self._pieces.append((2**62, text))
         return [text]
 
@@ -283,6 +289,7 @@ async def begun(caller: ProtocolCaller, request: AnswerRequest) -> TurnAnswer:
     conversation = request.conversation
     if not conversation.new:
         raise BadRequestError("the last message must be from the user, or the result of a call")
+    # Only a turn that ends its session can be followed: an earlier one is a branch, and gets a new session.
     turn = await _turn_before(caller, request)
     if conversation.new[0].role == "tool":
         if turn is None or turn.state != "waiting":
@@ -322,6 +329,7 @@ async def _begun_turn(caller: ProtocolCaller, request: AnswerRequest, turn: Stor
         await caller.cancel(turn.run)
     if conversation.instructions and conversation.instructions != await _instructions(caller, session):
         prompt = _INSTRUCTIONS[0] + conversation.instructions + _INSTRUCTIONS[1] + prompt
+    # Before the turn begins: the answer's id names this number, and its events come after it.
     after = await caller.last_number(session)
     made = await caller.begin_turn(session, prompt, tools=request.tools)
     return _answer(caller, request, made, after)
@@ -344,6 +352,7 @@ async def _earlier(caller: ProtocolCaller, request: AnswerRequest) -> str:
 async def _instructions(caller: ProtocolCaller, session: str) -> str:
     """The instructions that the session's last turn with instructions had; empty without."""
     begin, end = _INSTRUCTIONS
+    # Instructions are part of a prompt, so they are sent again only if they differ from the last ones.
     for each in reversed(await caller.turns(session)):
         prompt = each.request["prompt"]
         if (start := prompt.find(begin)) >= 0 and end in prompt:
@@ -368,6 +377,7 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
     }
     if not own and not decisions:
         raise BadRequestError("no call waits for these results", reason="unknown_call")
+    # Before the decisions, which let the turn continue: its next event may be stored at once.
     after = await caller.last_number(turn.session)
     if own:
         await caller.answer_tools(turn, {each: (results[each], False) for each in own})
@@ -382,11 +392,13 @@ def _named(pending: PendingApproval, names: Iterable[str]) -> Iterator[tuple[str
     for name in names:
         for begin in (ASKED, APPROVAL):
             seal = name.removeprefix(begin)
+            # With the `_`, the id `ab1` does not take what was said of `ab12`.
             if seal != name and (seal == pending.id or seal.startswith(f"{pending.id}_")):
                 yield name, replace(pending, shown=seal.removeprefix(pending.id).removeprefix("_") or None)
 
 
 def _answer(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn, after: int) -> TurnAnswer:
+    # A request that names its session sends only its new messages, which mark no conversation.
     named = request.session is not None or request.follows is not None
     asked = () if named else request.conversation.messages
     return TurnAnswer(caller, turn, after, asked, request.agent)

@@ -81,10 +81,12 @@ async def streamed(
     if answer.is_failed:
         yield _data(failure(answer)[0])
         return
+    # The text as it was streamed: the client also has what a repeated model call made void.
     await answer.remember("".join(said))
     if answer.calls:
         yield chunk({"tool_calls": [{"index": place, **each} for place, each in enumerate(_calls(answer))]})
     yield chunk({}, _finish(answer), zeus=about(answer))
+    # OpenAI's clients expect the usage in a further chunk, after the one with `finish_reason`, without choices.
     if with_usage:
         yield _data({**head, "choices": [], "usage": _usage(answer)})
     yield DONE

@@ -130,6 +130,7 @@ def of_items(given: Any, instructions: Any) -> ClientConversation:
             found.append(ClientMessage(role, _text(each.get("content"), f"{where}.content")))
         elif kind == "function_call":
             call = Call(_string(each.get("call_id"), f"{where}.call_id"), *_function(each, where))
+            # A response's text and its calls are items beside each other; `_joined` puts them together again.
             found.append(ClientMessage("assistant", "", (call,)))
         elif kind == "mcp_approval_request":
             call = Call(_string(each.get("id"), f"{where}.id"), *_function(each, where))
@@ -151,9 +152,11 @@ def of_items(given: Any, instructions: Any) -> ClientConversation:
 def mark(agent: str, messages: Sequence[ClientMessage]) -> str:
     """A name for a conversation that ends with an answer: the same for the same texts, calls and results."""
     told = [
+        # Clients trim texts and write a call's JSON anew, so neither may count.
         [each.role, each.text.strip(), each.call, [[one.id, one.name, _canonical(one)] for one in each.calls]]
         for each in messages
     ]
+    # As one JSON value: joined texts of two different conversations could be equal.
     text = json.dumps([agent, told], ensure_ascii=False, separators=(",", ":"))
     return "openai:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

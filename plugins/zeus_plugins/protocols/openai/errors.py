@@ -39,6 +39,7 @@ _TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rat
 def status_of(code: str) -> int:
     """The HTTP status of an error's code."""
     status = STATUS.get(code, 500)
+    # OpenAI answers 400 where the service answers 422, and its clients have an error class for each.
     return 400 if status == 422 else status
 
 
@@ -52,6 +53,7 @@ def body_of(
 
 def response_of(error: ZeusError, mask: Callable[[str], str]) -> Response:
     """The response to an error."""
+    # The client did nothing wrong: the person who runs the service has to trust the config again.
     status = 503 if isinstance(error, UntrustedError) else status_of(error.code)
     told = error.message if not error.remedy else f"{error.message}. {error.remedy}"
     code, param = error.code, None

@@ -105,6 +105,7 @@ def tools_of(body: Mapping[str, Any]) -> tuple[Sequence[ClientTool], bool]:
         where = f"tools[{place}]"
         if not isinstance(each, Mapping):
             raise BadRequestError("an object is expected here", param=where)
+        # A client that answers approval requests lists this server; the agent has its tools anyway.
         if each.get("type") == "mcp" and each.get("server_label") == SERVER_LABEL:
             continue
         if each.get("type") != "function":
@@ -112,6 +113,7 @@ def tools_of(body: Mapping[str, Any]) -> tuple[Sequence[ClientTool], bool]:
                 f"tools of the type {each.get('type')!r} are not supported; the agent has its own",
                 param=f"{where}.type",
             )
+        # Chat completions have it inside the member `function`, responses have its members beside the type.
         function = each["function"] if isinstance(each.get("function"), Mapping) else each
         name, parameters = function.get("name"), function.get("parameters")
         if not isinstance(name, str) or not (parameters is None or isinstance(parameters, Mapping)):

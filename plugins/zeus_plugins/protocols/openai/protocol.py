@@ -192,6 +192,7 @@ class OpenAI(ServedProtocol):
                 if may_cancel and response.is_gone:
                     self._left(answer)
 
+        # `sent` names it already, and is not run before the first piece is sent.
         response = _Stream(sent(), media_type="text/event-stream", headers=_STREAM)
         return response
 
@@ -205,6 +206,7 @@ class OpenAI(ServedProtocol):
                 raise NotFoundError("the client closed its connection")
             return working.result()
         finally:
+            # Nothing is lost by it: the turn runs on without its reader, and `_left` decides whether it should.
             working.cancel()
             if watching.done():
                 self._left(answer)
@@ -228,6 +230,7 @@ class _Stream(StreamingResponse):
 
     is_gone = False
 
+    # Starlette calls this only below ASGI 2.4 (uvicorn says 2.3); above, `send` raises OSError instead.
     async def listen_for_disconnect(self, receive: Receive) -> None:
         await super().listen_for_disconnect(receive)
         self.is_gone = True

@@ -75,6 +75,7 @@ def run_of(previous: Any) -> str:
     """
     if not isinstance(previous, str) or not previous.startswith(PREFIX):
         raise BadRequestError("previous_response_id must be a response's id", param="previous_response_id")
+    # An id is `resp_RUN_AFTER`. A turn may have several answers; the next one follows the turn.
     return previous.removeprefix(PREFIX).partition("_")[0]
 
 
@@ -103,6 +104,7 @@ async def streamed(answer: TurnAnswer, *, has_approval: bool, after: int = -1) -
     def event(kind: str, **more: Any) -> bytes:
         nonlocal number
         number += 1
+        # Numbered but not sent: the client has it, and those after it keep their numbers.
         if number <= after:
             return b""
         value = {"type": kind, "sequence_number": number, **more}
@@ -129,6 +131,7 @@ async def streamed(answer: TurnAnswer, *, has_approval: bool, after: int = -1) -
         yield event("response.output_text.done", **place, text=told, logprobs=[])
         yield event("response.content_part.done", **place, part=_part(told))
         yield event("response.output_item.done", output_index=0, item=_message(answer, told))
+    # The message, if there is one, is the output's item 0.
     for index, call in enumerate(answer.calls, start=1 if said else 0):
         for kind, more in _call_events(call, index):
             yield event(kind, **more)

@@ -71,6 +71,7 @@ def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Too
                 f"content has {len(data):,} bytes; at most {options.max_write_bytes:,} can be written.",
                 remedy="Write several smaller files.",
             )
+        # The model saw placeholders for secrets, so its text has them: the file's own secrets come back here.
         data = written_masked(data, lambda: _held(files, path, options), run.secrets)
         before = _replaced_by(files, path, options)
         if run.state(seen.name(path)) is not None:
@@ -78,6 +79,7 @@ def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Too
                 held = files.read(path, max_bytes=options.max_write_bytes)
                 if held != data:  # the same: an interrupted call that is repeated
                     seen.refuse_changed(path, held, run)
+        # Before the write: the next call of the same answer may run at once, and must know this content.
         seen.note_written(path, data, run)
         created = files.write(path, data)
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
@@ -137,6 +139,7 @@ def _edit_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool
 
         def change(data: bytes) -> bytes:
             nonlocal left, before, after
+            # Inside `edit`, on the bytes that are changed: another look at the file could find others.
             seen.refuse_changed(path, data, run)
             before = data
             after = edited_masked(data, replaced, run.secrets)

@@ -58,6 +58,7 @@ def replace_text(
     replacement = _plain(new)
     places = _places(wanted, closed)
     found = [LooseMatch(place, place + len(wanted), replacement) for place in places]
+    # If the exact text is there, but only inside a placeholder, a loose match would change another place.
     is_loose = not found and wanted not in plain
     if is_loose:
         found = _loose(closed, plain, wanted, replacement)
@@ -68,6 +69,7 @@ def replace_text(
     places = [each.start for each in found]
     lines = _line_numbers(plain, places)
     if not replace_all:
+        # `aa` occurs twice in `aaa`, and `places` has the first only: which one is meant is not clear.
         overlapping = -1 if is_loose else closed.find(wanted, places[0] + 1)
         if len(places) > 1 or overlapping >= 0:
             raise _ambiguous(lines if len(places) > 1 else _line_numbers(plain, [places[0], overlapping]))
@@ -112,6 +114,7 @@ class _Closed:
 
     def at(self, place: int, length: int) -> str:
         """The placeholder of which a text there has only a part; empty if there is none."""
+        # An edge at the very start or end of a placeholder tears nothing, so both comparisons are strict.
         for edge in (place, place + length):
             number = bisect_left(self._starts, edge) - 1
             if number >= 0 and edge < self._spans[number][1]:
@@ -141,6 +144,7 @@ def _spliced(text: str, found: list[LooseMatch], newline: str) -> str:
     returns: list[int] = []
     place = text.find("\r\n")
     while place >= 0:
+        # In the text with LF alone, where each earlier CRLF is one character shorter.
         returns.append(place - len(returns))
         place = text.find("\r\n", place + 2)
     pieces: list[str] = []
@@ -215,12 +219,15 @@ def _same_but_for_spaces(lines: list[str], wanted: list[str]) -> int | None:
 def _nearest(lines: list[str], wanted: list[str]) -> int | None:
     from difflib import SequenceMatcher
 
+    # By its longest line: a short one, such as `}`, is in many places.
     index, telling = max(enumerate(wanted), key=lambda entry: len(entry[1].strip()))
     matcher = SequenceMatcher(autojunk=False)
+    # The second sequence stays: difflib analyses it once, and each line is compared with it.
     matcher.set_seq2(telling.strip()[:300])
     best, best_ratio = None, 0.6
     for number, line in enumerate(lines[:_MAX_NEAREST_LINES]):
         matcher.set_seq1(line.strip()[:300])
+        # Both are upper bounds of `ratio` and much cheaper: most lines end here.
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
             ratio = matcher.ratio()
             if ratio > best_ratio:

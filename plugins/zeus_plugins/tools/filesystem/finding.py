@@ -53,6 +53,7 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
                 break
             if entry.kind in kinds and matches(parts_of(entry.path)[depth:]):
                 found.append(shown_path(entry))
+                # One more than is shown tells that there are more.
                 if len(found) > options.max_results:
                     break
         return glob_result(found, pattern, printable(base), unread, options)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+# Takes `  12\tx = 1`, as read_file shows a line, and not `12 x = 1`.
 _NUMBERED: Final = re.compile(r" *\d+\t")
 
 
@@ -59,6 +60,7 @@ def loose_matches(text: str, old: str, new: str) -> Iterator[LooseMatch]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
+    # The first line with text: an empty one would be a candidate at every empty line of the file.
     key = next(place for place, line in enumerate(stripped) if line)
     free = 0
     for place, line in enumerate(plain):
@@ -66,6 +68,7 @@ def loose_matches(text: str, old: str, new: str) -> Iterator[LooseMatch]:
         if line != stripped[key] or first < free or last > len(lines) or plain[first:last] != stripped:
             continue
         end = starts[last] - 1
+        # Such an `old` covers the line end too, and the file's last line has none.
         if old.endswith("\n"):
             if last == len(lines):
                 continue

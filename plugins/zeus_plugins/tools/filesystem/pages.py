@@ -72,9 +72,11 @@ def read_page(
     size = 0
     last = first - 1
     windows = False
+    # A character has at most 4 bytes in UTF-8, so the kept bytes have as many characters as are shown.
     for line in bounded_lines(file, limits.line_chars * 4 + len(BOM), first):
         text = _cut(line, limits.line_chars, secrets)
         size += len(text) + 1
+        # At least one line, also one that is too long for the page: otherwise reading could not continue.
         if len(shown) == limits.lines or (shown and size > limits.chars):
             total = _count(file, line, expired)
             return LinePage("\n".join(shown), first, last, total, windows)

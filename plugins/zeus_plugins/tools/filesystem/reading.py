@@ -87,6 +87,7 @@ def _read_file(files: WorkspaceFiles, options: Options, seen: SeenFiles | None, 
                     f"{where} is {kind} ({_size(file):,} bytes); read_file shows UTF-8 text only.",
                     is_error=True,
                 )
+            # Before the page is read: if the file changes in between, a later edit is refused, and not made unseen.
             state = {} if seen is None else _state(file, path, seen)
             file.seek(0)
             page = read_page(file, offset, limits, lambda: remaining() <= 0, run.secrets)

@@ -154,6 +154,7 @@ def _search_file(
             findings.long_lines = findings.long_lines or is_cut
             match = _match(pattern, text, remaining, is_cut=is_cut)
             if match is not None:
+                # Only a further match tells that there are more.
                 if findings.matches == max_matches:
                     findings.stopped = "matches"
                     return

@@ -57,6 +57,7 @@ class SeenFiles:
             return
         with self._lock:
             written = self._written.get((run.session, run.answer), {}).get(name, set())
+        # A set: calls of one answer run at once, and each may have found what any other one wrote.
         if digest_of(data) not in {known, *written}:
             raise WorkspaceError(
                 f"{printable(self._files.normalize(path))} was changed after you last read or wrote it, by the user or"

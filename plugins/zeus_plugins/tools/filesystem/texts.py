@@ -43,6 +43,7 @@ def decode(data: bytes) -> Decoded:
     has_bom = data.startswith(BOM)
     text = data[len(BOM) if has_bom else 0 :].decode("utf-8", "surrogateescape")
     windows = text.count("\r\n")
+    # `count("\n")` counts those of CRLF too.
     return Decoded(text, has_bom, "\r\n" if windows * 2 > text.count("\n") else "\n")
 
 

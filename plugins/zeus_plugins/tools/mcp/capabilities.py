@@ -66,6 +66,7 @@ async def read_offer(client: Client, server: PlannedServer, tool_filter: ToolFil
         tool_filter: the filter that the connection's messages pass through.
     """
     has = client.server_capabilities
+    # Only of the list that is read now: a tool that was broken before may be mended.
     tool_filter.refused.clear()
     listed = (
         [] if has.tools is None else await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
@@ -89,6 +90,7 @@ async def read_offer(client: Client, server: PlannedServer, tool_filter: ToolFil
                 f"the description of its tool {tool.name!r}",
                 cut,
             ),
+            # Servers leave both out for tools without arguments, and some providers refuse such a schema.
             {"properties": {}, **tool.input_schema, "type": "object"},
             spec.access.get(tool.name) or _access(tool),
             _is_repeatable(tool),
@@ -136,6 +138,7 @@ def _line(uri: str, each: Any) -> str:
 async def _pages(fetch: Callable[[str | None], Awaitable[Any]], attribute: str) -> Sequence[Any]:
     found: list[Any] = []
     cursor: str | None = None
+    # A server may give cursors for ever.
     for _ in range(_MAX_PAGES):
         page = await fetch(cursor)
         found += getattr(page, attribute)

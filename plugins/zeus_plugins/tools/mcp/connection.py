@@ -148,6 +148,7 @@ class Link:
         task = self._task
         if self.state != "unauthorized" or task is None or not task.done():
             return
+        # No await comes between the look at `state` and `start`, which changes it, so of two runs only one connects.
         if self._ground.authorised_since(self.server, self._refused_at):
             self._failures = 0
             await self.start(self._tell)
@@ -158,6 +159,7 @@ class Link:
         # A task of another event loop cannot be awaited here.
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             return
+        # In this order: `_live` looks at `_closing` after whatever the two lines below wake.
         self._closing.set()
         self._woken.set()
         if self._scope is not None:
@@ -273,6 +275,7 @@ class Link:
                     await self._hold()
                 except Exception as error:  # noqa: BLE001 - a server may fail in any way; nothing else may fail with it
                     failure = error
+            # A call must not take the client of a connection that has ended.
             self._client = None
             if asyncio.get_running_loop().time() - begun > _STEADY_SECONDS:
                 self._failures = 0
@@ -304,6 +307,7 @@ class Link:
                 # The limit is for the start only; the connection lasts as long as the server.
                 late.reschedule(None)
                 self._starts.took(asyncio.get_running_loop().time() - self._begun)
+                # Before `_set`, which wakes the calls that wait for a client.
                 self._client = client
                 was_lost, was_late = self._failures > 0, self._is_late
                 self._was_connected, self._is_late = True, False
@@ -378,6 +382,7 @@ class Link:
             self._mode = "auto"
             return True
         why = "its process ended" if failure is None else self._why_not_started(explained(failure))
+        # Asked of the provider and not of the failure: the SDK's task groups may lose the exception itself.
         unauthorized = self._refusal
         if unauthorized is not None:
             self._set("unauthorized", str(unauthorized))

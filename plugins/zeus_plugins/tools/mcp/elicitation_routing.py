@@ -104,6 +104,7 @@ class Askers:
         unclear = [question for question in self._questions if not question.is_clear.is_set()]
         free = {id(run) for each in unclear for run in each.calls if self._is_there(run)}
         free -= {id(run) for run in self._asking}
+        # Each call waits for its own answer, so it has at most one open question: no more calls, no more choice.
         if len(free) <= len(unclear):
             for question in unclear:
                 question.belongs_to(self._meant(question))

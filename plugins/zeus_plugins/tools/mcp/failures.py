@@ -22,6 +22,7 @@ _SESSION_LOST = ("Session terminated", "Session not found")
 REFUSED_BY_HTTP = "Server returned an error response"
 """The SDK's message for a call that was answered with any HTTP error status."""
 _SDK_UNREADABLE = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
+# Takes the reason before pydantic's `[type=json_invalid, input_value=...]`, which would quote the server's answer.
 _NO_JSON = re.compile(r"Invalid JSON: ([^\[\n]+)")
 
 
@@ -65,6 +66,7 @@ def explained(error: BaseException) -> Failure:
     from pydantic import ValidationError
 
     causes = list(_causes(error))
+    # First, wherever it is in the groups: a lost connection beside it is only its consequence.
     for cause in causes:
         if isinstance(cause, UnauthorizedError):
             return Failure(str(cause), connection_lost=True, unauthorized=cause)

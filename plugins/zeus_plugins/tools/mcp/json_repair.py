@@ -79,6 +79,7 @@ class _Mended(httpx2.AsyncByteStream):
             if self._most is not None and read > self._most:
                 raise TalkError(f"it wrote a message of more than {self._most // 1_000_000} MB")
             text = held + piece
+            # A pair that a piece's end parts would be two lone surrogates.
             unfinished = _UNFINISHED.search(text)
             settled = len(text) if unfinished is None else unfinished.start(1)
             # At most 11 bytes: a high surrogate and a low one without its last digit, such as `\ud83d\udc0`.

@@ -21,6 +21,7 @@ async def listening(client: Client, changed: Callable[[], None]) -> AsyncIterato
         try:
             yield
         finally:
+            # The subscription lasts as long as the connection, which could not close without this.
             tasks.cancel_scope.cancel()
 
 

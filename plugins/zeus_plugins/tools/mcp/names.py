@@ -27,6 +27,7 @@ def tool_name(prefix: str, own: str) -> str:
     clean = _FOREIGN.sub("_", whole)
     if clean == whole and 0 < len(whole) <= MAX_CHARACTERS:
         return whole
+    # 64 is the providers' limit for a function's name; the digest keeps names apart that become equal.
     return f"{clean[: MAX_CHARACTERS - _DIGEST_CHARACTERS - 1]}_{_digest(whole)}"
 
 

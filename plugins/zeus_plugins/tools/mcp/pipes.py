@@ -102,6 +102,7 @@ class _Pipes:
                 async for item in self.said:
                     self.process.stdin.write(_line(item.message))
                     await self.process.stdin.drain()
+        # The server closed its input, so no answer will come: `read` ends, and with it the SDK's requests.
         except OSError:
             self.heard.close()
         finally:
@@ -142,6 +143,7 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
             ) from None
         # Servers on .NET write a byte order mark before their first message.
         line = line.removeprefix(BOM_UTF8)
+        # Anything else is a log line: servers print to standard output although the protocol forbids it.
         if line.lstrip()[:1] in (b"{", b"["):
             noise = 0
             yield line
@@ -164,8 +166,10 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     """Close the server's input and wait for it to end; if it does not, kill it and all processes that it started."""
     assert process.stdin is not None
     process.stdin.close()
+    # Most servers end when their input does; a signal at once would cut off what they still write.
     if not await _gone(process):
         for deed in (signal.SIGTERM, signal.SIGKILL):
+            # The whole group, which the server leads: `npx` and `uvx` start the real server as a child.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, deed)
             if await _gone(process):

@@ -59,6 +59,7 @@ class RefreshLimit:
 
     def now(self) -> bool:
         """Whether to read now; if not, ``wake`` is called later."""
+        # A delayed reading covers all changes until then.
         if self._later is not None:
             return False
         loop = asyncio.get_running_loop()

@@ -49,6 +49,7 @@ def messages(line: bytes) -> list[SessionMessage]:
     try:
         read = json.loads(mended(line).decode(errors="replace"), strict=False)
         if isinstance(read, list):
+            # A batch: revisions before 2025-06-18 allow it, and the SDK reads none.
             parts = [json.dumps(each).encode() for each in read if isinstance(each, dict)]
             return [message for part in parts for message in messages(part)]
         return [SessionMessage(jsonrpc_message_adapter.validate_json(json.dumps(read), by_name=False))]
@@ -92,6 +93,7 @@ def _answered(line: bytes) -> int | str | None:
     """
     found = _ID_FIRST.match(line)
     if found is None and _OUTCOME_FIRST.match(line):
+        # An id at the end of a whole object only: in a cut line, the last id may be one of the content.
         found = _ID_LAST.search(line[-_END_BYTES:])
         found = found if found and _is_closed(line) else None
     if found is None:

@@ -64,6 +64,7 @@ class Calls:
                 answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
         except Exception as error:  # noqa: BLE001 - any failure of a server is its tool's result
             return self._failed(error, "Whether the call took effect is unknown.")
+        # The time limit of a call cancels it; over SSE a lost stream shows itself only so.
         except asyncio.CancelledError:
             self._link.doubt()
             raise

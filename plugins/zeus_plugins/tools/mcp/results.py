@@ -68,7 +68,9 @@ class _SavedData:
         Raises:
             WorkspaceError: it cannot be written, or a picture contains a known secret.
         """
+        # Masking would damage a picture; `keep_picture` refuses one with a known secret instead.
         content = content if picture_of(content, "") else masked_bytes(content, self._secrets)
+        # Named by its content: a repeated call writes the same file again.
         path = f"{FOLDER}/mcp_{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
         picture = keep_picture(content, path.rpartition("/")[2], self._files, self._secrets)
         if picture is None:
@@ -124,6 +126,7 @@ def _says(parts: list[str], structured: Any) -> bool:
                 return True
         except (ValueError, RecursionError):
             continue
+    # A plain value is wrapped, such as {"result": 3}, and its text is beside it.
     if not isinstance(structured, dict) or len(structured) != 1:
         return False
     (value,) = structured.values()

@@ -64,6 +64,7 @@ def _leads(name: str, schema: Mapping[str, Any]) -> bool:
     if name != "#" and not name.startswith("#/"):
         return not name.startswith(("http://", "https://"))
     place: Any = schema
+    # RFC 6901: in a fragment, first percent signs are decoded, then `~1` before `~0`.
     for written in unquote(name.removeprefix("#")).split("/")[1:]:
         step = written.replace("~1", "/").replace("~0", "~")
         if isinstance(place, list) and step.isdigit() and int(step) < len(place):

@@ -58,4 +58,5 @@ class Starts:
     def missed(self) -> None:
         """Record that the server did not start in time: the next run waits for it only as long as for a new server."""
         with suppress(OSError):
+            # Otherwise a server that hangs would make each run wait as long as its last good start.
             self._file.unlink(missing_ok=True)

@@ -41,6 +41,7 @@ class ErrorLog(asyncio.Protocol):
         return kept if kept == words and len(lines) <= 3 else f"… {kept}"
 
     def data_received(self, data: bytes) -> None:
+        # One byte more than is shown tells that the beginning is cut.
         self._last = (self._last + data)[-_LAST_BYTES - 1 :]
         if self._size + len(data) > self._max_bytes:
             self._open("wb")
@@ -90,6 +91,7 @@ async def error_log(path: Path, max_bytes: int) -> AsyncIterator[tuple[ErrorLog,
         try:
             yield log, writer
         finally:
+            # The pipe ends only when no process holds its write end: neither this one nor the server's children.
             writer.close()
             await log.ended(0.5)
             transport.close()

@@ -42,10 +42,12 @@ class ToolFilter:
             version = result.get("protocolVersion")
             if isinstance(version, str):
                 self._version = version
+            # The result of a call may have `tools` too, and always has `content`.
             if isinstance(result.get("tools"), list) and "content" not in result:
                 result["tools"] = self._readable(result["tools"])
 
     def _readable(self, tools: list[Any]) -> list[Any]:
+        # All at once first: most lists are valid, and one check is cheaper than one for each tool.
         if self._why(tools) is None:
             return tools
         kept = []

@@ -101,6 +101,7 @@ class McpToolset(Toolset):
         await asyncio.gather(*(link.aclose() for link in self._links))
 
     def tools(self) -> Sequence[Tool]:
+        # Kept until a link calls `_changed`: making them counts the tokens of all schemas.
         if self._tools is None:
             self._tools = self._made()
         return self._tools

@@ -81,6 +81,7 @@ async def process(
         # On Windows the SDK's transport starts and ends the process correctly.
         talk = stdio_client if sys.platform == "win32" else piped
         async with talk(parameters, writer) as (read, write):  # type: ignore[arg-type]
+            # The server has its own copy: with this one open, the log would never see its end.
             writer.close()
             async with _passed_on(read, lambda message: [message], gone) as received:
                 yield received, write

@@ -76,6 +76,7 @@ class SharedMemory:
                 confidence=self.options.confidence,
                 source=source,
                 source_id=run.session,
+                # Saves of one answer count once against the limit of extractions.
                 answer=f"{run.run_id} {run.answer}",
                 **details,
             )
@@ -88,6 +89,7 @@ class SharedMemory:
 
     def _turn(self, run: ToolRun) -> _Turn:
         key = run.session, run.run_id
+        # Taken out and put in again, so that the dict's first entry is the one that was not used for longest.
         turn = self._turns[key] = self._turns.pop(key, _Turn())
         while len(self._turns) > _RUNS_REMEMBERED:
             del self._turns[next(iter(self._turns))]

@@ -53,6 +53,7 @@ class _Telling:
         self._timer: asyncio.TimerHandle | None = None
 
     def hear(self, data: bytes) -> None:
+        # An end that may begin a secret waits for the next piece.
         masked, self._held = self._secrets.settled(self._held + self._decoder.decode(data))
         text = self._text + masked
         self._text = text[cut_place(text, max(0, len(text) - MOST_CHARACTERS)) :]
@@ -68,4 +69,5 @@ class _Telling:
         if self._text:
             text, self._text = self._text, ""
             self._tell(text)
+            # It holds the next piece back for the interval; if none comes, `_say` finds no text and sets no timer.
             self._timer = self._loop.call_later(INTERVAL_SECONDS, self._say)

@@ -60,6 +60,7 @@ def arguments_of(
         *("--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
         *(word for each in show for word in ("--ro-bind", each, each)),
         *mounting(mounts),
+        # After all mounts, which bubblewrap makes folders for.
         *("--remount-ro", "/"),
         *(word for name, value in environ.items() for word in ("--setenv", name, value)),
         *("--chdir", folder),

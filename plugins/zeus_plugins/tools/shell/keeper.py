@@ -30,6 +30,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes keepers that have ended
     with socket.socket(fileno=0) as requests:
         while True:
+            # Each byte brings three descriptors, so to read one byte is to take one command.
             _, descriptors, _, _ = socket.recv_fds(requests, 1, 3)
             if len(descriptors) < 3:
                 return
@@ -41,6 +42,7 @@ def main() -> None:
                 is_keeper = False
             if is_keeper:
                 _keep(control, output, folder, become_parent)
+            # The parent's copies: while it held one, Zeus would see no end of the command's output or socket.
             for each in descriptors:
                 os.close(each)
 
@@ -99,6 +101,7 @@ def _run(words: list[bytes], control: int) -> int:
     except OSError as error:
         _tell(2, f"{os.fsdecode(words[0])}: {error.strerror}")
         return 126 if isinstance(error, PermissionError) else 127
+    # Read before anything is killed: afterwards it would be that of the kill.
     code = _code(command) if _has_ended(command, control) else None
     _kill_group(command)
     _end_all()

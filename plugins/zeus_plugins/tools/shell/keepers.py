@@ -114,6 +114,7 @@ class Keepers:
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                # Ctrl-C at the terminal must not reach it: keepers end their commands when Zeus closes their sockets.
                 start_new_session=True,
             )
             ours.settimeout(_SECONDS)
@@ -125,6 +126,7 @@ class Keepers:
         process, self._process = self._process, None
         if requests is not None:
             requests.close()
+        # Its socket is closed, so it ends; without the wait it would stay as a zombie.
         if process is not None:
             process.wait()
 

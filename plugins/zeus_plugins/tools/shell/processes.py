@@ -122,6 +122,7 @@ class CommandOutput:
 
     def add(self, data: bytes) -> None:
         """Add bytes at the end."""
+        # Once something was lost, what follows belongs behind the gap.
         room = 0 if self._dropped else max(0, self._most // 2 - len(self._head))
         self._head += data[:room]
         self._tail += data[room:]
@@ -182,6 +183,7 @@ class RunningCommand:
 
     async def stop(self) -> None:
         """End all its processes; return when they are gone."""
+        # Also of a command that has ended: `kill` of either starter does nothing then.
         self._starter.kill()
         await finished(self._end)
 
@@ -322,6 +324,7 @@ def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int |
     report = b""
     while b"}" not in report and (more := os.read(status, _CHUNK)):
         report += more
+    # Closed in any case: the shell in front of the command then reads an end, and does not run it.
     with gate or nullcontext():
         try:
             process = int(json.loads(report[: report.index(b"}") + 1])["child-pid"])
@@ -400,5 +403,6 @@ class Background:
 
     async def aclose(self) -> None:
         """End all commands."""
+        # Exchanged before the await: a command that starts meanwhile is kept, and closed, anew.
         commands, self._commands = self._commands, {}
         await asyncio.gather(*(each.stop() for each in commands.values()))

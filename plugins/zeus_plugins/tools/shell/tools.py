@@ -107,6 +107,7 @@ class _Shell:
                     await running.wait()
             except TimeoutError:
                 ending = f"[ended: it took longer than {seconds:g} seconds]"
+            # Also after a good end: it returns at once then. After a cancellation no process may be left.
             finally:
                 await running.stop()
             return self._result(running, run, ending)
@@ -153,6 +154,7 @@ class _Shell:
 
     async def _running(self, command: str | list[str], cwd: str) -> RunningCommand:
         refusal: str | None = None
+        # A background command may replace files between the look at their rights and the mount: look and mount again.
         for _ in range(MOST_STARTS):
             running = await self._started(command, cwd)
             try:
@@ -195,6 +197,7 @@ class _Shell:
         return started_uncontained(self._keepers, words, folder, most_bytes)
 
     def _result(self, running: RunningCommand, run: ToolRun, ending: str | None = None) -> ToolResult:
+        # Before the output is taken: later output is news for the next call.
         running.news.clear()
         code = running.exit_code
         head, lost, tail = running.output.take(run.known, has_ended=code is not None)

@@ -42,6 +42,7 @@ def parse_allowed(text: str) -> Allowed:
     Raises:
         ValueError: ``text`` has none of these forms.
     """
+    # An IPv6 address without brackets has no port: `::1:80` is an address.
     bracketed = text.startswith("[") or text.count(":") == 1
     found = _WITH_PORT.fullmatch(text) if bracketed else None
     if found is None:
@@ -55,6 +56,7 @@ def refusal(address: str, port: int, allowed: Sequence[Allowed]) -> str | None:
     If an IPv6 address contains an IPv4 address, in whatever form, the rules apply to the IPv4 address.
     """
     try:
+        # A link-local address may end in its interface: `fe80::1%eth0`.
         ip = ip_address(address.partition("%")[0])
     except ValueError:
         return f"{address} is not an IP address"
@@ -79,6 +81,7 @@ def _carried(ip: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Addres
     inner: list[IPv4Address] = [each for each in (ip.ipv4_mapped, ip.sixtofour) if each is not None]
     if ip.teredo is not None:
         inner += ip.teredo
+    # `::` and `::1` are IPv6 addresses; only greater ones can be IPv4 addresses in their old form.
     if any(ip in network for network in _TRANSLATED) or (ip in _COMPATIBLE and int(ip) > 0xFFFF):
         inner.append(IPv4Address(int(ip) & 0xFFFFFFFF))
     if inner:

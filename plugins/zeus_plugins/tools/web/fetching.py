@@ -77,6 +77,7 @@ async def fetch(
             httpcore.AsyncConnectionPool(ssl_context=_trusted(), network_backend=network) as pool,
         ):
             for _ in range(options.max_redirects + 1):
+                # For each redirect anew: an allowed host may lead to a forbidden one.
                 at = target(place, allow=options.allow_hosts, deny=options.deny_hosts)
                 async with pool.stream("GET", at.url, headers=headers) as response:
                     given = {
@@ -120,6 +121,7 @@ async def _body(
     data = bytearray()
     async for piece in stream:
         room = max_bytes - len(data)
+        # One byte more than there is room for tells that the body continues; a small piece may unpack to gigabytes.
         more = piece if unpack is None else unpack(piece, room + 1)
         data += more[:room]
         if len(more) > room:

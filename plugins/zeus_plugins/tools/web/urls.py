@@ -36,6 +36,7 @@ def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Tar
     try:
         parts = urlsplit(urldefrag(url.strip()).url)
         port = _PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
+        # `example.com.` is the same host, and a rule for `example.com` must hold for it.
         host = (parts.hostname or "").rstrip(".")
         ascii_host = host if ":" in host else _on_the_wire(host)
         path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")

@@ -87,6 +87,7 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
         body.always,
         by="automatic" if body.automatic else "user",
     )
+    # A client that sends `"seen": null` saw a call without a change; one that sends nothing relies on the last shown.
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
     session = await service_of(request).decide(caller, approval, decision, seen=seen)
     note_act(request, session=session, decision=body.decision)

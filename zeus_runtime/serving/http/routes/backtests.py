@@ -61,6 +61,7 @@ async def begin(
         places.add((await agent.log()).database.place)
         own = await agent.own_middlewares(session)
         for name, text in {PRESENT: own, **body.policies}.items():
+            # Each config once: 20 sessions of an agent under 6 policies need 6 readings, not 120.
             if (hosted.name, text) not in configs:
                 configs[hosted.name, text] = await hosted.with_middlewares(text)
             play = _play(service, caller, session, name, configs[hosted.name, text], body.needles)
@@ -71,6 +72,7 @@ async def begin(
         )
     if key is not None:
         names = sorted({each.name for each in agents})
+        # With the agents' names: the same key for other agents is another backtest.
         key = run_of_key(caller.owner, "\0".join(("backtest", *names, key)))
     return as_json(await service.backtests.begin(agents[0], caller.owner, replays, key=key))
 

@@ -219,6 +219,7 @@ async def change(
     if if_match is not None:
         present = await _one(owner, memories, memory)
         refuse_changed(if_match, present)
+        # The writer compares it again in its transaction: an edit between this look and the write is not lost.
         version = present["version"]
     wanted = body.model_dump(exclude_unset=True)
     if not wanted:
@@ -348,6 +349,7 @@ async def _part(
     if after is None:
         found = await read(0, None if limit is None else limit + 1)
     else:
+        # From the last memory that the caller has: if it is still at its place, the rest follows it.
         seen = after[2]
         # The count is the client's: a database refuses a negative offset.
         found = await read(max(0, seen - 1), None if limit is None else limit + 2)

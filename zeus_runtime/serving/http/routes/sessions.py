@@ -137,7 +137,9 @@ async def listed(
 ) -> list[dict[str, Any]]:
     """The caller's sessions, last used first."""
     place = place_of(cursor, int, str)
+    # A place ascends along its list, which has the last used first.
     after = BEFORE_ALL if place is None else SessionPlace(-place[0], place[1])
+    # One more tells whether there is a next part. The first of all agents together are among the first of each.
     most = None if limit is None else limit + 1
     found = [
         each
@@ -195,6 +197,7 @@ async def roll_back(request: Request, caller: Runner, session: str, body: NewRol
     log = await agent.log()
     thread = await log.find(session)
     line = line_of(await rollbacks(log, thread))
+    # A client counts the messages that it sees: those that were set aside before have no place.
     numbers = [entry.seq for entry in await log.read(thread) if line.place(entry.seq) is not None]
     if body.to > len(numbers):
         raise NotFoundError(f"the session has {len(numbers)} messages, not {body.to}")
@@ -209,6 +212,7 @@ async def fork(
     _, agent = await service_of(request).of_session(caller, session)
     if body.middlewares is not None:
         caller.require("admin")
+    # Apart from the keys of `begin`, which a client may have used too.
     name = None if key is None else session_of_key(caller.owner, f"fork\0{session}\0{key}")
     made = await agent.fork(session, step=body.step, name=name, middlewares=body.middlewares)
     return await _info(request, caller, made)

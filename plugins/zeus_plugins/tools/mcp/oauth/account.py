@@ -80,6 +80,7 @@ async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[st
     store.check()
 
     def shown(url: str) -> None:
+        # From the moment on at which the user can act: discovery and registration have their own time before.
         late.reschedule(asyncio.get_running_loop().time() + PATIENCE_SECONDS + _SECONDS)
         show(url)
 

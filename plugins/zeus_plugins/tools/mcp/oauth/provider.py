@@ -200,6 +200,7 @@ class AccountProvider(OAuthClientProvider):
         self._add_auth_header(request)
         used = context.current_tokens
         response = yield request
+        # A server may refuse a token before its time: revoked, or after a restart. It is renewed once.
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             async with self._renewal(used) as refresh:
                 if refresh is not None:
@@ -221,6 +222,7 @@ class AccountProvider(OAuthClientProvider):
         if context.current_tokens is None:
             raise self._refused("is not authorised")
         async with self._store.locked():
+            # Read again under the lock: the process that had it may have renewed the tokens.
             await self._initialize()
             tokens = context.current_tokens
             if tokens is None:
@@ -228,6 +230,7 @@ class AccountProvider(OAuthClientProvider):
             if context.is_token_valid() and (refused is None or tokens.access_token != refused.access_token):
                 yield None
             elif context.can_refresh_token():
+                # Before the refresh token is used up: a provider that rotates tokens gives the new one only once.
                 self._store.check()
                 self._choose_client_auth()
                 yield await self._refresh_token()
@@ -255,6 +258,7 @@ class AccountProvider(OAuthClientProvider):
             outgoing = await flow.__anext__()
             while True:
                 response = yield outgoing
+                # A 401 in place of the answer makes the SDK's flow begin the login.
                 if response.is_success and outgoing is request and self._may_be_asked(request):
                     self._unasked = True
                     response = httpx2.Response(httpx2.codes.UNAUTHORIZED, request=request)

@@ -62,6 +62,7 @@ class AccountStore:
         self._folder = folder
         self.name = name
         self._address = address
+        # A digest: a server's name may have characters that a file's name must not have.
         digest = hashlib.sha256(f"{name}\n{address}".encode()).hexdigest()[:24]
         self._path = folder / f"{digest}.account"
 
