@@ -131,6 +131,8 @@ DENYING: Final = {stem(word): key(other) for word, other in _EN["denying"].items
 MANY: Final = frozenset(map(stem, _words("many")))
 """Verbs with which one thing does not exclude another."""
 MODALS, WISHES, UNITS = (frozenset(map(key, _words(role))) for role in ("modals", "wishes", "units"))
+SIGNS: Final = _words("signs")
+"""Of currencies and units, before or behind a number."""
 QUANTITIES: Final = MODALS | frozenset(map(key, _words("quantifiers", "limits")))
 """Words that say how much of something, which is not what a statement is about."""
 

@@ -228,7 +228,7 @@ def _content(
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
-        key = f"{value.kind} {value.text}" if value else grammar.key(raw)
+        key = _value_key(tokens, place, value) if value else grammar.key(raw)
         turned = grammar.TURNING.fullmatch(low) is not None
         if turned or (low in grammar.TO and before == BECAME):
             head = BECAME
@@ -266,6 +266,20 @@ def _places(spans: Iterable[tuple[int, int]]) -> set[int]:
 def _empty(raw: str, low: str, start: int) -> bool:
     initials = start > 0 and raw.isupper() and raw != "I"
     return not initials and (low in grammar.EMPTY or low in grammar.BREAKS)
+
+
+def _value_key(tokens: list[_Token], place: int, value: Value) -> str:
+    """Equal for the same value; zeros that end a decimal count for nothing only where it measures: "2.50 EUR"."""
+    text = value.text
+    if value.kind == "number" and "." in text and _measures(tokens, place):
+        text = text.rstrip("0").rstrip(".")
+    return f"{value.kind} {text}"
+
+
+def _measures(tokens: list[_Token], place: int) -> bool:
+    """Whether a unit or its sign stands beside this number. Any other may be a version: "3.10"."""
+    before, after = (tokens[at].low if 0 <= at < len(tokens) else "" for at in (place - 1, place + 1))
+    return grammar.key(after) in grammar.UNITS or not grammar.SIGNS.isdisjoint((before, after))
 
 
 def _is_label(tokens: list[_Token], place: int, *, topic: bool) -> bool:
