@@ -76,7 +76,9 @@ BEGINS, ENDS = _words("begins"), _words("ends")
 """Words before the two ends of a time."""
 FULL_STOPS: Final = frozenset(".!?。\n")
 BREAKS: Final = FULL_STOPS | frozenset(",;:、")
-CLAUSES: Final = BREAKS | _words("clauses")
+PARTING: Final = FULL_STOPS | _words("clauses") | {";"}
+"""Behind these stands a clause of its own; behind a comma or "and" may stand another entry of a list."""
+CLAUSES: Final = BREAKS | PARTING | _words("joining")
 
 MARKS: Final = {
     role: _patterns(role) for role in dict.fromkeys(r for each in _LANGUAGES for r in each["marks"].split())

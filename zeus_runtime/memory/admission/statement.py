@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -97,10 +97,7 @@ def parse(text: str) -> Statement:
     }
     held = _held(text)
     text = grammar.in_one_form(text)
-    # A Latin word counts as three characters at most: one long name in a Chinese sentence does not make it English.
-    latin = sum(min(len(run), 3) for run in _RUN.findall(text))
-    # Japanese has kana beside its ideographs, and another grammar.
-    chinese = 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
+    chinese = _is_chinese(text)
     tokens = _tokens(text)
     labels = {match.start() for match in grammar.LABEL_ZH.finditer(text)} if chinese else set()
     verb = 0 if "request" in marks else _verb_zh(text, tokens, labels) if chinese else _verb(tokens)
@@ -121,6 +118,59 @@ def parse(text: str) -> Statement:
         chinese=chinese,
         held=held,
     )
+
+
+def affirmed(text: str) -> str:
+    """``text`` without the clauses that deny something or tell it as past; a full stop stands for each of them.
+
+    A clause that only goes on with the one before it is denied with it, as "Java or C" in "writes no Rust, Java or C".
+    """
+    text = normalise(text).replace("’", "'")
+    plain = text.translate(grammar.SIMPLIFIED)
+    chinese = _is_chinese(plain)
+    spared = _places(match.span() for match in grammar.HARMLESS.finditer(plain))
+    former = _places(match.span() for match in grammar.FORMER.finditer(plain))
+    titles = {match.start() for match in grammar.TITLE_STOP.finditer(plain)}
+    kept: list[str] = []
+    at, denied = 0, False
+    clause: list[_Token] = []
+    parted = True
+    for token in [*_tokens(plain), _Token(".", ".", len(text))]:
+        if token.low not in grammar.CLAUSES or token.start in titles:
+            clause.append(token)
+            continue
+        if clause:
+            goes_on = not parted and not _tells(plain[at : token.start], clause, chinese=chinese)
+            denied = (denied and goes_on) or any(_denies(each, spared, former) for each in clause)
+            kept.append("." if denied else text[at : token.start])
+            at, clause, parted = token.start, [], False
+        # Of several, as in ", but", the one that parts counts.
+        parted = parted or token.low in grammar.PARTING
+    return "".join(kept)
+
+
+def _denies(token: _Token, spared: Collection[int], former: Collection[int]) -> bool:
+    if token.value is not None or token.start in spared:
+        return False
+    return token.start in former or _negates(token.low) or grammar.key(token.raw) in grammar.DENYING
+
+
+def _tells(text: str, clause: Sequence[_Token], *, chinese: bool) -> bool:
+    """Whether a clause has a subject or a verb of its own, and is no entry of a list that goes on."""
+    if chinese:
+        return grammar.PREDICATE_ZH.search(text) is not None
+    words = [token.low for token in clause if token.value is None]
+    if not (grammar.SUBJECTS | grammar.COPULAS).isdisjoint(words):
+        return True
+    first = next((low for low in words if low not in grammar.EMPTY), "")
+    return _inflected(first) or grammar.in_the_past(first)
+
+
+def _is_chinese(text: str) -> bool:
+    # A Latin word counts as three characters at most: one long name in a Chinese sentence does not make it English.
+    latin = sum(min(len(run), 3) for run in _RUN.findall(text))
+    # Japanese has kana beside its ideographs, and another grammar.
+    return 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
 
 
 def _held(text: str) -> Held | None:
@@ -163,10 +213,17 @@ def _verb(tokens: list[_Token]) -> int:
             or before.low in grammar.DETERMINERS | grammar.PREPOSITIONS | grammar.BREAKS
             or before.low.endswith("'s")
         )
-        inflected = len(token.low) > 3 and re.search(r"[^su'i]s$|ed$", token.low) is not None
-        if not noun_follows and token.raw.islower() and (inflected or grammar.in_the_past(token.low)):
+        if (
+            not noun_follows
+            and token.raw.islower()
+            and (_inflected(token.low) or grammar.in_the_past(token.low))
+        ):
             return place
     return 0
+
+
+def _inflected(low: str) -> bool:
+    return len(low) > 3 and re.search(r"[^su'i]s$|ed$", low) is not None
 
 
 def _opening(tokens: list[_Token]) -> int:
