@@ -233,6 +233,42 @@ def test_a_write_over_the_quota_is_refused_and_counts_without_a_scan(
     assert len(scans) == 2
 
 
+def test_a_count_that_is_forgotten_during_a_write_knows_the_write(tmp_path: Path) -> None:
+    quota = Quota(tmp_path, max_bytes=100, max_files=3)
+    with quota.taking(60, 1):
+        (tmp_path / "a").write_bytes(b"x" * 20)
+        quota.forget()
+        assert quota.problem() is None, "of what is there"
+        with pytest.raises(WorkspaceError), quota.taking(50, 1):
+            raise AssertionError
+        (tmp_path / "a").write_bytes(b"x" * 60)
+    with quota.taking(40, 1):
+        (tmp_path / "b").write_bytes(b"x" * 40)
+    with pytest.raises(WorkspaceError, match="101 bytes"), quota.taking(1, 1):
+        raise AssertionError
+
+
+def test_a_count_that_is_forgotten_while_files_are_scanned_is_counted_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zeus_runtime.tools import quota as counting
+
+    quota, scanned = Quota(tmp_path, max_bytes=100), counting._scanned
+
+    def scan(*given: Any) -> counting.Held:
+        monkeypatch.undo()
+        found = scanned(*given)
+        (tmp_path / "by a program").write_bytes(b"x" * 90)
+        quota.forget()
+        return found
+
+    monkeypatch.setattr(counting, "_scanned", scan)
+    with quota.taking(5, 0):
+        pass
+    with pytest.raises(WorkspaceError, match="110 bytes"), quota.taking(20, 0):
+        raise AssertionError
+
+
 async def test_after_a_command_the_files_are_counted(tmp_path: Path) -> None:
     yaml = "workspace: {root: ., quota: {bytes: 200000}}\n"
     model = script(
