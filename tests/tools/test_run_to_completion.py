@@ -37,3 +37,24 @@ async def test_a_result_and_an_error_are_the_works() -> None:
     assert await finished(asyncio.sleep(0, "result")) == "result"
     with pytest.raises(KeyError):
         await finished(fails())
+
+
+async def test_a_caller_that_was_cancelled_ends_as_cancelled_and_the_works_error_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def fails() -> None:
+        begun.set()
+        await goes_on.wait()
+        raise KeyError("the disk is full")
+
+    caller = asyncio.create_task(finished(fails()))
+    await begun.wait()
+    caller.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await caller
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert "the disk is full" in caplog.text
