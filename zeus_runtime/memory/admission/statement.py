@@ -142,11 +142,12 @@ def affirmed(text: str) -> str:
         if clause:
             goes_on = not parted and not _tells(plain[at : token.start], clause, chinese=chinese)
             denied = (denied and goes_on) or any(_denies(each, spared, former) for each in clause)
-            kept.append("." if denied else text[at : token.start])
+            said = text[at : token.start]
+            kept.append("." + said[len(said.rstrip()) :] if denied else said)
             at, clause, parted = token.start, [], False
         # Of several, as in ", but", the one that parts counts.
         parted = parted or token.low in grammar.PARTING
-    return "".join(kept)
+    return "".join(kept) + text[at:]
 
 
 def _denies(token: _Token, spared: Collection[int], former: Collection[int]) -> bool:
