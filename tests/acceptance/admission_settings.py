@@ -74,10 +74,12 @@ async def pianos(scene: Scene) -> tuple[int, bool]:
 
 
 async def batches_of(scene: Scene) -> list[tuple[str, str]]:
-    """Of each call for memories, after a run of two prompts, its kind and how many messages it was about."""
+    """Of each call for memories, after two agents with a prompt each, its kind and how many messages it was about."""
     model = ScriptedModel(["Hello.", "Hello again.", *[_ANSWER] * 6])
     async with scene.agent(model) as agent:
         first = await agent.run("I play the piano.")
+    # An agent for each prompt: closing one finishes its extraction, which may else read the next prompt already.
+    async with scene.agent(model) as agent:
         await agent.run("And the cello.", session=first.session)
     memory = remembering(scene)
     found = await memory.batches.listed()
@@ -121,8 +123,10 @@ def remembering_with(**thresholds: float) -> dict[str, Any]:
     return {"memory": {"embeddings": "static", "thresholds": thresholds}}
 
 
+_AT_EACH_END = [("extraction", "2"), ("extraction", "4")]
+
 ADMITTED = (
-    Flip("memory.extract", "end_of_session", batches_of, [], [("extraction", "4")], REMEMBERING),
+    Flip("memory.extract", "end_of_session", batches_of, [], _AT_EACH_END, REMEMBERING),
     Flip(
         "memory.extract.every",
         3,
@@ -135,8 +139,8 @@ ADMITTED = (
         "memory.consolidate_after",
         1,
         batches_of,
-        [("extraction", "4")],
-        [("consolidation", "0"), ("extraction", "4")],
+        _AT_EACH_END,
+        [("consolidation", "0"), *_AT_EACH_END],
         {"memory": {"embeddings": "static", "extract": "end_of_session"}},
     ),
     Flip("memory.user", "ann", rememberer, "local", "ann", REMEMBERING),
