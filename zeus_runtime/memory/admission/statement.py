@@ -157,7 +157,7 @@ def _denies(token: _Token, spared: Collection[int], former: Collection[int]) -> 
 
 
 def _tells(text: str, clause: Sequence[_Token], *, chinese: bool) -> bool:
-    """Whether a clause has a subject or a verb of its own, and is no entry of a list that goes on."""
+    """Whether a clause has a subject or a verb of its own. Otherwise it is one more entry of a list."""
     if chinese:
         return grammar.PREDICATE_ZH.search(text) is not None
     words = [token.low for token in clause if token.value is None]
