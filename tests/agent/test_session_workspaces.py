@@ -115,7 +115,8 @@ async def test_sub_agents_work_in_the_folder_of_their_parent(tmp_path: Path, wor
         agent = agent_in(
             tmp_path, OWN + f"agents:\n  helper: {helper}\n", script("x"), tools="[filesystem, subagents]"
         )
-        plan = await agent._runner._plans.of("session_1", await agent._runner.connections())
+        connections = await agent._runner.connections()
+        plan = await agent._runner._plans._of("session_1", connections, None)
         (below,) = plan.agents.values()
         assert below.plan.context.workspace.root == plan.context.workspace.root == work / "session_1"
         await agent.aclose()
@@ -149,6 +150,35 @@ async def test_the_plan_of_a_session_that_begins_stays_open_while_many_others_be
         # The next one finds the three idle, and one is kept.
         await agent.run("go")
         assert len(closed) == 2
+
+
+async def test_the_plan_of_a_session_stays_open_while_its_files_are_looked_at(
+    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zeus_runtime.agent import artifacts, message_files, session_plans
+
+    closed: list[Plan] = []
+    close = SessionPlans._close
+
+    async def noted(plans: SessionPlans, plan: Plan, connections: Connections) -> None:
+        closed.append(plan)
+        await close(plans, plan, connections)
+
+    async def look(log: Any, plan: Plan, *rest: Any) -> Any:
+        for _ in range(2):
+            await agent.run("go")
+        assert closed
+        return plan
+
+    monkeypatch.setattr(SessionPlans, "_close", noted)
+    monkeypatch.setattr(session_plans, "KEPT", 0)
+    for module, name in ((artifacts, "artifacts"), (artifacts, "content"), (message_files, "message_file")):
+        monkeypatch.setattr(module, name, look)
+    async with agent_in(tmp_path, OWN, script("Done.")) as agent:
+        session = (await agent.run("go")).session
+        assert await agent.artifacts(session) not in closed
+        assert await agent.artifact(session, "/a.txt") not in closed
+        assert await agent.message_file(session, 1, "/a.txt") not in closed
 
 
 async def test_the_change_of_a_waiting_call_is_shown_for_the_session_s_files(
@@ -249,6 +279,42 @@ def test_a_write_over_the_quota_is_refused_and_counts_without_a_scan(
         files.append("/c", b"x")
     files.write("/d", b"x")
     assert len(scans) == 2
+
+
+def test_a_count_that_is_forgotten_during_a_write_knows_the_write(tmp_path: Path) -> None:
+    quota = Quota(tmp_path, max_bytes=100, max_files=3)
+    with quota.taking(60, 1):
+        (tmp_path / "a").write_bytes(b"x" * 20)
+        quota.forget()
+        assert quota.problem() is None, "of what is there"
+        with pytest.raises(WorkspaceError), quota.taking(50, 1):
+            raise AssertionError
+        (tmp_path / "a").write_bytes(b"x" * 60)
+    with quota.taking(40, 1):
+        (tmp_path / "b").write_bytes(b"x" * 40)
+    with pytest.raises(WorkspaceError, match="101 bytes"), quota.taking(1, 1):
+        raise AssertionError
+
+
+def test_a_count_that_is_forgotten_while_files_are_scanned_is_counted_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zeus_runtime.tools import quota as counting
+
+    quota, scanned = Quota(tmp_path, max_bytes=100), counting._scanned
+
+    def scan(*given: Any) -> counting.Held:
+        monkeypatch.undo()
+        found = scanned(*given)
+        (tmp_path / "by a program").write_bytes(b"x" * 90)
+        quota.forget()
+        return found
+
+    monkeypatch.setattr(counting, "_scanned", scan)
+    with quota.taking(5, 0):
+        pass
+    with pytest.raises(WorkspaceError, match="110 bytes"), quota.taking(20, 0):
+        raise AssertionError
 
 
 async def test_after_a_command_the_files_are_counted(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import tempfile
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 from tests.memory.test_backend import Careless
 from tests.support.memory import START, Clock, service
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory import transfer
+from zeus_runtime.memory.items import Caller, MemoryItem
+from zeus_runtime.memory.outcomes import Saved
 from zeus_runtime.memory.service import MemoryService
 
+KEPT = MemoryItem("kept", "a", "fact", "user", "ann", "ann", "user", 1.0, START, START)
 OWNER = Caller("ann", "shop", "owner", "s1")
 TOPICS = ("tea", "piano", "harbour", "invoice", "glacier", "bicycle")
 STEPS = st.lists(
@@ -134,6 +138,64 @@ async def test_a_file_gives_no_instructions_overwrites_no_hand_and_brings_no_sec
     (item,) = await memory.list_memories()
     assert [each.content for each in await memory.memory_history(item.id)] == ["", item.content]
     await memory.aclose()
+
+
+class Counted(dict[str, Any]):
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+class Number(int):
+    """Of an entry that is compared with no other."""
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError
+
+
+async def test_an_import_looks_at_each_past_memory_once_however_they_are_ordered() -> None:
+    """In a file that has the oldest first, each entry waits for the one behind it."""
+    many = 50
+    chain = [
+        transfer.memory_of(
+            {
+                "id": f"m{number}",
+                "content": f"The user has {number} hats",
+                "status": "superseded",
+                "superseded_by": f"m{number + 1}",
+            },
+            "here",
+            number,
+        )._replace(number=Number(number))
+        for number in range(many)
+    ]
+    saved: list[tuple[str, str | None]] = []
+
+    class Stub:
+        async def listed(self, *, status: None) -> list[Any]:
+            return []
+
+        async def lost(self, *given: Any) -> dict[Any, int]:
+            return {}
+
+        async def save_past(self, draft: Any, status: str, by: str | None, elsewhere: Any) -> Saved:
+            saved.append((draft.content, by))
+            return Saved("stored", replace(KEPT, id=f"new {draft.content}"), "")
+
+    work = transfer.Import(Stub(), Stub(), Stub(), None)  # type: ignore[arg-type]
+    work._there = Counted({f"m{many}": replace(KEPT, id="new last")})
+    alone = chain[0]._replace(superseded_by="elsewhere")
+    await work._keep_past([*chain, alone])
+    assert [text for text, _ in saved] == [each.draft.content for each in reversed(chain)]
+    assert [by for _, by in saved] == ["new last", *(f"new {text}" for text, _ in saved[:-1])]
+    assert work._left_out == 1
+    assert work._there.asked <= 3 * (many + 1)
 
 
 async def test_an_import_decides_about_memories_that_were_here_before(tmp_path: Path) -> None:

@@ -260,8 +260,36 @@ async def test_what_policies_and_sub_agents_spent_counts_when_a_turn_is_resumed(
         assert await spent_before(log, thread, "this") == 3.75
         assert await spent_before(log, thread, "before") == 200.0
         assert await spent_before(log, thread, "none") == 0.0
+        assert await spent_before(log, thread, None) == 200.0, "of the last turn"
         await log.append_step(thread, StepEntry(5, 0, '{"number": '))
-        assert await spent_before(log, thread, "this") == 3.75, "a damaged entry adds nothing"
+        assert await spent_before(log, thread, None) == 400.0, "a damaged entry counts as the dearest"
+        assert await spent_before(log, thread, "this") == 3.75, "of its own turn"
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize(
+    ("runs", "counted"),
+    [
+        (["a", None, "b"], {"a": 8.0, "b": 12.0, None: 12.0}),
+        ([None, "a", "b", None], {"a": 10.0, "b": 12.0, None: 12.0}),
+        (["a", None, None, "b", "b"], {"a": 12.0, "b": 31.0}),
+        ([None], {"a": 0.0, None: 0.0}),
+        ([], {None: 0.0}),
+    ],
+)
+async def test_a_damaged_entry_counts_in_the_turns_beside_it(
+    tmp_path: Path, runs: list[str | None], counted: dict[str | None, float]
+) -> None:
+    database = Database("sqlite:///z.db", directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        for number, run in enumerate(runs, 1):
+            step = step_of(number=number, run_id=run, cost_usd=3.0 + number)
+            await log.append_step(thread, StepEntry(number, 0, "[]" if run is None else step.to_json()))
+        assert {run: await spent_before(log, thread, run) for run in counted} == counted
     finally:
         await database.close()
 

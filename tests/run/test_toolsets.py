@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from tests.support.agents import call, calling, play, script, write_agent
 from zeus_runtime import Agent, ConfigError, MissingError
 from zeus_runtime.events import Event, Notice
+from zeus_runtime.run.connections import OpenToolsets
 
 LAMP = '''
 from dataclasses import dataclass
@@ -167,6 +170,77 @@ async def test_a_toolset_beside_one_that_cannot_be_opened_is_closed_before_the_n
         assert (await play(running, "a"))[-1].type == "complete"
         assert log(folder) == ["opened", "closed", "opened"]
     assert log(folder) == ["opened", "closed"] * 2
+
+
+class Stub:
+    """A toolset that notes what is done to it; each step waits for its event, ``open`` also if it is cancelled once."""
+
+    def __init__(self, *, is_broken: bool = False) -> None:
+        self.is_broken = is_broken
+        self.opens, self.closes = asyncio.Event(), asyncio.Event()
+        self.noted: list[str] = []
+
+    async def open(self, tell: Any, count: Any) -> None:
+        if self.is_broken:
+            raise MissingError("no bulb", remedy="Put one in.")
+        with suppress(asyncio.CancelledError):
+            await self.opens.wait()
+        await self.opens.wait()
+        self.noted.append("opened")
+
+    async def resume(self) -> None: ...
+
+    async def aclose(self) -> None:
+        await self.closes.wait()
+        self.noted.append("closed")
+
+
+def stubs_of(*stubs: Stub) -> OpenToolsets:
+    opens = [SimpleNamespace(name=str(at), create=lambda _, it=it: it) for at, it in enumerate(stubs)]
+    plan: Any = SimpleNamespace(opens=opens, context=None, token_counter=SimpleNamespace(text=len))
+    return OpenToolsets(plan)
+
+
+async def others_run() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_what_still_opens_beside_one_that_cannot_be_opened_is_closed_when_it_is_open() -> None:
+    slow, broken = Stub(), Stub(is_broken=True)
+    for each in (slow, broken):
+        each.closes.set()
+    toolsets = stubs_of(slow, broken)
+    opening = asyncio.create_task(toolsets.opened())
+    await others_run()
+    assert (slow.noted, opening.done()) == ([], False)
+    slow.opens.set()
+    with pytest.raises(MissingError):
+        await opening
+    assert slow.noted == ["opened", "closed"]
+
+
+async def test_an_agent_that_closes_while_a_failed_opening_is_undone_closes_each_toolset_once() -> None:
+    slow, broken = Stub(), Stub(is_broken=True)
+    slow.opens.set()
+    toolsets = stubs_of(slow, broken)
+    opening = asyncio.create_task(toolsets.opened())
+    await others_run()
+    await toolsets.aclose()
+    assert (slow.noted, broken.noted, opening.done()) == (["opened"], [], False)
+    # The next run begins another opening before the first is undone, and waits for its second toolset.
+    broken.is_broken = False
+    again = asyncio.create_task(toolsets.opened())
+    await others_run()
+    for each in (slow, broken):
+        each.closes.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert (slow.noted, broken.noted) == (["opened", "opened", "closed"], ["closed"])
+    broken.opens.set()
+    assert await again == await toolsets.opened()
+    assert (slow.noted.count("opened"), broken.noted.count("opened")) == (2, 1), "nothing is opened once more"
+    await toolsets.aclose()
 
 
 def test_the_same_toolset_twice_is_refused(tmp_path: Path) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.errors import LimitError
 from zeus_runtime.serving.http.settings import ServiceLimits, Settings
+from zeus_runtime.serving.http.uploads import Uploads
 
 SHOWN = "middlewares: [resources]\n"
 
@@ -48,6 +54,37 @@ async def test_a_model_sees_a_file_that_was_uploaded(tmp_path: Path) -> None:
         assert (await client.get(address_of(data), headers=other)).status_code == 404
 
 
+def test_two_uploads_at_once_do_not_pass_the_limit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads = Uploads(tmp_path, ServiceLimits(files_bytes=1500))
+    first, second = b"a" * 1000, b"b" * 1000
+    refused: list[Exception] = []
+
+    def put_second() -> None:
+        try:
+            uploads.put(None, hashlib.sha256(second).hexdigest(), second)
+        except LimitError as error:
+            refused.append(error)
+
+    other = threading.Thread(target=put_second)
+
+    renamed = os.rename
+
+    def rename(*given: Any, **named: Any) -> None:
+        monkeypatch.undo()
+        # The second comes when the first has counted the files, and has written none. It may have to wait.
+        other.start()
+        other.join(0.2)
+        renamed(*given, **named)
+
+    monkeypatch.setattr(os, "rename", rename)
+    uploads.put(None, hashlib.sha256(first).hexdigest(), first)
+    other.join()
+    assert len(refused) == 1
+    assert uploads.size(None, hashlib.sha256(first).hexdigest()) == 1000
+
+
 async def test_a_file_has_its_content_and_its_limits(tmp_path: Path) -> None:
     limits = ServiceLimits(file_bytes=1000, files_bytes=1500, files_max_age_days=1.0)
     async with keyed(tmp_path, Settings(limits=limits)) as (client, database):
@@ -63,7 +100,7 @@ async def test_a_file_has_its_content_and_its_limits(tmp_path: Path) -> None:
         full = await client.put(address_of(second), content=second)
         assert (full.status_code, full.json()["code"]) == (429, "limit")
         assert (await client.get("/v1/files/nonsense")).status_code == 422
-        (kept,) = (tmp_path / ".zeus" / "uploads").iterdir()
+        (kept,) = (tmp_path / ".zeus" / "uploads").glob("[!.]*")
         long_ago = time.time() - 2 * 86_400
         os.utime(kept, (long_ago, long_ago))
         assert (await client.put(address_of(second), content=second)).status_code == 201

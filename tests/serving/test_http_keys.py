@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -189,3 +190,46 @@ def test_settings_are_shown_with_their_places_and_checked(
     assert "zeus-serve.yaml:2:3" in str(invoke("serve", "--show-settings").exception)
     file.write_text("oidc: [{issuer: 'http://id.example.org', audience: zeus}]\n")
     assert "https://" in str(invoke("serve", "--show-settings").exception)
+
+
+class SlowStore:
+    """In the place of the write of times: it ends when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.stored: list[dict[str, int]] = []
+        monkeypatch.setattr(key_ring, "note_use", self)
+        monkeypatch.setattr(key_ring, "NOTE_SECONDS", 0)
+
+    async def __call__(self, _: Any, used: dict[str, int]) -> None:
+        self.begun.set()
+        await self.goes_on.wait()
+        self.stored.append(used)
+
+
+async def test_a_use_that_is_noted_during_a_write_is_written_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = SlowStore(monkeypatch)
+    ring = key_ring.KeyRing(None)  # type: ignore[arg-type]
+    ring._note("a", 1)
+    await store.begun.wait()
+    ring._note("b", 2)
+    store.goes_on.set()
+    assert ring._noting is not None
+    await ring._noting
+    assert store.stored == [{"a": 1}, {"b": 2}]
+
+
+async def test_a_write_of_uses_that_is_under_way_ends_before_the_key_ring_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = SlowStore(monkeypatch)
+    ring = key_ring.KeyRing(None)  # type: ignore[arg-type]
+    ring._note("a", 1)
+    await store.begun.wait()
+    closing = asyncio.create_task(ring.aclose())
+    await asyncio.sleep(0)
+    store.goes_on.set()
+    await closing
+    assert store.stored == [{"a": 1}]

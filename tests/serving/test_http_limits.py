@@ -20,6 +20,7 @@ from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import call, calling, script
 from tests.support.serving import begun, told, until
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.serving.http import limits
 from zeus_runtime.serving.http.limits import Buckets
 from zeus_runtime.serving.http.settings import Cors, ServiceLimits, Settings
 from zeus_runtime.store.service_audit import add_entry, entries, expire
@@ -40,10 +41,24 @@ def test_a_bucket_lets_pass_its_burst_and_its_rate_and_no_more(
         else:
             assert buckets.wait_seconds("a", take=False) == seconds
             later = Buckets(per_minute, burst, lambda at=now + seconds: at)  # type: ignore[misc]
-            later._left = dict(buckets._left)
+            later._left = buckets._left.copy()
             assert later.wait_seconds("a", take=False) == 0, "after the time that it told"
     assert passed <= burst + now * per_minute / 60 + 1e-6
     assert buckets.wait_seconds("another") == 0
+
+
+def test_buckets_are_bounded_and_forget_those_who_asked_least_recently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MOST_BUCKETS", 100)
+    buckets = Buckets(1, 1, lambda: 0.0)
+    for number in range(1_000):
+        # Refused each time but the first, and still known.
+        assert bool(buckets.wait_seconds("stubborn")) == (number > 0)
+        assert buckets.wait_seconds(f"address {number}") == 0
+    assert len(buckets._left) == 100
+    assert buckets.wait_seconds("address 999", take=False) > 0
+    assert buckets.wait_seconds("address 0", take=False) == 0
 
 
 async def test_too_many_requests_of_a_user_wait_whatever_key_they_use(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import threading
@@ -169,3 +170,54 @@ async def test_keys_are_kept_and_a_new_key_is_found_but_not_at_any_rate(provider
         await known.caller(provider.token())
     now += LOOK_AGAIN_SECONDS + 1
     assert await known.caller(provider.token()) is not None
+
+
+class Slow:
+    """In the place of the question to an issuer: it is answered when the test says so."""
+
+    def __init__(self, known: TokenIssuers, provider: Provider) -> None:
+        (keys,) = known._keys.values()
+        self._read, self.asked, self.answers = keys._read, 0, asyncio.Event()
+        keys._read = self  # type: ignore[method-assign,assignment]
+
+    async def __call__(self) -> Any:
+        self.asked += 1
+        await self.answers.wait()
+        return await self._read()
+
+
+async def others_run() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_known_key_does_not_wait_while_the_issuer_is_asked_for_another(provider: Provider) -> None:
+    now = 0.0
+    known = TokenIssuers((Issuer(provider.url, "zeus"),), now=lambda: now)
+    old = provider.token()
+    assert await known.caller(old) is not None
+    provider.rotate("second")
+    now = LOOK_AGAIN_SECONDS + 1
+    slow = Slow(known, provider)
+    new = [asyncio.create_task(known.caller(provider.token())) for _ in range(2)]
+    await others_run()
+    assert slow.asked == 1
+    same = asyncio.create_task(known.caller(old))
+    await others_run()
+    assert same.done()
+    assert same.result() is not None
+    slow.answers.set()
+    assert all(await asyncio.gather(*new))
+    assert slow.asked == 1, "both share one question"
+
+
+async def test_a_caller_who_leaves_ends_no_question_that_others_wait_for(provider: Provider) -> None:
+    known = issuers(provider)
+    slow = Slow(known, provider)
+    first, second = (asyncio.create_task(known.caller(provider.token())) for _ in range(2))
+    await others_run()
+    first.cancel()
+    await others_run()
+    slow.answers.set()
+    assert await second is not None
+    assert (slow.asked, first.cancelled()) == (1, True)

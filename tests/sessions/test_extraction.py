@@ -19,6 +19,7 @@ from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.cost_limit import spent_before
+from zeus_runtime.store.thread_log import StepEntry
 
 
 @pytest.fixture(autouse=True)
@@ -236,6 +237,20 @@ async def test_a_cost_limit_holds_for_extractions_too(tmp_path: Path) -> None:
         async with Agent.from_config(config, directory=config.parent, model=model) as agent:
             await agent.run("Hello.")
         assert list(dict.fromkeys(each.purpose for each in model.requests)) == purposes
+
+
+async def test_a_damaged_entry_of_the_ledger_keeps_no_session_from_being_extracted(tmp_path: Path) -> None:
+    model = PositionModel(lambda _: "Hello.")
+    text = (
+        "memory: {user: ann, embeddings: static, extract: end_of_session}\n"
+        "limits: {max_cost_usd: 9, repeated_calls: null}\n"
+    )
+    config = write_agent(tmp_path, text)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        session = (await agent.run("Hello.")).session
+        log = await agent.log()
+        await log.append_step(await log.find(session), StepEntry(99, 0, '{"number": '))
+    assert "memory" in [each.purpose for each in model.requests]
 
 
 async def test_an_extraction_counts_against_its_turn_when_that_is_resumed(tmp_path: Path) -> None:

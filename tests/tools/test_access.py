@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -418,6 +421,39 @@ def test_what_a_link_led_to_is_judged_also_if_it_leads_elsewhere_a_moment_later(
     monkeypatch.setattr("zeus_runtime.tools.workspace.real_path", lambda _path: str(outside / ".env"))
     with pytest.raises(WorkspaceError, match="it may hold keys"):
         files.read_host(root / "link", max_bytes=100)
+
+
+REMOUNTED = """
+import os, subprocess, sys
+from zeus_runtime.tools.proc_files import is_proc
+
+def mounted(kind):
+    subprocess.run(["mount", "-t", kind, "none", sys.argv[1]], check=True)
+    return os.stat(sys.argv[1]).st_dev
+
+first = mounted("tmpfs")
+said = [is_proc(first)]
+subprocess.run(["umount", sys.argv[1]], check=True)
+second = mounted("proc")
+said.append(is_proc(second))
+subprocess.run(["umount", sys.argv[1]], check=True)
+said.append(is_proc(mounted("tmpfs")))
+print(first == second, said)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")
+def test_a_proc_file_system_is_known_by_its_mount_though_numbers_of_devices_are_reused(
+    tmp_path: Path,
+) -> None:
+    apart = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork"]
+    trial = [*apart, "mount", "-t", "proc", "none", str(tmp_path)]
+    if shutil.which("unshare") is None or subprocess.run(trial, capture_output=True).returncode:
+        pytest.skip("this machine does not let a user mount a proc file system")
+    done = subprocess.run(
+        [*apart, sys.executable, "-c", REMOUNTED, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.stdout == "True [False, True, False]\n", done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")

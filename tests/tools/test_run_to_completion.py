@@ -92,3 +92,24 @@ async def test_a_backend_that_cannot_remove_or_close_keeps_no_other_from_it() ->
     with pytest.raises(RunError):
         await sandboxes.aclose()
     assert done == ["a s", "b s", "a closed", "b closed"]
+
+
+async def test_a_caller_that_was_cancelled_ends_as_cancelled_and_the_works_error_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def fails() -> None:
+        begun.set()
+        await goes_on.wait()
+        raise KeyError("the disk is full")
+
+    caller = asyncio.create_task(finished(fails()))
+    await begun.wait()
+    caller.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await caller
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert "the disk is full" in caplog.text

@@ -403,7 +403,8 @@ class Agent:
         """
         from zeus_runtime.agent.artifacts import artifacts
 
-        return await artifacts(await self.log(), await self._runner.plan_of(session), session)
+        async with self._runner.lent_plan(session) as plan:
+            return await artifacts(await self.log(), plan, session)
 
     @_masking
     async def artifact(self, session: str, path: str) -> bytes:
@@ -415,8 +416,8 @@ class Agent:
         """
         from zeus_runtime.agent.artifacts import content
 
-        plan = await self._runner.plan_of(session)
-        return await content(await self.log(), plan, self._runner.secrets, session, path)
+        async with self._runner.lent_plan(session) as plan:
+            return await content(await self.log(), plan, self._runner.secrets, session, path)
 
     @_masking
     async def message_file(self, session: str, number: int, path: str) -> MessageFile:
@@ -432,8 +433,8 @@ class Agent:
         """
         from zeus_runtime.agent.message_files import message_file
 
-        plan = await self._runner.plan_of(session)
-        return await message_file(await self.log(), plan, self._runner.secrets, session, number, path)
+        async with self._runner.lent_plan(session) as plan:
+            return await message_file(await self.log(), plan, self._runner.secrets, session, number, path)
 
     @_masking
     async def stored_session(self, session: str) -> StoredSession:

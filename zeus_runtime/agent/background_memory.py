@@ -209,7 +209,6 @@ class BackgroundMemory:
 
     async def _model(self, connections: Connections, session: str) -> tuple[Model, UsageMeter]:
         """The model of policies, else the agent's own, and its meter, which counts the session's last turn too."""
-        from zeus_runtime.context.ledger import StepRecord
         from zeus_runtime.plan.redaction import behind_mask, masked_for
         from zeus_runtime.run.assembly import role_model
         from zeus_runtime.run.cost_limit import spent_before
@@ -223,11 +222,8 @@ class BackgroundMemory:
         meter.emit = self._emitter(session)
         if limit is not None and session:
             thread = await connections.log.find(session)
-            steps = await connections.log.steps(thread, last=True)
-            if steps:
-                run = StepRecord.from_json(steps[-1].payload).run_id
-                memory = self._memory(session)
-                meter.before_usd = await spent_before(connections.log, thread, run, memory=memory)
+            memory = self._memory(session)
+            meter.before_usd = await spent_before(connections.log, thread, None, memory=memory)
         links = [
             ChainedModel(each, lambda opened: behind_mask(connections.recorded(opened), secrets))
             for each in connections.role_of(plan, "summary")

@@ -267,14 +267,16 @@ class Runner:
         """The agent's open connections."""
         return await self._pool.open()
 
-    async def plan_of(self, session: str) -> Plan:
-        """The plan of a session: with a workspace of its own, if sessions have one.
+    @asynccontextmanager
+    async def lent_plan(self, session: str) -> AsyncIterator[Plan]:
+        """The plan of a session, open inside the block: with a workspace of its own, if sessions have one.
 
         Raises:
             UsageError: the session does not exist, or it is archived.
         """
-        connections = await self.connections()
-        return await self._plans.of(session, connections, await self.policies_of(session))
+        connections, policies = await self.connections(), await self.policies_of(session)
+        async with self._plans.lent(session, connections, policies) as plan:
+            yield plan
 
     async def policies_of(self, session: str) -> str | None:
         """A session's own middlewares as YAML; None for those of the config.

@@ -53,24 +53,7 @@ class SessionPlans:
     async def lent(
         self, session: str, connections: Connections, policies: str | None = None
     ) -> AsyncIterator[Plan]:
-        """The plan of a session, which stays open inside the block.
-
-        Args:
-            policies: as for ``of``.
-
-        Raises:
-            ConfigError, UntrustedError: as for ``of``.
-        """
-        self._lent[session] += 1
-        try:
-            yield await self.of(session, connections, policies)
-        finally:
-            self._lent[session] -= 1
-            if not self._lent[session]:
-                del self._lent[session]
-
-    async def of(self, session: str, connections: Connections, policies: str | None = None) -> Plan:
-        """The plan of a session, to be looked at; its workspace need not exist yet.
+        """The plan of a session, which stays open inside the block; its workspace need not exist yet.
 
         Args:
             policies: its own middlewares as YAML; None for those of the config.
@@ -79,6 +62,15 @@ class SessionPlans:
             ConfigError: a file that the config needs is not valid any more, or the session's policies are not.
             UntrustedError: the session's policies would execute something that the user has not allowed.
         """
+        self._lent[session] += 1
+        try:
+            yield await self._of(session, connections, policies)
+        finally:
+            self._lent[session] -= 1
+            if not self._lent[session]:
+                del self._lent[session]
+
+    async def _of(self, session: str, connections: Connections, policies: str | None) -> Plan:
         has_workspace = self._plan.config.workspace.per == "session"
         if not has_workspace and policies is None:
             return self._plan
@@ -121,7 +113,7 @@ class SessionPlans:
             policies: its own middlewares as YAML; None for those of the config.
 
         Raises:
-            ConfigError, UntrustedError: as for ``of``.
+            ConfigError, UntrustedError: as for ``lent``.
         """
         has_workspace = self._plan.config.workspace.per == "session"
         found = await asyncio.to_thread(self._planned, session if has_workspace else "", policies)

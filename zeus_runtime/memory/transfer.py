@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -231,21 +231,20 @@ class Import:
         listed = await self._memory.listed(status=None)
         here: dict[tuple[str, str, str], MemoryItem]
         here = {(each.scope, each.status, duplicate_key(each.content)): each for each in listed}
-        waiting = list(entries)
-        # Each round stores those whose successor is stored; a round without any leaves the rest, whose successor is
-        # not here.
-        while waiting:
-            ready = [
-                each for each in waiting if each.status == "archived" or each.superseded_by in self._there
-            ]
-            if not ready:
-                break
-            waiting = [each for each in waiting if each not in ready]
-            for each in ready:
-                old = here.get((each.draft.scope, each.status, duplicate_key(normalise(each.draft.content))))
-                if old is not None:
-                    await self._note(each, Saved("duplicate", old, ""))
-                    continue
+        ready: deque[ExportedMemory] = deque()
+        # By the id of the successor, which is saved first; what is left in the end has no successor here.
+        waiting: dict[str | None, list[ExportedMemory]] = {}
+        for each in entries:
+            if each.status == "archived" or each.superseded_by in self._there:
+                ready.append(each)
+            else:
+                waiting.setdefault(each.superseded_by, []).append(each)
+        while ready:
+            each = ready.popleft()
+            old = here.get((each.draft.scope, each.status, duplicate_key(normalise(each.draft.content))))
+            if old is not None:
+                await self._note(each, Saved("duplicate", old, ""))
+            else:
                 by = self._there.get(each.superseded_by or "")
                 elsewhere = self._elsewhere(each)
                 saved = await self._writing.save_past(
@@ -253,7 +252,9 @@ class Import:
                 )
                 self._past += saved.item is not None
                 await self._note(each, saved, elsewhere)
-        self._left_out = len(waiting)
+            if each.id in self._there:
+                ready += waiting.pop(each.id, ())
+        self._left_out = sum(map(len, waiting.values()))
 
     def _elsewhere(self, entry: ExportedMemory) -> Elsewhere:
         near = tuple(self._there[each].id for each in entry.near if each in self._there)

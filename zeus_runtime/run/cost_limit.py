@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import LimitError
@@ -77,21 +79,24 @@ def refuse_call(spent_usd: float, limit_usd: float, call: Projection, *, whose: 
 
 
 async def spent_before(
-    log: ThreadLog, thread: Thread, run_id: str, *, memory: MemoryService | None = None
+    log: ThreadLog, thread: Thread, run_id: str | None, *, memory: MemoryService | None = None
 ) -> float:
     """The cost of a turn so far, in US dollars, including its sub-agents, summaries and extractions of memories.
 
-    An entry of the ledger that cannot be read adds nothing.
+    An entry of the ledger that cannot be read counts as the dearest one of the turn that can.
 
     Args:
-        run_id: the turn's; a resumed turn keeps it.
+        run_id: the turn's, which a resumed turn keeps; None for the last turn.
         memory: whose extractions count; None for an agent without one.
     """
     from zeus_runtime.run.stored_thread import step_of
     from zeus_runtime.store.session_tree import helpers_of
 
     steps = [step_of(entry) for entry in await log.steps(thread)]
-    own = [step for step in steps if step.run_id == run_id]
+    run_id = run_id or next((step.run_id for step in reversed(steps) if step.run_id), None)
+    if run_id is None:
+        return 0.0
+    own = _of_turn(steps, run_id)
     for helper in await helpers_of(log, thread, run_id):
         own += [step_of(entry) for entry in await log.steps(helper)]
     # Extractions run after the turn's end, and have no entry in the ledger.
@@ -99,4 +104,22 @@ async def spent_before(
     cursors = [step.cursor for step in own if step.run_id == run_id]
     if cursors and memory is not None and memory.is_in_database:
         extracted = await memory.batches.spent(thread.session, min(cursors))
-    return extracted + sum((step.cost_usd or 0.0) + (step.policy_cost_usd or 0.0) for step in own)
+    costs = [(step.cost_usd or 0.0) + (step.policy_cost_usd or 0.0) for step in own if step.run_id]
+    return extracted + sum(costs) + (len(own) - len(costs)) * max(costs, default=0.0)
+
+
+def _of_turn(steps: Sequence[StepRecord], run_id: str) -> list[StepRecord]:
+    """The entries of a turn, and those beside them that cannot be read, whose turn is not known."""
+    runs = [step.run_id for step in steps]
+    before = _filled(runs)
+    after = reversed(_filled(runs[::-1]))
+    return [step for step, *beside in zip(steps, before, after, strict=True) if run_id in beside]
+
+
+def _filled(runs: Sequence[str]) -> list[str]:
+    """Each run, or the last one before it where it is empty."""
+
+    def known(last: str, each: str) -> str:
+        return each or last
+
+    return list(accumulate(runs, known))

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from zeus_runtime.errors import RunError
 
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """The errors of a file system without locks (some network file systems); there, only the log's order protects."""
 
 EPOCH: Final = "__zeus_epoch"
@@ -76,7 +76,7 @@ def claim(file: Path) -> Callable[[], None] | None:
             os.close(descriptor)
             if isinstance(error, BlockingIOError):
                 return None
-            if error.errno in _NO_LOCKS:
+            if error.errno in NO_LOCKS:
                 return _nothing
             raise
         # A lock on a removed file keeps no process out: the next one would make another file and lock that.

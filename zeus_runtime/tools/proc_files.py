@@ -3,24 +3,67 @@
 from __future__ import annotations
 
 import os
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
-_MOST_DEVICES: Final = 4_096
 
 
-@lru_cache(maxsize=_MOST_DEVICES)
 def is_proc(device: int) -> bool:
-    """Whether a device (``st_dev``) is a proc file system; the mounts are read once for each device."""
+    """Whether a device (``st_dev``) is a proc file system."""
+    # By process: after a fork the descriptor is shared, and one process would take the news of the other.
+    return device in _mounted(os.getpid()).procs()
+
+
+class _Mounted:
+    """The proc file systems that are mounted, read again when a mount changes: Linux reuses the numbers of devices."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._descriptor = _opened()
+        self._devices = _read()
+
+    def procs(self) -> frozenset[int]:
+        # Otherwise one thread could take the news, and another use the old devices before they are read again.
+        with self._lock:
+            if self._descriptor is not None and _has_changed(self._descriptor):
+                # Read after the question: a mount that comes in between is read, and told once more.
+                self._devices = _read()
+            return self._devices
+
+
+@lru_cache(maxsize=1)
+def _mounted(process: int) -> _Mounted:
+    return _Mounted()
+
+
+def _opened() -> int | None:
+    try:
+        return os.open(_MOUNTS, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except (FileNotFoundError, PermissionError):  # not Linux, or a system that closes it; other errors pass
+        return None
+
+
+def _has_changed(mounts: int) -> bool:
+    """Whether a mount has changed since the file was opened, or since the last call (proc_pid_mounts(5))."""
+    import select
+
+    news = select.poll()
+    news.register(mounts, select.POLLPRI)
+    return bool(news.poll(0))
+
+
+def _read() -> frozenset[int]:
     try:
         lines = _MOUNTS.read_bytes().splitlines()
-    except (FileNotFoundError, PermissionError):  # not Linux, or a system that closes it; other errors pass
-        return False
-    number = f"{os.major(device)}:{os.minor(device)}".encode()
+    except (FileNotFoundError, PermissionError):
+        return frozenset()
     # proc_pid_mountinfo(5): the third field is the device, the first one after ` - ` the type.
-    return any(
-        line.split(b" ", 3)[2] == number and line.partition(b" - ")[2].split(b" ", 1)[0] == b"proc"
+    found = [
+        line.split(b" ", 3)[2].split(b":")
         for line in lines
-    )
+        if line.partition(b" - ")[2].split(b" ", 1)[0] == b"proc"
+    ]
+    return frozenset(os.makedev(int(major), int(minor)) for major, minor in found)

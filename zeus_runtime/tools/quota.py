@@ -30,6 +30,12 @@ class Held(NamedTuple):
     bytes: int
     files: int
 
+    def plus(self, other: Held) -> Held:
+        return Held(self.bytes + other.bytes, self.files + other.files)
+
+    def minus(self, other: Held) -> Held:
+        return Held(self.bytes - other.bytes, self.files - other.files)
+
 
 class Quota:
     """The most that the files below a folder may be. Safe to use from many threads; agents of a process share a count.
@@ -62,32 +68,40 @@ class Quota:
             WorkspaceError: it would exceed the quota; nothing is written.
         """
         count = self._count
+        more = Held(max(0, more_bytes), max(0, more_files))
         with count.lock:
             held = count.now()
-            after = Held(held.bytes + more_bytes, held.files + more_files)
-            if (more_bytes > 0 or more_files > 0) and (why := self._excess(after)):
+            after = held.plus(Held(more_bytes, more_files))
+            if any(more) and (why := self._excess(after)):
                 raise WorkspaceError(
                     f"The workspace would be too large: {why}. Nothing was written.",
                     remedy="Remove files that are not needed, or write less.",
                 )
             # Counted before it is written, so that two writers at once cannot both take the last room.
             count.held = after
+            count.being_written = count.being_written.plus(more)
+            scans = count.scans
+        whole = False
         try:
             yield
-        # The write may have failed halfway: only a new scan knows how much is there.
-        except BaseException:
-            count.held = None
-            raise
+            whole = True
+        finally:
+            with count.lock:
+                count.being_written = count.being_written.minus(more)
+                # The write may have failed halfway, or a scan meanwhile have found a part of it: only a new scan knows
+                # how much is there.
+                if not whole or count.scans != scans:
+                    count.held = None
 
     def forget(self) -> None:
         """Count anew before the next write: something else may have written."""
-        self._count.held = None
+        # Not under the lock: this is called on an event loop, and a scan of many files may hold it.
+        self._count.is_stale = True
 
     def problem(self) -> str | None:
         """Why the files are too large now, counted anew; None if they are not. Blocks on the disk."""
         with self._count.lock:
-            self._count.held = None
-            return self._excess(self._count.now())
+            return self._excess(self._count.scan())
 
     def _excess(self, held: Held) -> str | None:
         if self._max_bytes is not None and held.bytes > self._max_bytes:
@@ -105,11 +119,25 @@ class _Count:
         self.spare = spare
         self.lock = threading.Lock()
         self.held: Held | None = None
+        self.is_stale = False
+        self.being_written = Held(0, 0)
+        """Of writes that have begun; a scan may find none of it, some of it, or all."""
+        self.scans = 0
 
     def now(self) -> Held:
-        if self.held is None:
-            self.held = _scanned(self.root, self.spare)
+        if self.held is None or self.is_stale:
+            self.scan()
+        assert self.held is not None
         return self.held
+
+    def scan(self) -> Held:
+        """What is there now. Writes that have begun are added to what is known, as a scan may not find them yet."""
+        # Before the scan, as something may be written while it lasts.
+        self.is_stale = False
+        found = _scanned(self.root, self.spare)
+        self.held = found.plus(self.being_written)
+        self.scans += 1
+        return found
 
 
 _counts: WeakValueDictionary[Path, _Count] = WeakValueDictionary()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -29,17 +32,24 @@ async def all_tried(*works: Callable[[], Awaitable[object]]) -> None:
 
 
 async def finished(work: Awaitable[T]) -> T:
-    """Await ``work`` to its end, however often this is cancelled meanwhile; then it is cancelled after it."""
+    """Await ``work`` to its end, however often this is cancelled meanwhile; then it is cancelled after it.
+
+    An error of the work is logged if this was cancelled, as nobody else would be told of it.
+    """
     import asyncio  # modules that only close something are read before a command needs an event loop
 
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            # An error of the work leaves the loop here, also after a cancellation, and replaces it.
-            await asyncio.shield(task)
+            # Unlike an await of the task, this neither cancels it nor raises its error.
+            await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    return task.result()
+    if cancelled is None:
+        return task.result()
+    failure = None if task.cancelled() else task.exception()
+    if failure is not None:
+        _log.warning("work that went on after its caller was cancelled has failed: %r", failure)
+    # Not the failure: a caller that is cancelled must end as cancelled, or its time limits and its stop are lost.
+    raise cancelled from failure

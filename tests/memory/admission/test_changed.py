@@ -159,6 +159,34 @@ def test_without_a_model_that_says_so_only_what_stands_in_the_texts_counts(pair:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The ticket costs 2.50 EUR", "The ticket costs 2.5 EUR"),
+        ("The fee is €2.50", "The fee is €2.5"),
+        ("The limit is 2.0 hours", "The limit is 2 hours"),
+        ("The tax is 19.50%", "The tax is 19.5%"),
+        ("费用是2.50元", "费用是2.5元"),
+    ],
+)
+def test_zeros_that_end_a_measured_decimal_change_nothing(one: str, other: str) -> None:
+    assert compare(one, other, near=False).decision == compare(other, one, near=False).decision == "duplicate"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The team uses Python 3.1", "The team uses Python 3.10"),
+        ("The release is 3.10", "The release is 3.1"),
+        ("The service runs on Python 3.10 servers", "The service runs on Python 3.1 servers"),
+        ("The ticket costs 2.50 EUR", "The ticket costs 25 EUR"),
+        ("The ticket costs 20 EUR", "The ticket costs 2 EUR"),
+    ],
+)
+def test_a_number_that_may_be_a_version_keeps_its_zeros(old: str, new: str) -> None:
+    assert compare(new, old, near=False).decision == "superseded"
+
+
+@pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
         ("The fee is $500", "The fee is €500", "value"),

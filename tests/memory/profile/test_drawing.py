@@ -50,11 +50,35 @@ USER_RULES = [
 NOT_USER = [
     "The user does not write Rust code",
     "The user hates Python programming",
+    "The user writes no Java code",
+    "The user writes no Java, Rust or Lua code",
+    "The user does not write Java and Rust code",
+    "The user used to write Java code",
+    "Der Nutzer schreibt keinen Java-Code",
+    "用户不会用Python、Java编程",
+    "用户无Java编程经验",
+    "The user writes prose instead of Java code",
     "用户不会用Python编程",
     "The user wants to learn Haskell programming",
     "Please go to the developer portal",
     "The user does not like concise answers",
     "The user's favourite island is Java",
+]
+BESIDE_A_DENIAL = [
+    ("The user eats no meat and writes Rust code", "programming_languages", {"Rust"}),
+    ("The user writes Rust and Lua code, but no Java", "programming_languages", {"Rust", "Lua"}),
+    ("The user writes no Java. The user writes Lua code", "programming_languages", {"Lua"}),
+    ("The user, who eats no meat, writes Lua code", "programming_languages", {"Lua"}),
+    ("The user has no children, she works as a marine biologist", "profession", {"marine biologist"}),
+    ("The user does not want jokes; he likes concise answers", "communication_style", {"concise"}),
+    ("用户不吃肉，会用Python编程", "programming_languages", {"Python"}),
+    ("用户不用Java而用Python编程", "programming_languages", {"Python"}),
+    ("用户非常擅长机器学习", "expertise_areas", {"机器学习"}),
+    (
+        "Der Nutzer isst kein Fleisch, aber programming in Lua ist sein Hobby",
+        "programming_languages",
+        {"Lua"},
+    ),
 ]
 PROJECT_RULES = [
     ("The goal of the project is to sell shoes online", "fact", "project_goal", "sell shoes online"),
@@ -98,6 +122,18 @@ def test_a_rule_finds_what_a_users_memory_says(text: str, field: str, value: str
 @pytest.mark.parametrize("text", NOT_USER)
 def test_what_is_denied_or_only_looks_like_it_is_not_drawn(text: str) -> None:
     assert lines_by_rule([item(text)], "user") == []
+
+
+@pytest.mark.parametrize(("text", "field", "found"), BESIDE_A_DENIAL)
+def test_a_denial_hides_its_own_clause_alone(text: str, field: str, found: set[str]) -> None:
+    assert {value for name, value in drawn(lines_by_rule([item(text)], "user")) if name == field} == found
+
+
+def test_a_stack_ends_before_a_denial() -> None:
+    lines = lines_by_rule(
+        [item("The project uses Python and Redis, but no Oracle", scope="project")], "project"
+    )
+    assert drawn(lines) == {("tech_stack", "Python"), ("tech_stack", "Redis")}
 
 
 @pytest.mark.parametrize(("text", "kind", "field", "value"), PROJECT_RULES)

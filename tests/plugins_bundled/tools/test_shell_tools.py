@@ -226,6 +226,28 @@ async def test_each_command_has_a_keeper_with_no_descriptor_of_another(tmp_path:
     assert set(below(os.getpid())) <= before
 
 
+KILLED_FIRST = """
+import os, socket
+from zeus_plugins.tools.shell import keeper
+
+kill = os.killpg
+
+def killpg(leader, number):
+    print(os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None, flush=True)
+    kill(leader, number)
+
+os.killpg = killpg
+ours, theirs = socket.socketpair()
+print(keeper._run([b"sh", b"-c", b"exit 3"], ours.fileno()))
+"""
+
+
+def test_the_group_of_a_command_is_killed_before_its_number_is_free() -> None:
+    """Another process could get it, and its group would be killed."""
+    done = subprocess.run([sys.executable, "-c", KILLED_FIRST], capture_output=True, text=True)
+    assert done.stdout == "True\n3\n", done.stderr
+
+
 async def test_the_next_command_runs_if_one_has_killed_the_process_of_all_keepers(tmp_path: Path) -> None:
     kill_all = "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat) && echo killed"
     background = command("echo begun; until [ -e go ]; do sleep 0.02; done; echo over", background=True)

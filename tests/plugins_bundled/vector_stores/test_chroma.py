@@ -234,7 +234,20 @@ def test_after_a_change_that_failed_half_way_only_vectors_that_are_there_are_kno
     store.close()
 
 
-@pytest.mark.parametrize("state", [b"", b'{"m1": ["m", 4', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        *(b"", b'{"m1": ["m", 4', b"\xff\xfe"),
+        *(
+            b"[]",
+            b"7",
+            b'{"m1": null}',
+            b'{"m1": ["m", 4]}',
+            b'{"m1": ["m", "4", 1]}',
+            b'{"m1": {"model": "m"}}',
+        ),
+    ],
+)
 def test_a_state_that_a_power_loss_damaged_is_read_from_the_vectors(tmp_path: Path, state: bytes) -> None:
     store = ChromaVectorStore(tmp_path)
     store.prepare(NOTHING)

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from zeus_runtime import Agent
 from zeus_runtime.models.messages import from_chat
+from zeus_runtime.store.thread_log import StepEntry
 from zeus_runtime.testing import ScriptedModel
 from zeus_runtime.testing.evals import compactions_of, drift
 
@@ -330,4 +331,6 @@ async def test_the_compactions_of_a_stored_session_are_read_from_its_ledger(tmp_
         await agent.run("two", session=session)
         assert await compactions_of(agent, session) == []
         await agent.run("three", session=session)
-        assert await compactions_of(agent, session) == [5]
+        log = await agent.log()
+        await log.append_step(await log.find(session), StepEntry(99, 0, '{"number": '))
+        assert await compactions_of(agent, session) == [5], "a damaged entry has none"

@@ -76,7 +76,9 @@ BEGINS, ENDS = _words("begins"), _words("ends")
 """Words before the two ends of a time."""
 FULL_STOPS: Final = frozenset(".!?。\n")
 BREAKS: Final = FULL_STOPS | frozenset(",;:、")
-CLAUSES: Final = BREAKS | _words("clauses")
+PARTING: Final = FULL_STOPS | _words("clauses") | {";"}
+"""Behind these stands a clause of its own; behind a comma or "and" may stand another entry of a list."""
+CLAUSES: Final = BREAKS | PARTING | _words("joining")
 
 MARKS: Final = {
     role: _patterns(role) for role in dict.fromkeys(r for each in _LANGUAGES for r in each["marks"].split())
@@ -131,6 +133,8 @@ DENYING: Final = {stem(word): key(other) for word, other in _EN["denying"].items
 MANY: Final = frozenset(map(stem, _words("many")))
 """Verbs with which one thing does not exclude another."""
 MODALS, WISHES, UNITS = (frozenset(map(key, _words(role))) for role in ("modals", "wishes", "units"))
+SIGNS: Final = _words("signs")
+"""Of currencies and units, before or behind a number."""
 QUANTITIES: Final = MODALS | frozenset(map(key, _words("quantifiers", "limits")))
 """Words that say how much of something, which is not what a statement is about."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -97,10 +97,7 @@ def parse(text: str) -> Statement:
     }
     held = _held(text)
     text = grammar.in_one_form(text)
-    # A Latin word counts as three characters at most: one long name in a Chinese sentence does not make it English.
-    latin = sum(min(len(run), 3) for run in _RUN.findall(text))
-    # Japanese has kana beside its ideographs, and another grammar.
-    chinese = 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
+    chinese = _is_chinese(text)
     tokens = _tokens(text)
     labels = {match.start() for match in grammar.LABEL_ZH.finditer(text)} if chinese else set()
     verb = 0 if "request" in marks else _verb_zh(text, tokens, labels) if chinese else _verb(tokens)
@@ -121,6 +118,60 @@ def parse(text: str) -> Statement:
         chinese=chinese,
         held=held,
     )
+
+
+def affirmed(text: str) -> str:
+    """``text`` without the clauses that deny something or tell it as past; a full stop stands for each of them.
+
+    A clause that only goes on with the one before it is denied with it, as "Java or C" in "writes no Rust, Java or C".
+    """
+    text = normalise(text).replace("’", "'")
+    plain = text.translate(grammar.SIMPLIFIED)
+    chinese = _is_chinese(plain)
+    spared = _places(match.span() for match in grammar.HARMLESS.finditer(plain))
+    former = _places(match.span() for match in grammar.FORMER.finditer(plain))
+    titles = {match.start() for match in grammar.TITLE_STOP.finditer(plain)}
+    kept: list[str] = []
+    at, denied = 0, False
+    clause: list[_Token] = []
+    parted = True
+    for token in [*_tokens(plain), _Token(".", ".", len(text))]:
+        if token.low not in grammar.CLAUSES or token.start in titles:
+            clause.append(token)
+            continue
+        if clause:
+            goes_on = not parted and not _tells(plain[at : token.start], clause, chinese=chinese)
+            denied = (denied and goes_on) or any(_denies(each, spared, former) for each in clause)
+            said = text[at : token.start]
+            kept.append("." + said[len(said.rstrip()) :] if denied else said)
+            at, clause, parted = token.start, [], False
+        # Of several, as in ", but", the one that parts counts.
+        parted = parted or token.low in grammar.PARTING
+    return "".join(kept) + text[at:]
+
+
+def _denies(token: _Token, spared: Collection[int], former: Collection[int]) -> bool:
+    if token.value is not None or token.start in spared:
+        return False
+    return token.start in former or _negates(token.low) or grammar.key(token.raw) in grammar.DENYING
+
+
+def _tells(text: str, clause: Sequence[_Token], *, chinese: bool) -> bool:
+    """Whether a clause has a subject or a verb of its own. Otherwise it is one more entry of a list."""
+    if chinese:
+        return grammar.PREDICATE_ZH.search(text) is not None
+    words = [token.low for token in clause if token.value is None]
+    if not (grammar.SUBJECTS | grammar.COPULAS).isdisjoint(words):
+        return True
+    first = next((low for low in words if low not in grammar.EMPTY), "")
+    return _inflected(first) or grammar.in_the_past(first)
+
+
+def _is_chinese(text: str) -> bool:
+    # A Latin word counts as three characters at most: one long name in a Chinese sentence does not make it English.
+    latin = sum(min(len(run), 3) for run in _RUN.findall(text))
+    # Japanese has kana beside its ideographs, and another grammar.
+    return 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
 
 
 def _held(text: str) -> Held | None:
@@ -163,10 +214,17 @@ def _verb(tokens: list[_Token]) -> int:
             or before.low in grammar.DETERMINERS | grammar.PREPOSITIONS | grammar.BREAKS
             or before.low.endswith("'s")
         )
-        inflected = len(token.low) > 3 and re.search(r"[^su'i]s$|ed$", token.low) is not None
-        if not noun_follows and token.raw.islower() and (inflected or grammar.in_the_past(token.low)):
+        if (
+            not noun_follows
+            and token.raw.islower()
+            and (_inflected(token.low) or grammar.in_the_past(token.low))
+        ):
             return place
     return 0
+
+
+def _inflected(low: str) -> bool:
+    return len(low) > 3 and re.search(r"[^su'i]s$|ed$", low) is not None
 
 
 def _opening(tokens: list[_Token]) -> int:
@@ -228,7 +286,7 @@ def _content(
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
-        key = f"{value.kind} {value.text}" if value else grammar.key(raw)
+        key = _value_key(tokens, place, value) if value else grammar.key(raw)
         turned = grammar.TURNING.fullmatch(low) is not None
         if turned or (low in grammar.TO and before == BECAME):
             head = BECAME
@@ -266,6 +324,20 @@ def _places(spans: Iterable[tuple[int, int]]) -> set[int]:
 def _empty(raw: str, low: str, start: int) -> bool:
     initials = start > 0 and raw.isupper() and raw != "I"
     return not initials and (low in grammar.EMPTY or low in grammar.BREAKS)
+
+
+def _value_key(tokens: list[_Token], place: int, value: Value) -> str:
+    """Equal for the same value; zeros that end a decimal count for nothing only where it measures: "2.50 EUR"."""
+    text = value.text
+    if value.kind == "number" and "." in text and _measures(tokens, place):
+        text = text.rstrip("0").rstrip(".")
+    return f"{value.kind} {text}"
+
+
+def _measures(tokens: list[_Token], place: int) -> bool:
+    """Whether a unit or its sign stands beside this number. Any other may be a version: "3.10"."""
+    before, after = (tokens[at].low if 0 <= at < len(tokens) else "" for at in (place - 1, place + 1))
+    return grammar.key(after) in grammar.UNITS or not grammar.SIGNS.isdisjoint((before, after))
 
 
 def _is_label(tokens: list[_Token], place: int, *, topic: bool) -> bool:

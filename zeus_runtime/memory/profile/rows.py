@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import and_, func, insert, or_, select, update
+from sqlalchemy import and_, insert, or_, select, update
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import MemoryItem
@@ -111,12 +112,7 @@ def standing(
 ) -> StoredProfile:
     """The profile with the lines that stand now."""
     profile = stored(connection, kind, owner)
-    ids = {each for line in profile.lines for each in line.sources}
-    where = _holding(kind, owner, reach, user_id, now)
-    versions: dict[str, int] = {}
-    if ids:
-        query = select(ITEM.c.id, ITEM.c.version).where(ITEM.c.id.in_(sorted(ids)), where)
-        versions = {row[0]: row[1] for row in connection.execute(query)}
+    versions = _versions(connection, profile, _holding(kind, owner, reach, user_id, now))
     return replace(profile, lines=tuple(line for line in profile.lines if line.stands(versions)))
 
 
@@ -132,11 +128,20 @@ def fresh(
     profile = stored(connection, kind, owner)
     where = _holding(kind, owner, reach, user_id, now)
     new = records.count(connection, and_(where, ITEM.c.updated_ms > profile.drawn_ms))
-    ids = {each for line in profile.lines for each in line.sources}
-    if not ids:
-        return new
-    query = select(func.count()).select_from(ITEM).where(ITEM.c.id.in_(sorted(ids)), where)
-    return new + len(ids) - int(connection.execute(query).scalar_one())
+    return new + len(_source_ids(profile)) - len(_versions(connection, profile, where))
+
+
+def _source_ids(profile: StoredProfile) -> set[str]:
+    return {each for line in profile.lines for each in line.sources}
+
+
+def _versions(connection: Connection, profile: StoredProfile, where: ColumnElement[bool]) -> dict[str, int]:
+    """The sources that are there and meet ``where``, with their versions."""
+    found: dict[str, int] = {}
+    for some in records.portions(_source_ids(profile)):
+        query = select(ITEM.c.id, ITEM.c.version).where(ITEM.c.id.in_(some), where)
+        found |= {row[0]: row[1] for row in connection.execute(query)}
+    return found
 
 
 def sources(
@@ -173,9 +178,9 @@ class ProfileLines:
 
     def forget(self, connection: Connection, ids: Collection[str]) -> None:
         """Remove the lines that came from these memories."""
-        for table, key in _TABLES.values():
+        for (table, key), some in itertools.product(_TABLES.values(), records.portions(ids)):
             # In quotes, as in the JSON, so that no id is found within a longer one.
-            named = or_(*(table.c.lines.contains(f'"{each}"', autoescape=True) for each in ids))
+            named = or_(*(table.c.lines.contains(f'"{each}"', autoescape=True) for each in some))
             for row in connection.execute(select(table.c[key], table.c.lines).where(named)).all():
                 drawn = json.loads(row[1])
                 left = [kept for each in drawn["lines"] if (kept := line_of(each).without(ids)) is not None]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
+from zeus_runtime.memory.admission.statement import affirmed
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.profile.fields import ProfileKind, ProfileValue, drawable, short_value
@@ -35,12 +36,12 @@ def lines_by_rule(items: Iterable[MemoryItem], kind: ProfileKind) -> list[Profil
 
 _Found: TypeAlias = tuple[str, str, Mapping[str, str]]
 
-_NEGATED: Final = re.compile(
-    r"\b(?:not|no longer|never|nor|hates?|dislikes?|avoids?|without|stopped|instead of|rather than|wants? to learn)\b"
-    r"|n't\b"
-    r"|不|没|沒|讨厌|討厭|停止|放弃|想学",
+_STOP: Final = r"[^,.;:!?，。；：！？\n]*"
+_UNUSED: Final = re.compile(
+    rf"{_STOP}(?:\b(?:instead of|rather than|wants? to learn)\b|讨厌|討厌|停止|放弃|想学){_STOP}",
     re.IGNORECASE,
 )
+"""Clauses that name something that is not used, beside those that deny it."""
 _LANGUAGES: Final = (
     "Python JavaScript TypeScript Java Kotlin Swift Rust C C++ C# Go Ruby PHP Scala Haskell OCaml Erlang Elixir "
     "Clojure Julia R MATLAB Lua Perl Dart Zig Nim Fortran COBOL Ada Lisp Scheme Prolog F# Groovy Bash PowerShell SQL "
@@ -148,23 +149,26 @@ _ANSWERS: Final = _rule(
 
 
 def _user_lines(item: MemoryItem) -> Iterator[_Found]:
-    text, negated = item.content, bool(_NEGATED.search(item.content))
-    if not negated:
-        for name, pattern in _USER_RULES:
-            if (match := pattern.search(text)) is not None:
-                yield name, match[1], {}
-        if _CODES.search(text):
-            yield from (("programming_languages", each, {}) for each in _languages(text))
-    if _ANSWERS.search(text):
+    text = _affirmed(item.content)
+    for name, pattern in _USER_RULES:
+        if (match := pattern.search(text)) is not None:
+            yield name, match[1], {}
+    if _CODES.search(text):
+        yield from (("programming_languages", each, {}) for each in _languages(text))
+    if _ANSWERS.search(item.content):
         style = [name for name, pattern in _STYLES if pattern.search(text)]
-        if len(style) == 1 and not negated:
+        if len(style) == 1:
             yield "communication_style", style[0], {}
-        form = next((name for name, pattern in _FORMATS if pattern.search(text)), None)
-        # "Without markdown" is negated, and says plain.
-        if form is not None and (not negated or form == "plain"):
+        # "Without markdown" denies something, and says plain.
+        form = next((name for name, pattern in _FORMATS if pattern.search(item.content)), None)
+        if form is not None and (form == "plain" or dict(_FORMATS)[form].search(text)):
             yield "response_format", form, {}
     if item.memory_type == "habit":
-        yield "characteristics", text, {}
+        yield "characteristics", item.content, {}
+
+
+def _affirmed(text: str) -> str:
+    return _UNUSED.sub(".", affirmed(text))
 
 
 def _languages(text: str) -> Iterator[str]:
@@ -214,14 +218,14 @@ def _project_lines(item: MemoryItem) -> Iterator[_Found]:
         match = _REASON.match(text.rstrip(".。"))
         reason = {"reason": short_value(match[2])} if match else {}
         yield "key_decisions", match[1] if match else text, {**reason, "time": f"{item.created_at:%Y-%m-%d}"}
-    if not _NEGATED.search(text):
-        for name, pattern in _PROJECT_RULES:
-            if (match := pattern.search(text)) is not None:
-                yield name, match[1], {}
-        stack = next((match for pattern in _STACK if (match := pattern.search(text))), None)
-        if stack is not None:
-            parts = re.split(r"[,，、]|\band\b|\bwith\b|和|与|以及", stack[1])
-            yield from (("tech_stack", each.strip(), {}) for each in parts if 1 < len(each.strip()) <= 40)
+    said = _affirmed(text)
+    for name, pattern in _PROJECT_RULES:
+        if (match := pattern.search(said)) is not None:
+            yield name, match[1], {}
+    stack = next((match for pattern in _STACK if (match := pattern.search(said))), None)
+    if stack is not None:
+        parts = re.split(r"[,，、]|\band\b|\bwith\b|和|与|以及", stack[1])
+        yield from (("tech_stack", each.strip(), {}) for each in parts if 1 < len(each.strip()) <= 40)
     if item.memory_type in ("habit", "preference") or (
         item.memory_type == "fact" and _CONVENTION.search(text)
     ):

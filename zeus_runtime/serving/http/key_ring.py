@@ -13,6 +13,7 @@ from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http.principals import SCOPES, Principal, Scope, UnknownPrincipalError
 from zeus_runtime.store.service_keys import find_key, fits, note_use, parts_of
 from zeus_runtime.store.threads import Owner
+from zeus_runtime.tools.run_to_completion import finished
 
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
@@ -72,8 +73,11 @@ class KeyRing:
             self._noting = asyncio.create_task(self._store_later(), name="use of keys")
 
     async def _store_later(self) -> None:
-        await asyncio.sleep(NOTE_SECONDS)
-        await self._store()
+        # Again for uses that are noted during a write: they begin no task of their own.
+        while self._used:
+            await asyncio.sleep(NOTE_SECONDS)
+            # To its end, as `aclose` may cancel this task, and the times of a write that is given up are lost.
+            await finished(self._store())
 
     async def _store(self) -> None:
         # Exchanged before the await: a use that is noted meanwhile goes into the next write.

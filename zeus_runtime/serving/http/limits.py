@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.principals import Principal
     from zeus_runtime.serving.http.settings import ServiceLimits
 
-MOST_BUCKETS: Final = 10_000
+MOST_BUCKETS: Final = 50_000
+"""About 15 MB. With more callers at a time, those who asked least recently are forgotten, and may ask anew."""
 _ROUNDING: Final = 1e-7
 """Of a difference of seconds: without it, a caller who waited as long as it was told waits again. What is taken too
 early is missing afterwards, so it does not add up."""
@@ -48,30 +49,23 @@ class Buckets:
     per_minute: float
     burst: int
     now: Callable[[], float] = time.monotonic
-    _left: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # Not a dict: to find its first entry takes longer, the more before it were deleted.
+    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def wait_seconds(self, name: str, *, take: bool = True) -> int:
         """0 if one more is allowed now, and takes it; otherwise the whole seconds until it is."""
         now = self.now()
-        left = self._now_left(name, now)
-        if left < 1 - _ROUNDING:
-            return max(1, ceil((1 - left) * 60 / self.per_minute))
-        if take:
-            if len(self._left) >= MOST_BUCKETS:
-                # Names are given by clients (addresses, users), so they must not be kept for ever.
-                self._forget(now)
-            self._left[name] = left - 1, now
-        return 0
-
-    def _now_left(self, name: str, now: float) -> float:
         left, at = self._left.get(name, (self.burst, now))
-        return min(float(self.burst), left + (now - at) * self.per_minute / 60)
-
-    def _forget(self, now: float) -> None:
-        """Forget the full buckets: they are as new ones."""
-        self._left = {
-            name: value for name, value in self._left.items() if self._now_left(name, now) < self.burst
-        }
+        left = min(float(self.burst), left + (now - at) * self.per_minute / 60)
+        wait = 0 if left >= 1 - _ROUNDING else max(1, ceil((1 - left) * 60 / self.per_minute))
+        if take:
+            if not wait:
+                self._left[name] = left - 1, now
+            # Also of one who has to wait: a caller who goes on asking is not forgotten.
+            self._left.move_to_end(name)
+            if len(self._left) > MOST_BUCKETS:
+                self._left.popitem(last=False)
+        return wait
 
 
 class CallerLimits:

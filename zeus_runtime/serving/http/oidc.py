@@ -38,7 +38,7 @@ class _Keys:
     _found: Mapping[str | None, PyJWK] = field(default_factory=dict)
     _read_at: float | None = None
     _tried_at: float | None = None
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _asking: asyncio.Task[None] | None = None
 
     async def key(self, name: str | None) -> PyJWK | None:
         """The key with that id; None if the issuer has none.
@@ -46,20 +46,29 @@ class _Keys:
         Raises:
             UnavailableError: the issuer cannot be asked, and its keys are not known or too old.
         """
-        # Callers that wait here share the answer to one question to the issuer.
-        async with self._lock:
-            now = self.now()
-            is_old = self._read_at is None or now - self._read_at > self.issuer.keys_max_age_seconds
-            may_ask = self._tried_at is None or now - self._tried_at > LOOK_AGAIN_SECONDS
-            if (is_old or name not in self._found) and may_ask:
-                # Before the question, so that a failed one, too, is not repeated for each request.
-                self._tried_at = now
-                # All keys at once: one that the issuer took back is gone with the next reading.
-                self._found = await self._read()
-                self._read_at = now
-            elif is_old:
-                raise self._unavailable("it did not answer a moment ago")
-            return self._found.get(name)
+        now = self.now()
+        is_old = self._read_at is None or now - self._read_at > self.issuer.keys_max_age_seconds
+        if not is_old and name in self._found:
+            return self._found[name]
+        if self._asking is None:
+            if self._tried_at is not None and now - self._tried_at <= LOOK_AGAIN_SECONDS:
+                if is_old:
+                    raise self._unavailable("it did not answer a moment ago")
+                return None
+            # Before the question, so that a failed one, too, is not repeated for each request.
+            self._tried_at = now
+            self._asking = asyncio.create_task(self._ask(now))
+        # Callers share one question to the issuer, which goes on if the caller who began it leaves.
+        await asyncio.shield(self._asking)
+        return self._found.get(name)
+
+    async def _ask(self, now: float) -> None:
+        try:
+            # All keys at once: one that the issuer took back is gone with the next reading.
+            self._found = await self._read()
+            self._read_at = now
+        finally:
+            self._asking = None
 
     async def _read(self) -> Mapping[str | None, PyJWK]:
         import httpx

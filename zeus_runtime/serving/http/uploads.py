@@ -6,12 +6,13 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import LimitError, NotFoundError, UsageError
+from zeus_runtime.store.session_lock import NO_LOCKS
 from zeus_runtime.tools.own_folders import UPLOADS, opened
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Owner
 
 _DAY_SECONDS: Final = 86_400
+_LOCK: Final = ".lock"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Uploads:
             raise UsageError("the body has another SHA-256 than its address", remedy="Send the whole file.")
         name, now = self._name(owner, digest), time.time()
         # By descriptor, without following links: a project can bring `.zeus` as a link to any folder.
-        with opened(self.directory / UPLOADS, create=True, mode=0o700) as folder:
+        with opened(self.directory / UPLOADS, create=True, mode=0o700) as folder, _locked(folder):
             # Here, because only uploads add files: no timer is needed.
             self._forget_old(folder, now)
             prefix = name.partition(".")[0]
@@ -115,6 +117,27 @@ class Uploads:
             if status.st_mtime < oldest:
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)
+
+
+@contextmanager
+def _locked(folder: int) -> Iterator[None]:
+    """Keep other uploads out, of this process and of others: each counts the files that are there before its own."""
+    import fcntl
+
+    descriptor = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+    try:
+        try:
+            # The lock belongs to the opened file, so threads of one process wait for each other too.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            # Some network file systems have no locks; there, two uploads at once may pass the limit.
+            if error.errno not in NO_LOCKS:
+                raise
+        # So that it is never old, and removed while another upload waits for it.
+        os.utime(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:

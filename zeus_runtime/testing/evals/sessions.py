@@ -18,7 +18,7 @@ async def compactions_of(agent: Agent, session: str) -> list[int]:
     Raises:
         UsageError: there is no such session.
     """
-    from zeus_runtime.context.ledger import StepRecord
+    from zeus_runtime.run.stored_thread import step_of
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.thread_log import ThreadLog
@@ -27,7 +27,7 @@ async def compactions_of(agent: Agent, session: str) -> list[int]:
     database = Database(plan.config.storage.url, directory=plan.context.directory, acting=EVERYONE)
     try:
         log = ThreadLog(database)
-        steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(await log.find(session))]
+        steps = [step_of(entry) for entry in await log.steps(await log.find(session))]
     finally:
         await database.close()
     return [

@@ -101,9 +101,10 @@ def _run(words: list[bytes], control: int) -> int:
     except OSError as error:
         _tell(2, f"{os.fsdecode(words[0])}: {error.strerror}")
         return 126 if isinstance(error, PermissionError) else 127
-    # Read before anything is killed: afterwards it would be that of the kill.
-    code = _code(command) if _has_ended(command, control) else None
+    has_ended = _has_ended(command, control)
+    # Before its code is read: from then on, another process may get the command's number, and lead a group of its own.
     _kill_group(command)
+    code = _code(command) if has_ended else None
     _end_all()
     return 128 + signal.SIGKILL if code is None else 128 - code if code < 0 else code
 
@@ -127,7 +128,7 @@ def _code(command: int) -> int:
 def _kill_group(leader: int) -> None:
     try:
         os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # on macOS the latter, if only the ended command is left
         return
 
 

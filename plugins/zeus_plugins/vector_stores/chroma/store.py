@@ -252,15 +252,11 @@ class ChromaVectorStore(VectorStore):
         if self._state is None or not self._state.exists():
             return None
         try:
-            state = json.loads(self._state.read_text(encoding="utf-8"))
+            return _sources_of(json.loads(self._state.read_text(encoding="utf-8")))
         except ValueError as error:
             # The collections say the same, only slower.
             _log.warning("%s is damaged (%s), so the vectors are read instead", self._state, error)
             return None
-        return {
-            item_id: (Embedding(model, dimension), version)
-            for item_id, (model, dimension, version) in state.items()
-        }
 
     def _write_state(self, opened: SharedFolder) -> None:
         if self._state is None or "sources" not in opened.shared:
@@ -294,6 +290,24 @@ class ChromaVectorStore(VectorStore):
                 if self._opened is not None:
                     self._opened.shared.pop("sources", None)
                 raise
+
+
+def _sources_of(state: Any) -> dict[str, _Source]:
+    """What ``_write_state`` wrote.
+
+    Raises:
+        ValueError: it did not write this.
+    """
+    if not isinstance(state, dict):
+        raise ValueError("it holds no object")
+    found: dict[str, _Source] = {}
+    for item_id, source in state.items():
+        match source:
+            case [str(model), int(dimension), int(version)]:
+                found[item_id] = (Embedding(model, dimension), version)
+            case _:
+                raise ValueError("an entry is not a model, a dimension and a version")
+    return found
 
 
 def _metadata(entry: Entry) -> dict[str, str | int]:
