@@ -98,6 +98,7 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
         return []
     from zeus_runtime.config.messages.schema_errors import problems
 
+    # Around a variable without a value, the schema's judgement is a guess; the unset variable itself is reported.
     holes = {problem.path for problem in document.problems}
     return [
         document.diagnostic(
@@ -140,6 +141,7 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
     for each in document.replaced:
         prepare(each, places, ())
     shown = told_apart(secrets)
+    # A dict keeps the last name of a text: reversed, a secret at two places has the name of the first.
     return hiding(replace(document, root=root), {text: shown[text, name] for text, name in reversed(secrets)})
 
 

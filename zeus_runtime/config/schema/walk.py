@@ -119,6 +119,7 @@ class _Places:
         key = (step, *map(id, places))
         known = self._entries.get(key)
         if known is None:
+            # A mapping with free keys would add an entry for each key that any config has.
             if len(self._entries) >= _MOST_ENTRIES:
                 self._entries.clear()
             found: list[Schema] = []
@@ -149,6 +150,7 @@ def _collect(schema: Any, root: Schema, found: list[Schema], above: tuple[str, .
         return
     pointer = schema.get("$ref")
     if isinstance(pointer, str):
+        # A config's `agents` may have agents: the reference leads back to a schema that is collected already.
         if pointer in above:
             return
         above = (*above, pointer)
