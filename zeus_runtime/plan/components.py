@@ -72,6 +72,7 @@ class PlannedComponent:
             with self.blamed(what):
                 yield
         except MissingError as error:
+            # The innermost place stays: it names the component whose code failed.
             error.where = error.where or self._where()
             raise
         except OptionsError as error:
@@ -165,6 +166,7 @@ class PlannedMiddleware(PlannedComponent):
             MissingError: its code fails, or returns something else than tools.
         """
         made = self.loaded
+        # For no tool's call: while planning, files are opened for the middleware itself.
         with self._placed("tools"), calling(None):
             given = tools_of(made.tools(self.value, context))
         return self._own(given)
@@ -309,4 +311,5 @@ def planned_middlewares(checked: Checked) -> tuple[PlannedMiddleware, ...]:
     """The components under ``middlewares:``, in its order."""
     refs = enumerate(checked.config.middlewares)
     planned = [planned_component(checked, "middleware", ref, ("middlewares", index)) for index, ref in refs]
+    # Right after they were made: later, a cached property such as `setting` would be among the `vars`.
     return tuple(PlannedMiddleware(**vars(each)) for each in planned)
