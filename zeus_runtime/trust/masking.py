@@ -89,6 +89,7 @@ class PartMask:
 
     def within(self, env: Mapping[str, str]) -> PartMask:
         """The mask for a process that gets these variables too."""
+        # With the process's own behind it: a name that either finds may be a program.
         path = f"{env['PATH']}{os.pathsep}{self.path}" if "PATH" in env else self.path
         return replace(self, path=path, variables=self.variables | env.keys())
 
@@ -166,6 +167,7 @@ class PartMask:
             return shown
         for name, text in members:
             if text and self._hides(name, text):
+                # In each notation that the value may have; one with other escapes stays as it is shown above.
                 for written in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
                     shown = shown.replace(written, json.dumps(self._whole(text)))
         return shown
