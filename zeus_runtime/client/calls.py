@@ -311,6 +311,7 @@ def decide(
 
 def part(name: str) -> str:
     """A name as a part of a path."""
+    # Also a slash: a name must not become another path.
     return quote(name, safe="")
 
 

@@ -193,12 +193,16 @@ class AsyncServiceClient:
                 async with self._http.stream(
                     "GET", path, headers={"Last-Event-ID": str(lines.last)}, timeout=_STREAM_TIMEOUT
                 ) as answer:
+                    # The service answers so once nothing follows.
                     if answer.status_code == 204:
                         return
                     if answer.status_code != 200:
                         raise error_of(answer.status_code, await answer.aread())
+                    # Only `last` stays: the service sends an event that was cut off again from its beginning.
                     lines.begin()
+                    # httpx also ends a line at U+2028 and the like, which the service sends as escapes.
                     async for line in answer.aiter_lines():
+                        # Any line counts, also a ping: the service is there.
                         patience.reached()
                         event = _event(lines, line, answer)
                         if event is not None:

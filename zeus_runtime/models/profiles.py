@@ -242,6 +242,7 @@ def _pick(rows: Sequence[tuple[str, Row]]) -> tuple[dict[str, Any], dict[str, st
     for name in _VALUES:
         for source, row in rows:
             value = row.get(name)
+            # A table has 0 for what it does not know; a user's 0 is a price.
             if value is None or (value == 0 and not source.startswith("profiles.models")):
                 continue
             values[name], sources[name] = value, source
@@ -303,6 +304,7 @@ def catalogue(
     table: Table | None = None,
 ) -> tuple[ModelProfile, ...]:
     """The profile of every name ``names`` gives, in its order. A model whose limit is unknown says so (``known``)."""
+    # Parsed once: `JsonTable.get` would search 3 MB for each spelling of thousands of names.
     table = MappingTable((litellm_table() if table is None else table).rows())
     layers = home_tables(homes)
     return tuple(
@@ -342,6 +344,7 @@ def cost_usd(profile: ModelProfile, usage: Usage) -> float | None:
     read_price = _first_known(profile.cache_read_cost_per_token, fresh_price)
     write_price = _first_known(profile.cache_write_cost_per_token, fresh_price)
     long_price = _first_known(profile.cache_write_1h_cost_per_token, write_price)
+    # A provider may report more cached tokens than tokens of input.
     fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
     return (
         fresh * fresh_price

@@ -55,6 +55,7 @@ async def chunks(
         async with aclosing(streamed(url, headers, body, timeouts, spoken.reading())) as pieces:
             async for piece in pieces:
                 yield piece
+    # httpx, the readers and a damaged answer raise many kinds, and the retry decides by the class of a `ModelError`.
     except Exception as error:
         raise classified(error) from error
 
