@@ -162,12 +162,14 @@ def _profile(
     found = _litellm_row(ways, table)
     if found is not None:
         rank, key, row = found
+        # A Home's row counts only under a spelling that is as exact as that of litellm's row.
         ways = ways[: rank + 1]
         rows.append((f"litellm: {key}", _from_litellm(row)))
     rows[:0] = [
         (f"{source}: {key}", row) for source, models in layers for key, row in _matching(ways, models)
     ]
     user = {} if overrides is None else overrides.models
+    # The user may write `openai/gpt-5.2` under `profiles.models` and `gpt-5.2` as the model.
     twin = f"{rows[-1][1].get('provider')}/{name}" if rows else name
     written = next((key for key in (name, *(key for key, _ in ways), twin) if key in user), None)
     if written is not None:

@@ -249,6 +249,7 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     from zeus_runtime.config.schema.construct import BuildError, build
     from zeus_runtime.registry import load_options
 
+    # No YAML names a default, so the error cannot point at a line.
     if (kind, ref.name) not in checked.registry.components and checked.document.get(path) is None:
         raise _default_missing(checked, kind, ref.name, path)
     registered = checked.registry.get(kind, ref.name)
@@ -262,6 +263,7 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     except BuildError as error:
         where = (*path, ref.name, *error.path)
         raise ConfigError([checked.diagnostic("wrong-value", error.message, where)]) from None
+    # These are shown and hashed; only `value` has the secrets.
     shown = checked.document.redactor.json(as_json(value))
     return PlannedComponent(
         kind, ref.name, path, shown, registered.plugin, registered, value, checked.diagnostic

@@ -403,6 +403,7 @@ def _with_plugins(error: ConfigError, document: Document, registry: Registry) ->
         for problem in registry.problems
         if problem.code == "plugin-untrusted"
     ]
+    # Nothing else is wrong, so the config is valid and a plugin is missing: exit 4 and not 3.
     if len(collided) == sum(each.severity == "error" for each in told):
         return MissingError("\n".join(map(str, collided))) if len(collided) > 1 else collided[0]
     return ConfigError(told)

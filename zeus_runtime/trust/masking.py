@@ -97,6 +97,7 @@ class PartMask:
         """A program's arguments. The one after ``--api-key`` is its value, the one after ``-H`` is a header."""
         for before, text in pairwise(["", *arguments]):
             flag = _FLAG.fullmatch(before)
+            # A flag behind a flag is not its value.
             name = flag[1] if flag and not _FLAG.fullmatch(text) else ""
             yield self._whole(text) if name and self._hides(name, text) else self._word(text, name)
 
@@ -139,6 +140,7 @@ class PartMask:
     def _may_decide(self, value: str) -> bool:
         if is_key(value) and _is_whole_key(value):
             return False
+        # `$(…)` and backticks always; `$NAME` only if there is such a variable, since `pa$word` may be a password.
         if any(not each[1] or each[1] in self.variables for each in _EXPANDED.finditer(value)):
             return True
         if _IPV6.search(value):
@@ -148,6 +150,7 @@ class PartMask:
 
     def _names_something(self, piece: str) -> bool:
         """Whether a piece of a value is a path, a host, a setting or a program."""
+        # Base64 has slashes too, so what looks random counts as a path only where its beginning is one.
         if "/" in piece:
             return not looks_random(piece) or _is_begun_path(piece)
         if looks_random(piece) or len(piece) < _LEAST_PROGRAM:

@@ -280,6 +280,7 @@ class Layers:
         self.named_homes += own_homes
         if extends is None or extends.value is None:
             return own
+        # What this file extends looks up its own presets in these Homes too.
         homes = (*own_homes, *homes)
         layers = [self._base(entry, folder, homes, chain) for entry in self._names(extends)]
         merged = layers[0]

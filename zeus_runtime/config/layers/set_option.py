@@ -44,6 +44,7 @@ def parse_setting(text: str) -> Setting:
     Raises:
         ConfigError: there is no ``=``, a key is empty or unquoted wrongly, or the value is not valid YAML.
     """
+    # Not read yet, so it may be invalid YAML.
     source = "--set " + mask_line("\n".join(unread_lines(text)))
     try:
         path, rest = split_path(text, stop="=")

@@ -382,6 +382,7 @@ def _missing(
 def _not_chosen(path: Path, value: Any, choices: Sequence[Any]) -> Problem:
     shown = [str(choice) if isinstance(choice, str) else shown_value(choice) for choice in choices]
     texts = [choice for choice in choices if isinstance(choice, str)]
+    # A near word would tell what a secret nearly is.
     near = suggestion(value, texts) if isinstance(value, str) and not isinstance(value, HiddenStr) else ""
     expected = f"one of {listing(shown)}" if len(shown) > 1 else shown[0]
     code = "wrong-value" if any(type_name(choice) == type_name(value) for choice in choices) else "wrong-type"

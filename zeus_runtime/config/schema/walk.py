@@ -54,6 +54,7 @@ def types(places: Sequence[Schema]) -> frozenset[str]:
             named.add(type_name(schema["const"]))
         elif "enum" in schema:
             named.update(type_name(value) for value in schema["enum"])
+        # A schema without a type allows every type; one with branches says it in them, and they are among the places.
         elif not any(key in schema for key in (*_COMBINED, "not")):
             return ALL_TYPES
     return frozenset(named)
