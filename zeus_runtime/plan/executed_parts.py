@@ -161,7 +161,6 @@ def permit(checked: Checked, server: Command | Remote) -> None:
     config = checked.config if checked.apart is None else checked.document.config()
     part = _server_part(server, checked.document, config, checked.trust)
     # The user's own parts need no permission, as long as they are as they were checked.
-    # By digest, so a file that changed since the check asks again even for the user's own part.
     if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
         return
     checked.trust.require([part])
