@@ -209,7 +209,9 @@ class AsyncServiceClient:
                             yield event
                             if run is not None and event.ends:
                                 return
+                # A stream that ends before its run is continued, as one that is lost.
                 failed: httpx.TransportError | ServiceUnavailableError = _ended()
+            # With 503, a service begins or ends. Any other refusal is final and passes through.
             except (httpx.TransportError, ServiceUnavailableError) as error:
                 failed = error
             await asyncio.sleep(patience.pause(failed))

@@ -449,6 +449,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _frozen(value: Any) -> Any:
+    # The fields of results are tuples, and a strict check takes no list for one.
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -106,6 +106,7 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
         registered = manager.register(module, name=plugin.name)
     except PluginValidationError as error:
         raise HookError(unwrapped(str(error))) from error
+    # Names are unique here, so pluggy was given one object twice.
     except ValueError as error:
         raise HookError(f"{plugin.source} is already loaded as another plugin") from error
     callers = (manager.get_hookcallers(module) or []) if registered else []

@@ -46,6 +46,7 @@ async def chunks(
         "content-type": "application/json",
         "accept": "application/json",
         "user-agent": "zeus-runtime",
+        # Last and in small letters, so that a header of the user's replaces ours.
         **{key.lower(): value for key, value in options.headers.items()},
     }
     try:
