@@ -135,6 +135,7 @@ def search_sessions(
 
 def delete_session(name: str) -> ServiceCall[None]:
     """Delete a session with all its messages."""
+    # Sent once: the second time, there is no such session.
     return ServiceCall("DELETE", of_session(name), nothing, is_safe=False)
 
 
@@ -306,11 +307,13 @@ def decide(
         "instruction": instruction,
         "always": always,
     }
+    # Sent once: a second decision is refused, although the first one counts.
     return ServiceCall("POST", f"/v1/approvals/{part(approval)}", nothing, body, is_safe=False)
 
 
 def part(name: str) -> str:
     """A name as a part of a path."""
+    # Also a slash: a name must not become another path.
     return quote(name, safe="")
 
 

@@ -193,19 +193,25 @@ class AsyncServiceClient:
                 async with self._http.stream(
                     "GET", path, headers={"Last-Event-ID": str(lines.last)}, timeout=_STREAM_TIMEOUT
                 ) as answer:
+                    # The service answers so once nothing follows.
                     if answer.status_code == 204:
                         return
                     if answer.status_code != 200:
                         raise error_of(answer.status_code, await answer.aread())
+                    # Only `last` stays: the service sends an event that was cut off again from its beginning.
                     lines.begin()
+                    # httpx also ends a line at U+2028 and the like, which the service sends as escapes.
                     async for line in answer.aiter_lines():
+                        # Any line counts, also a ping: the service is there.
                         patience.reached()
                         event = _event(lines, line, answer)
                         if event is not None:
                             yield event
                             if run is not None and event.ends:
                                 return
+                # A stream that ends before its run is continued, as one that is lost.
                 failed: httpx.TransportError | ServiceUnavailableError = _ended()
+            # With 503, a service begins or ends. Any other refusal is final and passes through.
             except (httpx.TransportError, ServiceUnavailableError) as error:
                 failed = error
             await asyncio.sleep(patience.pause(failed))

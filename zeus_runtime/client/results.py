@@ -391,6 +391,7 @@ def shaped(kind: Any, told: Any, *place: str) -> Any:
     from pydantic import ValidationError
 
     try:
+        # Strict, because `told` itself is returned: otherwise the text "5" would pass for a number, and stay a text.
         _adapter(kind).validate_python(told, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -448,6 +449,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _frozen(value: Any) -> Any:
+    # The fields of results are tuples, and a strict check takes no list for one.
     return tuple(value) if isinstance(value, list) else value
 
 

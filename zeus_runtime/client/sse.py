@@ -39,10 +39,12 @@ class EventLines:
             number_text = line[3:].strip()
             self._number = int(number_text) if _NUMBER.fullmatch(number_text) else 0
         elif line.startswith("data:"):
+            # One line of data in each event: the service's JSON has no line break.
             self._data = line[5:].removeprefix(" ")
         elif not line and self._data:
             number, data = self._number, self._data
             self.begin()
+            # A new connection may begin with events that were given out already.
             if number > self.last:
                 self.last = number
                 try:

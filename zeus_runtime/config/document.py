@@ -93,6 +93,7 @@ class Document:
         """Where the value at ``path``, or its key, is written; for a path that is not there, where it would belong."""
         node, found = nearest(self.root, path)
         origin = node.origin
+        # Of a missing key, the place is the key of the mapping that it would be in.
         return origin.key if origin.key and (at == "key" or found != path) else origin.value
 
     def origins(self, path: Path) -> tuple[Origin, ...]:
@@ -173,6 +174,7 @@ class Document:
 
         if self.problems:
             raise self.error(self.problems)
+        # The schema allows any key that begins so, and the type has none.
         own = {key: value for key, value in self.value.items() if not key.startswith("x-")}
         try:
             config: Config = build(Config, own)

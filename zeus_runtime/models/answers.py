@@ -91,6 +91,7 @@ def believed(usage: Usage | None) -> Usage | None:
     if usage is None:
         return None
     numbers = vars(usage).values()
+    # By type, because `True` is an int too.
     if any(type(each) is not int or not 0 <= each <= MOST_TOKENS for each in numbers):
         return None
     return usage if usage.input_tokens else None

@@ -225,6 +225,7 @@ def read_cassette(path: Path) -> Cassette:
             try:
                 value = json.loads(line)
                 request = value["request"]
+                # Of the line before, whichever model's call that was.
                 previous = [*previous[: request.pop("same")], *request["messages"]]
                 request["messages"] = previous
                 calls.append(RecordedCall(number, request, value["pieces"], value["response"]))

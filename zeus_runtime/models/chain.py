@@ -46,6 +46,7 @@ class Circuit:
     def failed(self) -> None:
         """Count a failed call."""
         self._failures += 1
+        # The count stays when the time is over, so one failed trial opens it again.
         if self._failures >= self.breaker.failures:
             self._open_until = self.clock() + self.breaker.seconds
 

@@ -138,16 +138,19 @@ def classify(
 
 
 def _kind(text: str, status: int | None, names: tuple[str, ...], codes: frozenset[str]) -> ErrorClass:
+    # Before the texts: a refused key is not repeated, whatever the message speaks of.
     if status in (401, 403):
         return "auth"
     if _NO_CREDIT & codes or (status == 400 and _NO_CREDIT_SAID in text):
         return "billing"
+    # Before the status, which is 400, 413, 422 or another with each provider.
     if find_overflow(text):
         return "context_overflow"
     named = next((_BY_NAME[name] for name in names if name in _BY_NAME), None)
     said = next((kind for pattern, kind in _BY_TEXT if re.search(pattern, text, re.IGNORECASE)), None)
     if named == "context_overflow" or (status == 413 and said != "rate_limit"):
         return "rate_limit" if said == "rate_limit" else "context_overflow"
+    # Groq answers 413 to a request that is larger than the tokens per minute.
     if status == 413:
         return "rate_limit"
     if named in _NAME_BEFORE_STATUS:
@@ -170,6 +173,7 @@ def model_error(error: BaseException, *, now: datetime | None = None) -> ModelEr
     if isinstance(error, ModelError):
         return error
     original = getattr(error, "original_exception", None)
+    # litellm keeps the error there that ended a stream, with its status and headers.
     if isinstance(original, BaseException) and original is not error:
         return model_error(original, now=now)
     names = tuple(kind.__name__ for kind in type(error).__mro__)
@@ -228,6 +232,7 @@ def retry_after(headers: Mapping[str, str], text: str = "", now: datetime | None
             seconds = float(lower[name]) / unit
         except (KeyError, ValueError):
             continue
+        # `float` takes `nan` and `inf` too.
         if 0 <= seconds < float("inf"):
             return seconds
     if now is not None and "retry-after" in lower:

@@ -40,10 +40,13 @@ def scaled(data: bytes, side: int, max_bytes: int) -> dict[str, Any]:
     from PIL import Image, ImageOps
 
     with Image.open(io.BytesIO(data)) as source:
+        # Before a pixel is decoded: opening reads the head only.
         if source.width * source.height > MAX_PIXELS:
             raise ValueError(f"it has more than {MAX_PIXELS:,} pixels")
         is_exact = source.format in ("PNG", "GIF")
+        # A JPEG is decoded at down to an eighth of its size, which saves memory; other formats ignore it.
         source.draft("RGB", (side, side))
+        # The copy has no metadata about its rotation, so it is turned here.
         picture = ImageOps.exif_transpose(source)
         has_holes = picture.has_transparency_data
         picture = picture.convert("RGBA" if has_holes else "RGB")
@@ -64,6 +67,7 @@ def _encoded(picture: Image, kind: str) -> bytes:
     if kind == "png":
         picture.save(made, "PNG")
         return made.getvalue()
+    # JPEG has no transparency, and the colours under the transparent places would show.
     if picture.mode == "RGBA":
         white = Image.new("RGBA", picture.size, "white")
         picture = Image.alpha_composite(white, picture).convert("RGB")

@@ -49,6 +49,7 @@ def _masked_blocks(blocks: Sequence[Any], secrets: Redactor) -> Iterator[Any]:
         found = list(group)
         masked = secrets.masked(found)
         if is_text and len(found) > 1:
+            # A secret may begin in one block and end in the next.
             whole = secrets.text("".join(each["text"] for each in found))
             if whole != "".join(each["text"] for each in masked):
                 masked = [{**masked[0], "text": whole}]
@@ -133,6 +134,7 @@ class Masked:
             masked = masked_schemas(tools, self._secrets)
             self._tools = (tools, tools if masked == tuple(tools) else masked)
         if self._system[1] != system:
+            # A placeholder has another length than its secret, so the place of the cache mark moves.
             stable = self._secrets.text(system[: request.stable_system_length])
             request = request.override(system=self._system[1], stable_system_length=len(stable))
         if self._tools[1] is not tools:
@@ -160,6 +162,7 @@ class HeldPieces:
         """What of the piece, and of what was held before it, can be told now."""
         key = _key(piece)
         told, self._ends[key] = self._secrets.settled(self._ends.get(key, "") + _text(piece))
+        # A call's piece without text may bring its id and name.
         if told or isinstance(piece, ToolCallDelta):
             yield _with_text(piece, told)
 

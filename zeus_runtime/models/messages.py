@@ -137,6 +137,7 @@ def given_by(message: AIMessage, provider: str) -> AIMessage:
 
 def is_for(message: BaseMessage, provider: str) -> bool:
     """Whether ``provider`` can read a message's reasoning and its calls' fields; another one may refuse them."""
+    # A message without this key has nothing for one provider alone.
     return message.response_metadata.get(PROVIDER, provider) in (provider, "")
 
 
@@ -167,6 +168,7 @@ def to_chat(message: BaseMessage, *, portable: bool = False, provider: str = "")
         calls = _chat_calls(message, rest.pop(TOOL_CALL_FIELDS, {}), portable=portable)
         if calls:
             chat["tool_calls"] = calls
+            # As OpenAI itself writes an answer that is calls alone.
             if message.content == "":
                 chat["content"] = None
     elif role == "tool":
@@ -283,6 +285,7 @@ def assistant_message(
         try:
             if not name:
                 raise ValueError("the call names no tool")
+            # Otherwise a call that was cut before its arguments would run with none. Only the last one can be cut.
             if is_cut and place == len(calls) and not text.rstrip().endswith("}"):
                 raise ValueError(CUT)
             valid.append({"id": call_id, "name": name, "args": parse_arguments(text), "type": "tool_call"})

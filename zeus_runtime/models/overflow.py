@@ -141,11 +141,13 @@ def find_overflow(text: str) -> Overflow | None:
     folded = " ".join(text.replace("’", "'").split())
     if any(re.search(pattern, folded, re.IGNORECASE) for pattern in _LOOK_ALIKES):
         return None
+    # The first row that fits, so rows with numbers stand above those without.
     for provider, pattern, _ in SAYINGS:
         found = re.search(pattern, folded, re.IGNORECASE)
         if found:
             groups = found.groupdict()
             parts = _INPUT_PART.findall(folded)
+            # OpenAI names the parts of the input beside a sum that includes the answer's tokens.
             used = sum(map(_number, parts)) if parts else _count(groups.get("used"))
             return Overflow(
                 provider,

@@ -91,6 +91,7 @@ def picture_of(data: bytes, path: str, *, name: str = "") -> Picture | None:
 
     import imagesize
 
+    # It gives -1 for a head that it cannot read.
     width, height = imagesize.get(io.BytesIO(data))
     return Picture(path, f"image/{kind}", width, height, len(data), name) if min(width, height) > 0 else None
 

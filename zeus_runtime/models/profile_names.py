@@ -106,6 +106,7 @@ def provider_of(litellm_provider: str) -> str:
 
 def tokenizer_of(name: str) -> str:
     """The tokenizer of a model: a tiktoken encoding, or ``estimate`` where none is public."""
+    # `bedrock/openai.gpt-oss-20b` and `ft:gpt-4o:org` are of OpenAI's families.
     last = name.removeprefix("ft:").rpartition("/")[2].rpartition(".openai.")[2].removeprefix("openai.")
     last = last.removeprefix("ft:")
     return next((encoding for start, encoding in _TOKENIZERS if _starts(last, start)), "estimate")

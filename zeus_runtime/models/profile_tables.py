@@ -36,6 +36,8 @@ class JsonTable:
 
     def get(self, key: str) -> Row | None:
         needle = json.dumps(key) + ":"
+        # From the end, because a JSON reader takes the last of two equal keys.
+        # A hit within a text, or at a key of an inner object, is not a model (`_decode`), and the search goes on.
         at = len(self._text)
         while key != _NO_MODEL and (at := self._text.rfind(needle, 0, at)) >= 0:
             row = self._decode(at + len(needle))

@@ -162,12 +162,14 @@ def _profile(
     found = _litellm_row(ways, table)
     if found is not None:
         rank, key, row = found
+        # A Home's row counts only under a spelling that is as exact as that of litellm's row.
         ways = ways[: rank + 1]
         rows.append((f"litellm: {key}", _from_litellm(row)))
     rows[:0] = [
         (f"{source}: {key}", row) for source, models in layers for key, row in _matching(ways, models)
     ]
     user = {} if overrides is None else overrides.models
+    # The user may write `openai/gpt-5.2` under `profiles.models` and `gpt-5.2` as the model.
     twin = f"{rows[-1][1].get('provider')}/{name}" if rows else name
     written = next((key for key in (name, *(key for key, _ in ways), twin) if key in user), None)
     if written is not None:
@@ -242,6 +244,7 @@ def _pick(rows: Sequence[tuple[str, Row]]) -> tuple[dict[str, Any], dict[str, st
     for name in _VALUES:
         for source, row in rows:
             value = row.get(name)
+            # A table has 0 for what it does not know; a user's 0 is a price.
             if value is None or (value == 0 and not source.startswith("profiles.models")):
                 continue
             values[name], sources[name] = value, source
@@ -303,6 +306,7 @@ def catalogue(
     table: Table | None = None,
 ) -> tuple[ModelProfile, ...]:
     """The profile of every name ``names`` gives, in its order. A model whose limit is unknown says so (``known``)."""
+    # Parsed once: `JsonTable.get` would search 3 MB for each spelling of thousands of names.
     table = MappingTable((litellm_table() if table is None else table).rows())
     layers = home_tables(homes)
     return tuple(
@@ -342,6 +346,7 @@ def cost_usd(profile: ModelProfile, usage: Usage) -> float | None:
     read_price = _first_known(profile.cache_read_cost_per_token, fresh_price)
     write_price = _first_known(profile.cache_write_cost_per_token, fresh_price)
     long_price = _first_known(profile.cache_write_1h_cost_per_token, write_price)
+    # A provider may report more cached tokens than tokens of input.
     fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
     return (
         fresh * fresh_price

@@ -62,6 +62,7 @@ class Tape:
     def _begin(self, model: str) -> None:
         if self._path.exists() and self._path.stat().st_size:
             cassette_model(self._path)
+            # A line that is appended to half a line would be lost with it.
             self._end_last_line()
             read_cassette(self._path)
         else:
@@ -91,6 +92,7 @@ class Tape:
                 f"the cassette {self._path} cannot be written: {error.strerror}",
                 remedy="Make room, or resume with --continue and without --record.",
             ) from error
+        # After the line is written: `same` counts against the line before it in the file.
         self._previous = asked["messages"]
 
 
@@ -123,6 +125,7 @@ class Recorder:
         async with aclosing(stream) as source:
             async for piece in source:
                 if isinstance(piece, ModelResponse):
+                    # Before the response is passed on, after which the caller may close this generator.
                     self._tape.append(request, pieces, piece)
                 elif isinstance(piece, Retrying):
                     pieces.clear()

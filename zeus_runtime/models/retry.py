@@ -67,6 +67,7 @@ class _Retried:
 
         for attempt in range(1, self._retry.attempts + 1):
             try:
+                # Closed before the wait, so that a failed call holds no connection.
                 async with aclosing(_complete(self._model, request)) as pieces:
                     async for piece in pieces:
                         yield piece

@@ -79,6 +79,7 @@ def _ranked(asked: str, candidates: Mapping[str, str]) -> Iterator[_Rank]:
 
     wanted = asked.lower()
     words = _words(wanted)
+    # It keeps what it learned of `b`, so the wanted name is set once.
     matcher = SequenceMatcher(b=wanted, autojunk=False)
     for name, compared in candidates.items():
         known = compared.lower()
@@ -93,6 +94,7 @@ def _ranked(asked: str, candidates: Mapping[str, str]) -> Iterator[_Rank]:
             yield _Rank(1, snapshot, more, 0, older, len(name), name)
         else:
             matcher.set_seq1(known)
+            # Upper bounds that cost little: `ratio` takes quadratic time, and there are thousands of names.
             if matcher.real_quick_ratio() >= _RATIO and matcher.quick_ratio() >= _RATIO:
                 ratio = matcher.ratio()
                 if ratio >= _RATIO:
@@ -106,10 +108,12 @@ def _words(name: str) -> list[str]:
 
 def _split(parts: list[str]) -> tuple[list[str], list[int]]:
     letters = [part for part in parts if not part.isdigit()]
+    # A number of four digits and more is a date.
     return letters, [int(part) for part in parts if part.isdigit() and len(part) < 4]
 
 
 def _holds(parts: list[str], words: list[str]) -> bool:
     """Whether ``parts`` has ``words`` in this order; other words may be between them."""
+    # `in` takes from the iterator up to the word that it finds, which keeps the order.
     rest = iter(parts)
     return all(word in rest for word in words)

@@ -75,6 +75,7 @@ class PictureSight:
 
         from zeus_runtime.tools.worker_process import Apart
 
+        # If the request is cancelled, leaving the block ends the process, and with it the thread's wait.
         with Apart() as apart:
             return await asyncio.to_thread(
                 with_pictures,
@@ -88,6 +89,7 @@ class PictureSight:
         """Its ``data:`` URL; None if it cannot be sent. Those last used are kept, so far as there is room."""
         if picture.path in self._unfit:
             return None
+        # Popped and set again below, so that the last used one is at the end.
         url = self._urls.pop(picture.path, None) or self._kept(picture)
         if url is None:
             try:

@@ -71,6 +71,7 @@ def _document(checked: Checked, above: Document, name: str, config: str | None, 
     laid = find(above.root, ("agents", name, "overrides"))
     if laid is None or not laid.is_map or not overrides:
         return document
+    # The overrides are written in the parent's file, and their relative paths start there.
     document = replace(document, folders={**above.folders, **document.folders})
     return laid_over(document, merge(document.root, laid, ref_places(Config)), shared=config is None)
 
@@ -101,6 +102,7 @@ def _loaded(checked: Checked, above: Document, config: str) -> Document:
     file = folder / config
     is_file = "/" in config or config.endswith((".yaml", ".yml"))
     if not is_file and file.exists():
+        # A preset has priority over a file of its name, as on the command line.
         is_file = Layers(checked.directory, homes, ref_places(Config), plugin_homes).preset(config) is None
     return load(
         file if is_file else config,

@@ -85,6 +85,7 @@ def faults_of(value: Mapping[str, Any]) -> Iterator[Fault]:
         yield where, f"this is not a JSON Schema: {error.message}", hint
         return
     yield from _lost_references(value)
+    # The innermost first, as an outer schema fails where an inner one does.
     for path, node in reversed(list(_nodes(value))):
         if path == () or not _REFERRING.isdisjoint(node):
             yield from _endless(value, path, node)
@@ -98,6 +99,7 @@ def _endless(
     validator: Any = validator_of(schema)
     try:
         for sample in _SAMPLES:
+            # To the end: errors are made lazily, and one value of each type reaches each keyword.
             list(validator.descend(sample, node))
     except RecursionError:
         yield path, "the schema refers to itself without end", "let a `$ref` lead to another place"

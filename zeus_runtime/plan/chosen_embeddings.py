@@ -79,6 +79,7 @@ def chosen_component(checked: Checked, user: str, choice: Ref) -> PlannedCompone
                 f"{whose} has a key among its options, which the database would keep for anyone to read",
                 remedy="Leave the key out and set the provider's variable in the environment or in .env.",
             )
+    # The choice is not written in the YAML, so no position would be right.
     return replace(planned, diagnostic=None)
 
 

@@ -72,6 +72,7 @@ class PlannedComponent:
             with self.blamed(what):
                 yield
         except MissingError as error:
+            # The innermost place stays: it names the component whose code failed.
             error.where = error.where or self._where()
             raise
         except OptionsError as error:
@@ -165,6 +166,7 @@ class PlannedMiddleware(PlannedComponent):
             MissingError: its code fails, or returns something else than tools.
         """
         made = self.loaded
+        # For no tool's call: while planning, files are opened for the middleware itself.
         with self._placed("tools"), calling(None):
             given = tools_of(made.tools(self.value, context))
         return self._own(given)
@@ -247,6 +249,7 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     from zeus_runtime.config.schema.construct import BuildError, build
     from zeus_runtime.registry import load_options
 
+    # No YAML names a default, so the error cannot point at a line.
     if (kind, ref.name) not in checked.registry.components and checked.document.get(path) is None:
         raise _default_missing(checked, kind, ref.name, path)
     registered = checked.registry.get(kind, ref.name)
@@ -260,6 +263,7 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     except BuildError as error:
         where = (*path, ref.name, *error.path)
         raise ConfigError([checked.diagnostic("wrong-value", error.message, where)]) from None
+    # These are shown and hashed; only `value` has the secrets.
     shown = checked.document.redactor.json(as_json(value))
     return PlannedComponent(
         kind, ref.name, path, shown, registered.plugin, registered, value, checked.diagnostic
@@ -309,4 +313,5 @@ def planned_middlewares(checked: Checked) -> tuple[PlannedMiddleware, ...]:
     """The components under ``middlewares:``, in its order."""
     refs = enumerate(checked.config.middlewares)
     planned = [planned_component(checked, "middleware", ref, ("middlewares", index)) for index, ref in refs]
+    # Right after they were made: later, a cached property such as `setting` would be among the `vars`.
     return tuple(PlannedMiddleware(**vars(each)) for each in planned)

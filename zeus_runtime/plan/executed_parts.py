@@ -99,6 +99,7 @@ def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str)
     Args:
         verb: ``reads`` or ``writes``.
     """
+    # A link may lead out of the project, so only the real path is judged.
     file = Path(real_path(named))
     if not any(file.is_relative_to(each) for each in _inside(ground)):
         yield _file_part(ground, path, file, verb)
@@ -210,6 +211,7 @@ def _server(ground: PartSource, name: str, server: McpServer, path: ConfigPath) 
 def _process(ground: PartSource, used: Command | Remote, path: ConfigPath) -> Iterator[Part]:
     part = _server_part(used, ground.document, ground.config, ground.trust, path)
     if part is not None:
+        # In the project, it is never the user's own part: programs may load code from the folder that they start in.
         yield part if _runs_in_project(ground, used) else _with_owner(ground, part)
 
 
@@ -221,6 +223,7 @@ def _runs_in_project(ground: PartSource, server: Command | Remote) -> bool:
         return False
     cwd = (ground.document.directory / server.cwd).resolve()
     project = project_of(ground.document, ground.config, ground.trust)
+    # A Home may lie inside the project, and only its owner writes there.
     return project.has(cwd) and not any(cwd.is_relative_to(home) for home in _own_folders(ground))
 
 
@@ -279,6 +282,7 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
     named = document.directory / value.text
     file = named if value.may_name_file and _is_file(named) else None
     is_database = path == ("storage", "url") and is_sqlite(text)
+    # A SQLite file receives no data elsewhere; `_used_files` and `_databases` judge it.
     if is_database or (file is None and _is_free(text, document, ground.trust)):
         return
     from zeus_runtime.trust.parts import destination_part
@@ -297,6 +301,7 @@ def _layers(ground: FileSource) -> Iterator[Part]:
         if _is_elsewhere(ground, file.resolve()) and not _is_named_in_own_home(ground, file):
             from zeus_runtime.trust.parts import file_part
 
+            # The question is about the main file anyway; any other file needs the name of the config that chose it.
             where = "" if name == document.source else document.source
             part = file_part(name, file.resolve(), document.directory, where=where)
             yield _with_owner(ground, part)
@@ -420,6 +425,7 @@ def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
     if file is not None:
         yield ("storage", "url"), file
         places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*")]
+    # A dict, because several keys may lead to one place: it is asked for once.
     for place, path in {place: path for path, place in places}.items():
         inside = place.glob("*.sqlite3") if place.is_dir() else [place]
         yield from ((path, each) for each in inside if is_database(each))
@@ -447,6 +453,7 @@ def _inside(ground: FileSource) -> tuple[Path, Path]:
 
 def _is_named_in_own_home(ground: FileSource, file: Path) -> bool:
     """Whether a path leads through one of the user's own Homes, whose links the user made."""
+    # With a `..` in it, the path may leave the Home again.
     return ".." not in file.parts and any(each.resolve() in _own_folders(ground) for each in file.parents)
 
 
@@ -463,6 +470,7 @@ def _is_free(address: str, document: Document, trust: Trust) -> bool:
     from zeus_runtime.trust.parts import is_here
 
     environ = document.environ
+    # Without a scheme the value is a name, which another variable may have by chance.
     is_given = "://" in address and any(environ.get(name) == address for name in trust.variables)
     return is_given or is_here(address)
 
@@ -477,6 +485,7 @@ def _folders(ground: PartSource) -> Iterator[Part]:
     for path, written in ((("workspace", "root"), workspace.root), *routes):
         folder = (document.directory / written).resolve()
         inside = [folder.relative_to(each).parts for each in _inside(ground) if folder.is_relative_to(each)]
+        # Seen from the nearer of the two folders: the names above it are those of the user's own folders.
         if inside and not _has_protected_name(min(inside, key=len)):
             continue
         from zeus_runtime.trust.parts import folder_part

@@ -128,6 +128,7 @@ def _outside(
     connections: Sequence[Connection], accounts: Sequence[Account], *, started: bool
 ) -> tuple[bool | None, str]:
     troubles = [*_troubles(connections), *([] if started else _unauthorised(connections, accounts))]
+    # If each connection has a trouble, a start could not give a tool either.
     if started or len(troubles) == len(connections):
         return False, "; ".join(troubles) or "connected, and it gives no tools"
     return None, "; ".join(["known when it is started (--connect)", *troubles])

@@ -53,6 +53,7 @@ def judged(
 
 def _mark(where: str | None) -> Mark | None:
     """The place that an error tells as ``file:line:column``."""
+    # From the right: a file's name may hold colons.
     source, line, column = (where or "").rsplit(":", 2) if (where or "").count(":") > 1 else ("", "", "")
     return Mark(source, int(line), int(column)) if line.isdigit() and column.isdigit() else None
 

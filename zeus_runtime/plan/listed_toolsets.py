@@ -35,6 +35,7 @@ def listed_toolsets(plan: Plan, tools: Sequence[Tool]) -> Mapping[str, Toolset]:
     for planned in plan.opens:
         made = planned.create(plan.context)
         mine = [tool for tool in left if made.may_have(tool.name)]
+        # Each tool goes to one toolset, the first that may have it.
         left = [tool for tool in left if tool not in mine]
         if mine:
             found[planned.name] = ListedTools(mine)

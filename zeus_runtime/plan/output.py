@@ -108,6 +108,7 @@ class PlannedOutput:
 
     def typed(self, value: Any) -> Any:
         """The instance of the model that ``value`` stands for; without a model, ``value`` itself."""
+        # As JSON and not as Python values: in pydantic's strict mode, a text is a date only in JSON.
         return value if self.model is None else self.model.model_validate_json(json.dumps(value))
 
 
@@ -275,6 +276,7 @@ def _model(checked: Checked, reference: str) -> Any:
     file = next((each for each in checked.config.plugins.files if Path(each).stem == name), None)
     # The trusted bytes of a plugin file were executed when the config was checked.
     module = None if file is None else sys.modules.get(module_of_file(Path(file)))
+    # A plugin file has priority: its bytes are the ones that the user allowed, whatever module has the same name.
     if module is None:
         if not _is_installed(name):
             raise _NoModelError(
@@ -301,6 +303,7 @@ def _is_installed(module: str) -> bool:
     import sysconfig
     from importlib.machinery import PathFinder
 
+    # Of the first name only: to look for a submodule, Python would execute its parent packages.
     spec = PathFinder.find_spec(module.partition(".")[0])
     if spec is None:
         return False

@@ -143,6 +143,7 @@ def make_plan(
     memory = planned_memory(checked)
     toolsets = (*implied_component(checked), *planned_toolsets(checked))
     middlewares = with_approvals(checked, planned_middlewares(checked))
+    # Before the context and the tools: components are created with a workspace whose access rules hold already.
     files = planned_workspace(
         checked, config.mode, (*toolsets, *middlewares), None if above is None else above.gate
     )
@@ -228,6 +229,7 @@ def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above
     agents = planned_agents(checked, plan, given, above or Above(), left, make_plan)
     # Nested agents pass theirs up in `PlannedAgent.notices`, so only the outermost plan adds them.
     told = [notice for each in agents.values() for notice in each.notices] if above is None else []
+    # The agents' plans decide what a task does, so an approval of the tool binds them too.
     bound = bound_to_agents((each.tool for each in plan.tools), agents)
     tools = tuple(replace(each, tool=tool) for each, tool in zip(plan.tools, bound, strict=True))
     return replace(plan, agents=agents, tools=tools, notices=(*plan.notices, *told))

@@ -279,6 +279,7 @@ def _installed(directory: Path) -> Iterator[Path]:
     yield from (Path(each) for each in (sys.prefix, sys.base_prefix) if each not in ("/usr", "/usr/local"))
     for each in (Path(os.__file__).parent, Path(site.getusersitepackages()), *map(Path, sys.path)):
         is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
+        # Virtual environments are often in the project, so the name decides about a folder of packages.
         if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
             yield each
 

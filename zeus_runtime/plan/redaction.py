@@ -63,6 +63,7 @@ def redacted(event: Event, redactor: Redactor) -> Event:
     """``event`` with every known secret masked at any depth; in approvals, only the known secrets are masked."""
     from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
 
+    # `json` also masks short texts and passwords in URLs; a person approves the arguments as the model wrote them.
     mask = redactor.masked if isinstance(event, (ApprovalRequested, ApprovalDecided)) else redactor.json
     changes: dict[str, Any] = {}
     for name in event.__match_args__:

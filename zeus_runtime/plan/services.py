@@ -64,6 +64,7 @@ def plan_context(
     def context() -> PlanContext:
         return made
 
+    # The plans of an agent's sessions use the agent's memory, which holds connections.
     lent = checked.lender
     made = PlanContext(
         config=config,

@@ -153,6 +153,7 @@ def _planned(
         plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
+    # An agent that works for a limited one spends from the same limit, so its models need prices too.
     if above.priced and (
         names := unpriced(each.profile for each in (*plan.models, *plan.summary, *plan.vision))
     ):
@@ -310,6 +311,7 @@ def _model_for(checked: Checked, spec: SubAgent) -> Node | None:
 
 def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
     """The same problems, preceded by one that names the agent whose config has them."""
+    # An inner agent's error names its agent already.
     if any(each.code.startswith("agents-") for each in error.diagnostics):
         return error
     told = checked.diagnostic(

@@ -259,6 +259,7 @@ def trust_of(
         trust = recorded_trust(os.environ)
     path = document.directory / document.source if document.path is None else document.path
     homes = tuple(home.resolve() for home in own_homes(os.environ))
+    # A value that the caller changed is not the process's own.
     variables = frozenset(name for name, value in environ.items() if os.environ.get(name) == value)
     return replace(
         trust,
@@ -385,6 +386,7 @@ def _with_plugins(error: ConfigError, document: Document, registry: Registry) ->
             continue
         value = document.get(each.path)
         name = value if isinstance(value, str) else str(each.path[-1])
+        # A name that two plugins register belongs to neither, so the config finds no such component.
         for problem in registry.collisions(name):
             where = None if each.position is None else str(each.position)
             collided.append(MissingError(problem.message, remedy=problem.remedy, where=where))
@@ -401,6 +403,7 @@ def _with_plugins(error: ConfigError, document: Document, registry: Registry) ->
         for problem in registry.problems
         if problem.code == "plugin-untrusted"
     ]
+    # Nothing else is wrong, so the config is valid and a plugin is missing: exit 4 and not 3.
     if len(collided) == sum(each.severity == "error" for each in told):
         return MissingError("\n".join(map(str, collided))) if len(collided) > 1 else collided[0]
     return ConfigError(told)

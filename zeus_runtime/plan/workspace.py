@@ -48,6 +48,7 @@ def planned_workspace(
     """
     workspace = checked.config.workspace
     rules = _rules(checked)
+    # One record for the whole family: a sub-agent must not open the files that decide about its parent.
     deciding = Deciding() if above is None else above.policy.floor.deciding
     add_deciding(deciding, checked)
     quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
@@ -106,6 +107,7 @@ def lifts(checked: Checked) -> Iterator[LiftingRule]:
         mounts = _mounts(checked, routes_of(_routes(checked)))
     except (ConfigError, WorkspaceConfigError):
         return
+    # Only an exact rule lifts a protection, so most configs need no search for deciding files here.
     if all(rule.right == "deny" or not rule.is_exact for rule in rules.rules):
         return
     deciding = Deciding()
@@ -199,6 +201,7 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
     problems: list[Diagnostic] = []
     for rule in rules.rules:
         fixed = tuple(takewhile(lambda part: not has_magic(part), rule.parts))
+        # A file of the workspace has such a path too: then the pattern means it.
         if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
             continue
         names = mounts.names_of(real_path("/" + "/".join(fixed)))

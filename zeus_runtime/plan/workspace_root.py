@@ -36,5 +36,6 @@ def folder_name(place: Sequence[str]) -> str:
     """
     if len(place) == 1 and re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", place[0]):
         return place[0]
+    # As JSON, so that ("a", "b") and ("ab",) differ.
     digest = hashlib.sha256(json.dumps(list(place)).encode()).hexdigest()[:32]
     return f"{re.sub('[^a-z0-9]+', '-', place[0].lower())[:24].strip('-')}~{digest}"

@@ -86,6 +86,7 @@ def _forbids(names: Iterable[str], plugin: Plugin, among: Sequence[Plugin]) -> b
 
 
 def _allows(names: Iterable[str], plugin: Plugin) -> bool:
+    # Not `named_plugins`: a name that several distributions have allows none of them.
     return plugin.name in names or plugin.full_name in names
 
 

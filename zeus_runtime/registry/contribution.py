@@ -83,6 +83,7 @@ def checked_iterable(hook: str, returned: object, item: type) -> list[Any]:
     """
     if _is_awaitable(returned):
         raise HookError(f"{hook} is async; write a plain function")
+    # They are iterable too, and their characters or keys would be blamed instead of the list that is missing.
     if isinstance(returned, (str, bytes, Mapping)) or not isinstance(returned, Iterable):
         raise HookError(f"{hook} returned {_described(returned)}; return a list of {item.__name__}")
     items = list(returned)
@@ -105,6 +106,7 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
         registered = manager.register(module, name=plugin.name)
     except PluginValidationError as error:
         raise HookError(unwrapped(str(error))) from error
+    # Names are unique here, so pluggy was given one object twice.
     except ValueError as error:
         raise HookError(f"{plugin.source} is already loaded as another plugin") from error
     callers = (manager.get_hookcallers(module) or []) if registered else []
@@ -120,6 +122,7 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
     known = [name for name, caller in vars(manager.hook).items() if getattr(caller, "spec", None)]
     hooks: dict[str, list[HookImpl]] = {}
     for caller in callers:
+        # The manager is one for all plugins, so a caller has the others' functions too.
         own = [impl for impl in caller.get_hookimpls() if impl.plugin is module]
         if caller.has_spec():
             hooks[caller.name] = own
@@ -149,6 +152,7 @@ def _functions(hooks: Mapping[str, list[HookImpl]], name: str) -> list[Callable[
 
 def _taking_only(impl: HookImpl) -> Callable[..., Any]:
     def function(**given: object) -> Any:
+        # By position, as pluggy calls it: a plugin may take fewer parameters than the hook has.
         return impl.function(*[given[name] for name in impl.argnames])
 
     function.__wrapped__ = impl.function  # type: ignore[attr-defined]

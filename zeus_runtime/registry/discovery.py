@@ -65,11 +65,13 @@ def discover(
     failed = [problem.plugin for problem in clashing if problem.plugin is not None]
     local = read_files(candidates, trust)
     problems += local.problems
+    # A file that is not trusted has no code, so it cannot reach an import.
     candidates = [each for each in candidates if each.distribution is not None or each.source in local.codes]
 
     manager = _manager()
     loaded: list[Plugin] = []
     contributions: list[Contribution] = []
+    # Before the load: the components keep the plugin, and must not call it merely found.
     for plugin in (replace(candidate, status="loaded") for candidate in candidates):
         try:
             contributions.append(_load(manager, plugin, local.codes))
@@ -179,6 +181,7 @@ def _is_within(version: str, needs: str) -> bool:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
+        # A development version of Zeus must not refuse every plugin.
         return SpecifierSet(needs).contains(version, prereleases=True)
     except InvalidSpecifier:
         return True
@@ -198,7 +201,6 @@ def _placed(problem: PluginProblem, places: Mapping[Plugin, tuple[str | int, ...
 
 
 def _files(
-    # Maps each existing file to its key.
     chosen: Plugins,
     directory: Path,
     homes: Sequence[Path],

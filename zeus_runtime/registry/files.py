@@ -49,6 +49,7 @@ def read_files(plugins: Iterable[Plugin], trust: Trust | None) -> PluginFiles:
 
         file = Path(plugin.source)
         try:
+            # Read once: `import_file` executes these bytes, whatever the file has by then.
             code = file.read_bytes()
         except OSError as error:
             problems.append(_unreadable(plugin, error))

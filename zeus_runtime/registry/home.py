@@ -102,6 +102,7 @@ def find_all(homes: Sequence[Path], folder: Folder, name: str) -> Iterator[Path]
 
 def _refuse_escape(folder: str, name: str) -> None:
     parts = name.split("/")
+    # A backslash and a colon separate parts of a path on Windows.
     if name and not any(part in ("", ".", "..") for part in parts) and not set(name) & set("\\:\0"):
         return
     raise UsageError(

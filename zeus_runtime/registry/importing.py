@@ -60,6 +60,7 @@ def import_file(plugin: Plugin, code: bytes) -> Any:
     try:
         exec(compile(code, plugin.source, "exec", dont_inherit=True), vars(module))
     except FAILURES as error:
+        # A half-executed module must not be found by the next one that asks for this name.
         del sys.modules[name]
         raise import_error(plugin.source, plugin, error) from error
     return module
@@ -69,6 +70,7 @@ def module_of_file(path: Path) -> str:
     """The private name under which a plugin file's module is in ``sys.modules``."""
     from zlib import crc32
 
+    # By the real path: two files of one name in two folders are two modules.
     return f"_zeus_plugin_file_{path.stem}_{crc32(str(path.resolve()).encode()):08x}"
 
 

@@ -90,6 +90,7 @@ def _metadata_folders(folder: str) -> list[tuple[str, str]]:
 
 def _declared(text: str) -> list[tuple[str, str]]:
     """The group's names and values in an ``entry_points.txt`` (an INI file, packaging.python.org)."""
+    # Nearly every file lacks the group, and a search for a text is much faster than reading lines.
     if GROUP not in text:
         return []
     points: list[tuple[str, str]] = []
@@ -116,6 +117,7 @@ def _identity(path: str) -> tuple[str, str | None, str]:
     requires: list[str] = []
     text = _read(os.path.join(path, "METADATA")) or _read(os.path.join(path, "PKG-INFO"))
     for line in text.splitlines():
+        # The headers end here; a description that may be long follows.
         if not line:
             break
         key, separator, value = line.partition(":")

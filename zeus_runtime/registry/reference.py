@@ -59,6 +59,7 @@ def options_schema(registered: Registered) -> dict[str, Any] | None:
 
     try:
         return schema_of(options)
+    # An author's annotations are evaluated here, and may name what is not there.
     except (TypeError, ValueError, NameError, AttributeError) as error:
         raise _wrong(registered, f"its Options have no schema: {brief(error)}") from error
 

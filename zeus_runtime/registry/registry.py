@@ -142,6 +142,7 @@ class Registry:
             for problem in self.problems
             if problem.required
         ]
+        # One error alone keeps its `where` and `remedy` as fields, for programs.
         if len(errors) == 1:
             raise errors[0]
         if errors:

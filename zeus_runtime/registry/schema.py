@@ -77,6 +77,7 @@ def installed_schema(registry: Registry, *, shipped: Mapping[str, Any] | None = 
     shipped = read_schema(schema_file()) if shipped is None else shipped
     described = _described(shipped)
     components = _in_configs(registry)
+    # The count too: with a bundled plugin that is blocked, the shipped schema would allow its components.
     if all(_is_shipped(registered, described) for registered in components) and len(components) == len(
         described
     ):
@@ -150,12 +151,14 @@ def _taken_out(schema: Any, own: str, definitions: Mapping[str, Any]) -> Any:
     if not isinstance(schema, dict):
         return schema
     pointer = schema.get("$ref")
+    # `compose` turned the kind of a Ref into this pointer; the reverse of `_with_refs` there.
     if isinstance(pointer, str) and pointer.startswith("#/$defs/ref."):
         kind = pointer.removeprefix("#/$defs/ref.")
         plain = definitions[f"ref.{kind}"].get(PLAIN)
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         return {REF: kind, **({PLAIN: plain} if plain else {}), **beside}
     if isinstance(pointer, str) and pointer.startswith(f"#/$defs/{own}."):
+        # The reverse of `_define` there, which moves a component's own definitions below its name.
         return {**schema, "$ref": f"#/$defs/{pointer.removeprefix(f'#/$defs/{own}.')}"}
     return {key: _taken_out(part, own, definitions) for key, part in schema.items()}
 

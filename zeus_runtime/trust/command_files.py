@@ -42,6 +42,7 @@ _LONGEST_JOINED: Final = 255
 _MODULE_SUFFIXES: Final = (".py", ".pyc", ".so", ".abi3.so")
 _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 """What a shell replaces by something else."""
+# `server.py`, but not `v1.2`.
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_OPTION: Final = 255
 _CACHES: Final = "__pycache__"
@@ -154,6 +155,7 @@ def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
     seen: set[str] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         real = real_path(place)
+        # A link may lead back to a folder above it.
         if real in seen:
             folders.clear()
             continue
@@ -204,6 +206,7 @@ class _NameSearch:
         for base in self._bases:  # the list grows during the loop
             files = {file.name for each in self._listing(base).values() for file in each}
             begun = {_beginning(stem) for file in files for stem in _stems(file)} - self._beginnings
+            # `_names` reads the beginnings of all entries seen so far, so it is asked again only if there are new ones.
             if begun or not every:
                 self._beginnings |= begun
                 every = list(dict.fromkeys(name for word in words for name in self._names(word)))
@@ -344,6 +347,7 @@ class _NameSearch:
                 start = end - len(part)
                 yield part
                 if self._is_begun(part):
+                    # Up to the longest name of a file, so a long text takes time by its length and not by its square.
                     last = bisect_right(edges, start + _LONGEST_JOINED)
                     joined += (text[start:each] for each in edges[index + 2 : last])
         yield from joined
@@ -400,6 +404,7 @@ class _NameSearch:
         """
         try:
             resolved = Path(real_path(named.path))
+            # Outside of the project no tool changes the target; the link itself may be turned elsewhere.
             if not self._project.has(resolved):
                 return replace(named, content=f"a link to {resolved}")
             if not resolved.is_dir():
@@ -429,7 +434,9 @@ class _NameSearch:
             if stat.S_ISREG(mode):
                 held.append((file, what))
             name = os.fsencode(file.relative_to(folder).as_posix())
+            # With the length first, because a file's name may hold blanks and what looks like a digest.
             content.update(b"%d %s %s\0" % (len(name), name, what.encode()))
+        # All folders of a command share the limits, so many small ones cannot make a check slow either.
         self._entries, self._bytes = self._entries - count, left
         files = "file" if count == 1 else "files"
         return f"a folder with {count:,} {files}, sha256 {content.hexdigest()}", tuple(held)
@@ -555,6 +562,7 @@ def _shell_words(word: str) -> list[str]:
         return word.split()
     lexer = shlex.shlex(word, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
+    # Within the words of a command, a `#` begins no comment.
     lexer.commenters = ""
     try:
         return list(lexer)
@@ -602,6 +610,7 @@ def _is_timed(file: Path) -> bool:
         if not stat.S_ISREG(file.stat().st_mode):
             return False
         with file.open("rb") as stream:
+            # Four bytes of magic number, then the flags (PEP 552).
             return stream.read(8)[4:] == _TIMED
     except OSError:
         return False

@@ -83,6 +83,7 @@ def make(records: Path | None, file: Path) -> bool:
     """
     is_recorded = True
     with closing(_connected(file)) as connection:
+        # Processes that start at once wait here; all but the first find a file that is not empty.
         connection.execute("BEGIN EXCLUSIVE")
         # SQLite's own page count does not tell: the transaction has already made the first page.
         is_new = not file.stat().st_size
@@ -113,12 +114,14 @@ def adopt(records: Path, part: Part) -> None:
             connection.execute("BEGIN IMMEDIATE")
             mark = _put_mark(connection, records, file, part)
             connection.execute("COMMIT")
+            # `_mark` reads the file and not the log, so the mark must be in the file.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except Error as error:
         raise MissingError(
             f"the database {file} cannot be marked as yours: {error}",
             remedy="end what uses it and make it writable, or delete it",
         ) from error
+    # Another connection keeps a checkpoint from its end.
     if _mark(file) != mark:
         raise MissingError(
             f"the database {file} is in use, so it cannot be marked as yours", remedy="end what uses it"
@@ -127,6 +130,7 @@ def adopt(records: Path, part: Part) -> None:
 
 def _put_mark(connection: Connection, records: Path | None, file: Path, part: Part | None = None) -> str:
     """Give a database a mark in the open transaction. The mark is recorded before any other process can see it."""
+    # SQLite's numbers are signed, and zero means none: positive and odd, so never zero.
     numbers = [int.from_bytes(os.urandom(4), "big") & 0x7FFFFFFF | 1 for _ in range(2)]
     connection.execute(f"PRAGMA user_version={numbers[0]}")
     connection.execute(f"PRAGMA application_id={numbers[1]}")
@@ -139,6 +143,7 @@ def _put_mark(connection: Connection, records: Path | None, file: Path, part: Pa
     from zeus_runtime.trust.records import add
 
     part = part or Part("database", file.name, "", (("file", one_line(str(file))),))
+    # Inside the transaction: a crash here leaves a record of a mark that no file has, which allows nothing.
     add(records, str(file), replace(part, digest=_digest(mark)))
     return mark
 
@@ -146,6 +151,7 @@ def _put_mark(connection: Connection, records: Path | None, file: Path, part: Pa
 def _connected(file: Path) -> Connection:
     import sqlite3
 
+    # Without the module's own transactions, because `BEGIN EXCLUSIVE` is written out here.
     return sqlite3.connect(file, timeout=_PATIENCE_SECONDS, isolation_level=None)
 
 

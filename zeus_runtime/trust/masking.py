@@ -89,6 +89,7 @@ class PartMask:
 
     def within(self, env: Mapping[str, str]) -> PartMask:
         """The mask for a process that gets these variables too."""
+        # With the process's own behind it: a name that either finds may be a program.
         path = f"{env['PATH']}{os.pathsep}{self.path}" if "PATH" in env else self.path
         return replace(self, path=path, variables=self.variables | env.keys())
 
@@ -96,6 +97,7 @@ class PartMask:
         """A program's arguments. The one after ``--api-key`` is its value, the one after ``-H`` is a header."""
         for before, text in pairwise(["", *arguments]):
             flag = _FLAG.fullmatch(before)
+            # A flag behind a flag is not its value.
             name = flag[1] if flag and not _FLAG.fullmatch(text) else ""
             yield self._whole(text) if name and self._hides(name, text) else self._word(text, name)
 
@@ -138,6 +140,7 @@ class PartMask:
     def _may_decide(self, value: str) -> bool:
         if is_key(value) and _is_whole_key(value):
             return False
+        # `$(…)` and backticks always; `$NAME` only if there is such a variable, since `pa$word` may be a password.
         if any(not each[1] or each[1] in self.variables for each in _EXPANDED.finditer(value)):
             return True
         if _IPV6.search(value):
@@ -147,6 +150,7 @@ class PartMask:
 
     def _names_something(self, piece: str) -> bool:
         """Whether a piece of a value is a path, a host, a setting or a program."""
+        # Base64 has slashes too, so what looks random counts as a path only where its beginning is one.
         if "/" in piece:
             return not looks_random(piece) or _is_begun_path(piece)
         if looks_random(piece) or len(piece) < _LEAST_PROGRAM:
@@ -166,6 +170,7 @@ class PartMask:
             return shown
         for name, text in members:
             if text and self._hides(name, text):
+                # In each notation that the value may have; one with other escapes stays as it is shown above.
                 for written in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
                     shown = shown.replace(written, json.dumps(self._whole(text)))
         return shown

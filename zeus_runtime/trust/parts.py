@@ -161,6 +161,7 @@ def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) 
     Args:
         code: the bytes that are executed if the part is allowed.
     """
+    # Of the bytes that run, and not of a second reading of the file.
     content = sha256(code).hexdigest()
     return Part(
         "plugin",
@@ -233,6 +234,7 @@ def program_data(command: Command, project: Project) -> tuple[str, ...]:
 
 def covered_by(command: Command, project: Project) -> Covered:
     """The project files that a process names."""
+    # The program is looked up on the `PATH` that the process gets.
     project = replace(project, path=command.env.get("PATH", project.path))
     # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
     env = [value for _, value in sorted(command.env.items())]
@@ -247,6 +249,7 @@ def _file_lines(found: Covered, directory: Path) -> Iterator[tuple[str, str]]:
 
 def _called(index: int, command: Command) -> str:
     """The label of a word among the lines shown to a person."""
+    # `covered` counts the values of the environment behind the words, sorted by name.
     if index < len(command.words):
         return f"argument {index}"
     return f"env {one_line(sorted(command.env)[index - len(command.words)])}"
@@ -370,5 +373,6 @@ def _relative(cwd: Path, directory: Path) -> str:
 
 
 def part_digest(kind: str, **content: object) -> str:
+    # As JSON, so that two different contents never give the same text.
     text = json.dumps({"scheme": _SCHEME, "kind": kind, **content}, sort_keys=True)
     return f"sha256:{sha256(text.encode()).hexdigest()}"

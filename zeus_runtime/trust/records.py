@@ -43,8 +43,10 @@ def is_recorded(folder: Path, file: str, digest: str) -> bool:
     """
     path = _place(folder, file) / _name(digest)
     record = _read(path)
+    # By content: a record that was copied to another config's folder, or under another digest, allows nothing.
     if record is None or (record.file, record.digest) != (file, digest):
         return False
+    # Last, because only a record that allows something can do harm.
     for each in (path, path.parent, folder):
         _refuse_open(each)
     return True
@@ -63,6 +65,7 @@ def add(folder: Path, file: str, part: Part) -> None:
     made = place / f".{os.getpid()}.{os.urandom(4).hex()}.new"
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Again, because `mkdir` leaves the mode of a folder that is there already, and applies the umask.
         for each in (folder, place):
             each.chmod(0o700)
         descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -70,9 +73,11 @@ def add(folder: Path, file: str, part: Part) -> None:
             with os.fdopen(descriptor, "w", encoding="ascii") as writer:
                 writer.write(text)
                 writer.flush()
+                # Before the rename: after a crash, the name must not lead to an empty file.
                 os.fsync(descriptor)
             made.replace(place / _name(part.digest))
         finally:
+            # After the rename it is gone already.
             made.unlink(missing_ok=True)
     except OSError as error:
         raise MissingError(
@@ -92,6 +97,7 @@ def all_records(folder: Path) -> tuple[Record, ...]:
         places = [each for each in folder.iterdir() if each.is_dir()]
     except OSError:
         return ()
+    # A record outside the folder of its config allows nothing, so it must not be listed as a permission.
     found = (each for place in places for each in _in(place) if place == _place(folder, each.file))
     return tuple(sorted(found, key=lambda each: (each.file, *_order(each))))
 

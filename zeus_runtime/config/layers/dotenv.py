@@ -12,6 +12,7 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark
 
+# `A=b # c` is `b`, and `A=b#c` is `b#c`; text behind a closing quote makes the line an error.
 _LINE = re.compile(
     r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*)[ \t]*=[ \t]*
     (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<bare>[^'"\s][^\n]*?|) )

@@ -209,6 +209,7 @@ class Layers:
             if _is_file(path := home / "configs" / f"{bare}.yaml"):
                 return path
         asked = [home for home in self._of_plugins() if not plugin or plugin in home.names]
+        # By plugin: two Homes of one plugin do not conflict, and its first one counts.
         found = {home.names: home for home in reversed(asked) if _is_file(home.file(bare))}
         if len(found) == 1:
             return next(iter(found.values())).file(bare)
@@ -250,6 +251,7 @@ class Layers:
         self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None
     ) -> Node:
         resolved = path.resolve()
+        # Only the way to this file counts: two files may extend the same third one.
         if resolved in chain:
             shown = " → ".join(self.shown(Path(link)) for link in (*chain[chain.index(resolved) :], resolved))
             hint = "remove one of the `extends`"
@@ -270,6 +272,7 @@ class Layers:
         root, upgraded = upgrade(read(text, name), self.sources)
         self.problems += (each for each in upgraded if each.severity == "error")
         self.notices += (each for each in upgraded if each.severity != "error")
+        # Before `extends` is followed: this file's `plugins` decides whose Homes may be asked for the presets.
         self.read.append(root)
         extends = root.value.get("extends")
         own = root._replace(value={key: node for key, node in root.value.items() if key != "extends"})
@@ -277,6 +280,7 @@ class Layers:
         self.named_homes += own_homes
         if extends is None or extends.value is None:
             return own
+        # What this file extends looks up its own presets in these Homes too.
         homes = (*own_homes, *homes)
         layers = [self._base(entry, folder, homes, chain) for entry in self._names(extends)]
         merged = layers[0]
@@ -288,6 +292,7 @@ class Layers:
         """The Homes that a file names, so that it can extend their presets; validation reports invalid entries."""
         homes = root.value.get("homes")
         for entry in homes.value if homes is not None and homes.is_list else ():
+            # Variables are filled in after all files are read.
             if not isinstance(entry.value, str) or "$" in entry.value:
                 continue
             plugin = plugin_named(entry.value)
@@ -385,6 +390,7 @@ def names_preset(source: str) -> bool:
 def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> bytes:
     try:
         with open(path, "rb", opener=_open_written) as file:
+            # One byte too many is enough for `decode` to refuse the file.
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         message = f"{name} cannot be read: {error.strerror}"
@@ -395,6 +401,7 @@ def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> by
 def _open_written(path: str, flags: int) -> int:
     """Open for reading without waiting for the writer of a pipe."""
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    # Only the opening must not wait: a pipe that has a writer is read to its end.
     os.set_blocking(descriptor, True)
     return descriptor
 

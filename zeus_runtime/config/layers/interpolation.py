@@ -80,6 +80,7 @@ def _expand(body: str, environ: Mapping[str, str], depth: int) -> Interpolated:
         raise _malformed(f"${{{body}}}", "a variable's name begins with a letter or `_`")
     variable, rest = name[0], body[name.end() :]
     value = environ.get(variable)
+    # `os.environ` has half surrogates for bytes that are not UTF-8 (PEP 383); no database and no request takes them.
     if value is not None and not _is_text(value):
         message = f"the variable {variable} holds bytes that are not UTF-8"
         raise InterpolationError("not-utf8", message, f"set {variable} anew, as UTF-8")

@@ -67,6 +67,7 @@ def load(
     from zeus_runtime.config.model import Config
 
     layers = Layers(directory, homes, ref_places(Config), plugin_homes)
+    # Before any file is read, as the first preset of a plugin asks for it.
     layers.stronger = lambda: _settings_read(sets)
     if source == "-":
         path, name, folder = None, STDIN, directory
@@ -85,10 +86,12 @@ def load(
         if env is not None:
             root = merge(root, layers.overlay(path, env), layers.refs)
     dotenv = _dotenv(folder, layers)
+    # The values of `.env` that the environment overrides are secrets too: a tool may read the file.
     environ = _hidden_environ({**dict(dotenv), **environ})
     root = _with_settings(root, sets, layers)
     secrets = secrets_of_environment(environ, dotenv)
     readings = [filled_in(each, environ) for each in layers.read]
+    # One file without `--set` has no value that another one replaces.
     replaced = tuple(each[0] for each in readings) if len(readings) > 1 or sets else ()
     root, problems, sources = _filled(root, environ, layers.sources, secrets, replaced)
     return Document(
@@ -221,6 +224,7 @@ def _filled(
     redactor = redactor.adding(filled.secrets).adding({text: shown[text, name] for text, name in written})
     root = hidden(tree, redactor)
     sources = Sources(sources.texts, redactor, unshown_values(root))
+    # Worded after all secrets are known, since an unset variable may stand beside one in its line.
     problems = [
         sources.diagnostic(
             error.code,
@@ -261,6 +265,7 @@ class _Filled:
         self._unset = unset
 
     def tree(self, node: Node, path: NodePath = ()) -> Node:
+        # Zeus reads no `x-` key. If an alias repeats its value under another key, it is filled in there.
         if path and isinstance(path[0], str) and path[0].startswith("x-"):
             return node
         if isinstance(node.value, dict):

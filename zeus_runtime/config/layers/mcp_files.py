@@ -40,6 +40,7 @@ def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") 
         raise wrong(f"it is not readable JSON: {error.msg}", "Repair it.", place) from None
     except (OSError, ValueError) as error:
         raise wrong(f"it is not readable JSON: {error}", "Repair it.") from None
+    # VS Code calls them `servers`.
     entries = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
     if not isinstance(entries, dict):
         raise wrong("it has no object mcpServers", 'Write {"mcpServers": {NAME: {...}}}.')

@@ -63,13 +63,16 @@ def merge(base: Node, over: Node, refs: RefPlaces = NO_REFS) -> Node:
     origins = over.origins + base.origins
     if over.cuts or not over.is_map:
         return over._replace(origins=origins)
+    # `{chain: …}` may stand where `model` is a Ref; as a Ref, it would replace another chain with all its options.
     if refs.is_record(base) and refs.is_record(over):
         merged, cuts = _entries(base, over, refs), base.cuts
     elif refs.ref is not None:
         spelled = _spelled(base, refs.ref)
         if spelled is None or len(over.value) != 1 or spelled.value.keys() != over.value.keys():
             return over._replace(origins=origins, cuts=True)
+        # Below a component's name are its options, and a Ref in them merges as any mapping does.
         merged, cuts = _entries(spelled, over, NO_REFS), spelled.cuts
+    # The base's own cut stays: an older layer must not show through the merged mapping either.
     elif base.is_map:
         merged, cuts = _entries(base, over, refs), base.cuts
     else:
@@ -97,6 +100,7 @@ def assign(base: Node, path: tuple[str, ...], value: Node, refs: RefPlaces, orig
     step, *rest = path
     if base.is_list:
         index = _index(step, len(base.value))
+        # A layer's list replaces the whole list, so the layer is the base's list with one entry changed.
         items = list(base.value)
         if index == len(items):
             items.append(assign(_NOTHING, tuple(rest), value, refs.at(index), origin))
@@ -151,6 +155,7 @@ def _places(annotation: Any, ref: RefTo | None, around: tuple[Any, ...]) -> RefP
     args = [arg for arg in get_args(bare) if arg not in (Ellipsis, type(None))]
     if is_union(get_origin(bare)):
         found = [place for place in (_places(arg, ref, around) for arg in args) if place != NO_REFS]
+        # `Ref | ModelChain`.
         if len(found) == 2 and found[0].ref is not None:
             records = [bare for bare, _ in map(split, args) if is_record(bare) and not is_ref(bare)]
             keys = frozenset(field.key for record in records for field in fields(record))

@@ -44,6 +44,7 @@ def parse_setting(text: str) -> Setting:
     Raises:
         ConfigError: there is no ``=``, a key is empty or unquoted wrongly, or the value is not valid YAML.
     """
+    # Not read yet, so it may be invalid YAML.
     source = "--set " + mask_line("\n".join(unread_lines(text)))
     try:
         path, rest = split_path(text, stop="=")
@@ -73,6 +74,7 @@ def parse_setting(text: str) -> Setting:
         ) from None
     mark = Mark(source, 1, start + 1)
     shifted = _shifted(node or Node(None, (Origin(mark),)), mark)
+    # The last key ends before the `=`, and an earlier key may have the same text.
     key = Mark(source, 1, text.rindex(path[-1], 0, start) + 1)
     return Setting(source, text, path, shifted._replace(origins=(Origin(mark, key),)))
 

@@ -39,6 +39,7 @@ def upgrade(root: Node, sources: Sources) -> tuple[Node, tuple[Diagnostic, ...]]
     if node is None:
         return root, ()
     version = node.value
+    # `true` is an int in Python.
     if not isinstance(version, int) or isinstance(version, bool) or version < 0 or version > CURRENT:
         newer = isinstance(version, int) and not isinstance(version, bool) and version > CURRENT
         hint = "install a newer zeus-runtime" if newer else f"write version: {CURRENT}"

@@ -147,6 +147,7 @@ def did_you_mean(word: str, known: Iterable[str], *, rather: Container[str] = ()
         rather: words that are preferred to other near words.
     """
     wanted = _folded(word)
+    # `_edits` takes time by both lengths, and an unknown key may be a whole pasted text.
     if len(wanted) > _LONGEST_WORD:
         return None
     near: list[tuple[bool, int, int, str]] = []
@@ -253,6 +254,7 @@ def _place(mark: Mark | None) -> dict[str, Any]:
 
 
 def _blank(text: str) -> str:
+    # A tab stays one, so that the caret stands below its place at any tab width.
     return "".join("\t" if char == "\t" else " " * _columns(char) for char in text)
 
 

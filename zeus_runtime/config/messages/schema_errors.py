@@ -45,6 +45,7 @@ def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
     schema = error.schema
     if isinstance(schema, Mapping) and REF in schema and error.validator == "anyOf":
         yield from _ref(error, path, root)
+    # The schema here is that of the key, and the instance is the key itself.
     elif "propertyNames" in error.absolute_schema_path:
         known = error.schema.get("enum", ())
         yield _unknown_key(path, error.instance, suggestion(error.instance, known), known, root)
@@ -131,6 +132,7 @@ def _ref(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
         elif value[name] is None:
             yield _ref_text((*path, name), name, kind, known, None, root)._replace(at_key=True)
         else:
+            # `composed` puts the mapping of names to options last; the other arms take texts.
             last = len(schema["anyOf"]) - 1
             for inner in error.context:
                 if inner.relative_schema_path[0] == last:
@@ -253,6 +255,7 @@ def _choice(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem
     for inner in error.context:
         arms.setdefault(inner.relative_schema_path[0], []).append(inner)
     parts = [resolve(part, root) if isinstance(part, Mapping) else {} for part in error.validator_value]
+    # An arm for another type explains nothing: of `string or mapping`, a mapping's errors are those of the second arm.
     fitting = {arm: inner for arm, inner in arms.items() if not any(_is_mismatch(one) for one in inner)}
     objects = [part for part in parts if part.get("properties")]
     forms = " or ".join(f"{{{', '.join(part.get('required') or part['properties'])}}}" for part in objects)
@@ -379,6 +382,7 @@ def _missing(
 def _not_chosen(path: Path, value: Any, choices: Sequence[Any]) -> Problem:
     shown = [str(choice) if isinstance(choice, str) else shown_value(choice) for choice in choices]
     texts = [choice for choice in choices if isinstance(choice, str)]
+    # A near word would tell what a secret nearly is.
     near = suggestion(value, texts) if isinstance(value, str) and not isinstance(value, HiddenStr) else ""
     expected = f"one of {listing(shown)}" if len(shown) > 1 else shown[0]
     code = "wrong-value" if any(type_name(choice) == type_name(value) for choice in choices) else "wrong-type"

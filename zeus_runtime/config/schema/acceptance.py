@@ -33,6 +33,7 @@ def fits(schema: Mapping[str, Any], value: Any) -> bool:
 def _fits(schema: Any, value: Any, root: Mapping[str, Any]) -> bool:
     if isinstance(schema, bool):
         return schema
+    # Since draft 2019-09, keywords beside a `$ref` count too.
     if "$ref" in schema:
         beside = {key: part for key, part in schema.items() if key != "$ref"}
         return _fits(resolve({"$ref": schema["$ref"]}, root), value, root) and _fits(beside, value, root)
@@ -40,6 +41,7 @@ def _fits(schema: Any, value: Any, root: Mapping[str, Any]) -> bool:
         if keyword in _SILENT or keyword.startswith("x-"):
             continue
         check = _CHECKS.get(keyword)
+        # Within the schema, an `$id` would change the meaning of each `$ref` below it.
         if check is None or (keyword in ("$id", "$schema") and schema is not root):
             raise _UnsureError(keyword)
         if not check(schema, wanted, value, root):
@@ -52,12 +54,15 @@ def _type(schema: Any, wanted: Any, value: Any, root: Any) -> bool:
     names = [wanted] if isinstance(wanted, str) else wanted
     if name in names or (name == "integer" and "number" in names):
         return True
+    # JSON Schema counts 5.0 as an integer.
     return name == "number" and "integer" in names and value.is_integer()
 
 
 def _same(one: Any, other: Any) -> bool:
+    # To JSON Schema, true is not 1.
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
+    # Python's `==` takes true for 1 in them.
     if isinstance(one, dict | list) or isinstance(other, dict | list):
         raise _UnsureError
     return bool(one == other)

@@ -120,6 +120,7 @@ def _repointed(schema: Any, pointers: Mapping[str, str]) -> Any:
     return [_repointed(part, pointers) for part in schema] if isinstance(schema, list) else schema
 
 
+# Data within a schema, where a key `$ref` is not a reference.
 _LITERAL: Final = frozenset({"default", "const", "enum", "examples"})
 
 
@@ -140,6 +141,7 @@ def _with_refs(schema: Any, kinds: dict[str, Any]) -> Any:
 def _choice(kind: str, plain: list[str] | None, components: list[Described]) -> dict[str, Any]:
     names = [component.name for component in components]
     arms: list[dict[str, Any]] = []
+    # The name of a model may be any text, so no other component can be chosen by its plain name here.
     if plain is not None and plain[0] in names:
         arms.append(
             {"type": "string", "minLength": 1, "description": f"The {plain[1]} that {plain[0]} runs."}

@@ -97,6 +97,7 @@ def _scalar(tp: Any, value: Any, path: tuple[str | int, ...]) -> Any:
         tp is int
         and isinstance(value, int | float)
         and not isinstance(value, bool)
+        # JSON Schema counts 5.0 as an integer.
         and float(value).is_integer()
     ):
         return int(value)
@@ -134,6 +135,7 @@ def _limited(value: Any, markers: tuple[Any, ...], path: tuple[str | int, ...]) 
 def _choice(choices: tuple[Any, ...], value: Any, path: tuple[str | int, ...]) -> Any:
     for choice in choices:
         written = choice.value if isinstance(choice, enum.Enum) else choice
+        # By the type too, because `True == 1` in Python.
         if type(written) is type(value) and written == value:
             return choice
         if isinstance(written, str) and isinstance(value, str) and written == value:
@@ -150,6 +152,7 @@ def _union(args: tuple[Any, ...], value: Any, path: tuple[str | int, ...], marke
             return _build(arm, value, path, refs)
         except BuildError as error:
             errors.append(error)
+    # The arm that got deepest into the value is the one that was meant.
     raise max(errors, key=lambda error: len(error.path))
 
 

@@ -48,5 +48,6 @@ def parse(text: str | None) -> Docstring:
 
 def _dedented(text: str) -> list[str]:
     first, *rest = text.expandtabs().rstrip().split("\n")
+    # The first line stands behind the quotes, so its indentation says nothing.
     margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
     return [first.strip(), *(line[margin:].rstrip() for line in rest)]

@@ -48,6 +48,7 @@ def split(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
             (annotation,) = get_args(annotation)
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__
+        # By its name: in Python 3.11 only `typing_extensions` has the class.
         elif type(annotation).__name__ == "TypeAliasType":
             annotation = annotation.__value__
         else:

@@ -52,6 +52,7 @@ def check(
     Raises:
         ConfigError: with all problems, those of loading too, in order of position.
     """
+    # First: it converts what the schema judges, and makes known what no message may show.
     document = _prepared(document, schema)
     diagnostics = [*document.problems, *_violations(document, schema, document.value)]
     diagnostics += _impossible_paths(document, schema)
@@ -63,6 +64,7 @@ def check(
         raise document.error([*diagnostics, *document.notices])
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)
     document = replace(document, root=_resolved(document, document.root, schema))
+    # After the paths are absolute, because the files are opened.
     document = hiding(document, _secrets_of_files(document, schema))
     return replace(document, notices=notices, problems=(), schema=schema)
 
@@ -98,6 +100,7 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
         return []
     from zeus_runtime.config.messages.schema_errors import problems
 
+    # Around a variable without a value, the schema's judgement is a guess; the unset variable itself is reported.
     holes = {problem.path for problem in document.problems}
     return [
         document.diagnostic(
@@ -131,15 +134,18 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
                 for index, child in enumerate(value)
             ]
             return node._replace(value=items)
+        # As secrets, `true` and `null` would mask every such word.
         if secret and value is not None and not isinstance(value, bool):
             secrets.append((str(value), show_path(path)))
         return _converted(node, types(places)) if node.interpolated else node
 
     places = branches(schema, schema)
     root = prepare(document.root, places, ())
+    # Only for its secrets: a tool may read the file that still has the replaced value.
     for each in document.replaced:
         prepare(each, places, ())
     shown = told_apart(secrets)
+    # A dict keeps the last name of a text: reversed, a secret at two places has the name of the first.
     return hiding(replace(document, root=root), {text: shown[text, name] for text, name in reversed(secrets)})
 
 
@@ -171,6 +177,7 @@ def _redacted(problem: Diagnostic, redactor: Callable[[str], str]) -> Diagnostic
 
 
 def _converted(node: Node, allowed: frozenset[str]) -> Node:
+    # A name of digits stays a text where the schema takes texts; `${PORT}` becomes a number where it does not.
     if not isinstance(node.value, str) or not allowed or "string" in allowed:
         return node
     try:
@@ -233,6 +240,7 @@ def _impossible(file: FilePath) -> str | None:
     except ValueError:
         return "it holds a NUL character or half of a surrogate pair"
     except OSError as error:
+        # A file that is missing or closed may be there when a run opens it.
         return error.strerror if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else None
     return None
 

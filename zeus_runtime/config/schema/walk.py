@@ -54,6 +54,7 @@ def types(places: Sequence[Schema]) -> frozenset[str]:
             named.add(type_name(schema["const"]))
         elif "enum" in schema:
             named.update(type_name(value) for value in schema["enum"])
+        # A schema without a type allows every type; one with branches says it in them, and they are among the places.
         elif not any(key in schema for key in (*_COMBINED, "not")):
             return ALL_TYPES
     return frozenset(named)
@@ -119,6 +120,7 @@ class _Places:
         key = (step, *map(id, places))
         known = self._entries.get(key)
         if known is None:
+            # A mapping with free keys would add an entry for each key that any config has.
             if len(self._entries) >= _MOST_ENTRIES:
                 self._entries.clear()
             found: list[Schema] = []
@@ -149,6 +151,7 @@ def _collect(schema: Any, root: Schema, found: list[Schema], above: tuple[str, .
         return
     pointer = schema.get("$ref")
     if isinstance(pointer, str):
+        # A config's `agents` may have agents: the reference leads back to a schema that is collected already.
         if pointer in above:
             return
         above = (*above, pointer)

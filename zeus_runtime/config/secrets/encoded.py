@@ -108,6 +108,7 @@ def open_pieces(text: str) -> Iterator[DecodedText]:
         for shift in range(encoding.group):
             data = _decoded(chars[shift:] + encoding.group * encoding.zero, encoding)
             whole, begun = divmod((len(chars) - shift) * encoding.bits, 8)
+            # The bits of the next byte that are known so far: ASCII begins with a zero.
             if begun and data[whole] > 0x7F:
                 continue
             first = len(data[:whole].rstrip(_TEXT_BYTES))

@@ -77,6 +77,7 @@ class Secret:
     __slots__ = ("__value",)
 
     def __init__(self, value: str) -> None:
+        # Not an object of a subclass, whose `repr` or `str` may be another text.
         self.__value = str.__str__(value)
 
     def reveal(self) -> str:
@@ -178,6 +179,7 @@ class Learned:
     def add(self, secret: str, name: str) -> None:
         """Know ``secret`` from now on."""
         if secret not in self.names:
+            # A copy, since another thread may learn a secret meanwhile.
             self.names[secret] = _free(name, set(map(placeholder, tuple(self.names.values()))))
 
 
@@ -258,6 +260,7 @@ class Redactor:
             return text, ""
         end = self._open_end(text)
         groups = list(self._found(text))
+        # More text may lengthen a secret that reaches the open end, or overlap it: its whole group waits.
         while groups and groups[-1][-1].end > end:
             end = min(end, *(place.context for place in groups.pop()))
         parts: list[str] = []
@@ -283,6 +286,7 @@ class Redactor:
             written = meant.get(match[0])
             if not written:
                 return match[0]
+            # Two notations, or the placeholder as a text: a guess would write another text than the file has.
             if len(written) > 1 or match[0] in held:
                 raise ValueError(match[0])
             return next(iter(written))
@@ -403,6 +407,7 @@ class Redactor:
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """The places of known secrets, and their replacements; secrets that overlap are one group."""
         group: list[_Place] = []
+        # Of those that begin at one place, the longest first: it is shown, and the others add only their rest.
         for match in sorted(self._matches(text), key=lambda each: (each.start, -each.end)):
             places = self._places(text[match.start : match.end], match)
             if group and match.start < group[-1].end:
@@ -460,6 +465,7 @@ class Redactor:
             return
         pattern, at = _pattern(forms), 0
         while match := pattern.search(text, at):
+            # Not behind the match: another secret may begin within this one.
             at = match.start() + 1
             form = match[0]
             if form in search.forms:
@@ -495,11 +501,13 @@ class Redactor:
         count = self.learned_count if self.learned else 0
         if not count:
             return self
+        # `learned` only grows, so the count alone says whether the kept redactor is stale.
         kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
         if kept is None or kept[0] != count:
             known = Redactor(self.names)
             for each in self.learned:
                 known = known.adding(each.names)
+            # Into the `__dict__`, because the class is frozen.
             kept = self.__dict__["_kept"] = count, known
         return kept[1]
 
@@ -587,6 +595,7 @@ class _Search:
 
     def held_by(self, text: str) -> tuple[str, ...]:
         """Those that ``text`` holds."""
+        # A text holds few of the hundreds of forms; a pattern of all of them would be slow.
         found = [form for form in self._plain if form in text]
         return (*found, *(() if text.isascii() else (form for form in self._other if form in text)))
 
@@ -641,8 +650,10 @@ def _way(shown: str, kind: str, written: str, place: str = "") -> str:
 
 
 def _each(value: Any, masked: Callable[[str], str]) -> Any:
+    # Most values are plain texts; the checks of classes below are slow.
     if type(value) is str:
         return masked(value)
+    # Before the texts, as a `HeaderValue` is one.
     if isinstance(value, HeaderValue | Secret):
         return MASK
     if isinstance(value, str):
@@ -651,6 +662,7 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
         shown: dict[Any, Any] = {}
         for key, item in value.items():
             name = masked(key) if isinstance(key, str) else key
+            # Two keys with secrets may get the same placeholder, and an object must keep both entries.
             if name != key and name in (taken := {*shown, *value}):
                 name = next(free for number in count(2) if (free := f"{name} ({number})") not in taken)
             shown[name] = _each(item, masked)

@@ -66,6 +66,8 @@ _LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are no UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
 _BLANKS: Final = _Stage((), r"\s+", "")
+# `[c-fC-F]H` is the first byte of a character in UTF-8, `[89abAB]H` a later one.
+# `u[dD][89abAB]HH` is the first half of a surrogate pair.
 _UNFINISHED: Final = (
     rf"(?:{_RUN}(?:u(?:H{{0,3}}|\{{H{{0,6}})|UH{{0,7}}|xH?)?"
     rf"|{_RUN}u[dD][89abAB]HH(?:{_RUN}(?:uH{{0,3}})?)?"
@@ -212,6 +214,7 @@ def _placed(found: Folded, stage: _Stage) -> Folded:
         if new == match[0]:
             continue
         parts += [text[done:first], new]
+        # Each decoded character takes the whole escape's place, as a part of an escape cannot be replaced.
         made.starts.extend([*starts[done:first], *[starts[first]] * len(new)])
         made.ends.extend([*ends[done:first], *[ends[after - 1]] * len(new)])
         done = after

@@ -187,6 +187,7 @@ def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
 # A config's few hundred names are asked about several times each, and the environment's.
 @lru_cache(maxsize=4096)
 def _words(name: str) -> tuple[str, ...]:
+    # `dbPassword` is DB and PASSWORD, `KEYBOARD` one word.
     return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()))
 
 
@@ -201,6 +202,7 @@ def _is_list(name: str) -> bool:
 
 def _of_secret(text: str) -> Iterator[str]:
     yield text
+    # Of `Bearer VALUE`, a program may send or log the value alone.
     if scheme := re.fullmatch(_SCHEME, text):
         yield scheme[1]
     if is_key(text):

@@ -71,6 +71,7 @@ def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[Unlo
     waiting = [
         file
         for folder, stem, suffix in config_places(document)
+        # A file's name may hold `*` or `[`.
         for file in (folder / f"{stem}{suffix}", *folder.glob(f"{escape(stem)}.*{escape(suffix)}"))
     ]
     waiting += [file for home in homes for file in _presets(home)]
@@ -78,6 +79,7 @@ def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[Unlo
         waiting += _further(tree, document.folders, document.directory)
     while waiting:
         file = waiting.pop()
+        # By the real path, so that configs that extend each other end the search.
         if _is_there(file) and (resolved := file.resolve()) not in seen:
             seen.add(resolved)
             text = _text(file)

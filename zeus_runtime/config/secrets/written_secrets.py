@@ -57,6 +57,7 @@ def _files_of_repository(root: Path) -> Iterator[Path]:
     """The files that hold addresses, of the repository first."""
     for folder, folders, files in islice(os.walk(root), _MOST_FOLDERS):
         # A submodule may have such a name, but it lies in no folder with a config.
+        # In place: `os.walk` then enters these only, in an order that gives each secret the same name in every run.
         folders[:] = sorted(set(folders) - (_WITHOUT_ADDRESSES if "config" in files else frozenset()))
         yield from (
             each

@@ -18,6 +18,7 @@ MAX_NODES: Final = 100_000
 """Values in one file with all aliases written out; ten nested aliases of ten entries each ask for 10,000,000,000."""
 
 _TAG: Final = "tag:yaml.org,2002:"
+# The printable characters of YAML 1.2 (section 5.1). Half of a surrogate pair is not among them.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -43,12 +44,14 @@ def decode(data: bytes, source: str) -> str:
         before = data[: error.start]
         line = before.count(b"\n") + 1
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace").lstrip("\ufeff")) + 1
+        # Windows PowerShell 5 writes UTF-16 with `>`.
         utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
         message = "the file is UTF-16, not UTF-8" if utf16 else f"byte 0x{data[error.start]:02x} is not UTF-8"
         hint = "save the file as UTF-8"
         raise ConfigError(
             [sources.diagnostic("not-utf8", message, Mark(source, line, column), hint=hint)]
         ) from None
+    # libyaml takes a lone \r as a line break too, and `Sources.line` does not: a caret would point at another line.
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -117,6 +120,7 @@ class _Composer:
     def document(self, text: str) -> Node | None:
         import yaml
 
+        # Only the events are read: no constructor of PyYAML and no scalar of YAML 1.1 (`no` as false) takes part.
         loader: Any = yaml.SafeLoader
         if yaml.__with_libyaml__:
             from yaml.cyaml import CParser  # type: ignore[attr-defined]
@@ -124,11 +128,13 @@ class _Composer:
             loader = CParser
         try:
             self.parser = loader(text)
+            # The stream's start.
             self.parser.get_event()
             if self.parser.check_event(yaml.StreamEndEvent):
                 return None
             first = self.parser.get_event()
             root = self._value(self.parser.get_event(), None, 0)
+            # The document's end.
             self.parser.get_event()
             if not self.parser.check_event(yaml.StreamEndEvent):
                 self._problem(
@@ -153,6 +159,7 @@ class _Composer:
             raise _StopError
 
     def _value(self, event: Any, key: Mark | None, depth: int) -> Node:
+        # By its name, because `yaml` is imported in `document` only.
         kind = type(event).__name__
         mark = self._mark(event.start_mark)
         if depth > MAX_DEPTH:
@@ -163,6 +170,7 @@ class _Composer:
         before = self.size
         self._grow(1, mark)
         if event.anchor:
+            # Before the value is read, so that an alias within it finds its own anchor open.
             self.anchors[event.anchor] = _Size(None, 0)
         origins = (Origin(mark, key),)
         if kind == "ScalarEvent":
@@ -204,6 +212,7 @@ class _Composer:
         merge_key: Mark | None = None
         while type(event := self.parser.get_event()).__name__ != "MappingEndEvent":
             mark = self._mark(event.start_mark)
+            # Only a plain one: in quotes or with a tag, `<<` is a key like any other.
             if type(event).__name__ == "ScalarEvent" and event.value == "<<" and event.implicit[0]:
                 node = self._value(self.parser.get_event(), mark, depth + 1)
                 if merge_key is not None:
@@ -212,6 +221,7 @@ class _Composer:
                 continue
             key = self._key(event, mark, depth)
             value = self._value(self.parser.get_event(), mark, depth + 1)
+            # Not before: the value's events must be taken from the parser too.
             if key is None:
                 continue
             if key in entries:
@@ -260,6 +270,7 @@ class _Composer:
             if tag is None:
                 return resolve(text) if event.implicit[0] else text
             short = tag.removeprefix(_TAG)
+            # YAML 1.2 (section 6.9.1): the tag `!` makes a plain scalar a text.
             if tag == "!" or short == "str":
                 return text
             if short in _TAGGED:
@@ -309,6 +320,7 @@ class _Composer:
         problem: str = getattr(error, "problem", None) or str(error)
         place = getattr(error, "problem_mark", None)
         context = getattr(error, "context_mark", None)
+        # The scanner notices an open quote at the end of the file only; the context is the quote itself.
         if problem in _UNCLOSED and context is not None:
             place, context = context, None
         mark = self._mark(place) if place is not None else Mark(self.source, 1, 1)
@@ -322,6 +334,7 @@ class _Composer:
                 message, hint = "a tab cannot indent YAML", "use spaces"
             else:
                 message, hint = f"a plain value cannot begin with {char!r}", "put the value in quotes"
+        # In `{a: ${B}}`, YAML takes the `{` behind the dollar sign for a mapping.
         if line and line[0][max(0, mark.column - 2) : mark.column] == "${":
             message, hint = "a `${…}` inside `{…}` or `[…]` must be in quotes", 'write "${…}"'
         started = self._mark(context) if context is not None else None
@@ -352,6 +365,7 @@ _TAGGED: Final[Mapping[str, tuple[type, ...]]] = {
     "bool": (bool,),
     "null": (type(None),),
 }
+# These are texts of libyaml's errors; a text that is not listed is shown as it is.
 _UNCLOSED: Final = frozenset({"found unexpected end of stream", "found unexpected document indicator"})
 _ALIGN: Final = "keys of one mapping stand in one column, list entries too"
 _SYNTAX: Final[Mapping[str, tuple[str, str]]] = {

@@ -12,11 +12,13 @@ _NAMED: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+# With a leading zero too: `010` is ten, and only `0o10` is eight.
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
+# The largest float has 309; `int()` raises an error of its own above 4,300.
 _MOST_DIGITS = 400
 _LARGEST = 2**63 - 1
 """Beyond it databases, JSON readers and the conversion to a float lose digits or fail."""
@@ -35,6 +37,7 @@ def resolve(text: str) -> Scalar:
     if text in _NAMED:
         return _NAMED[text]
     first = text[0]
+    # Most values are words, and need none of the patterns.
     if not (first.isdigit() or first in "+-."):
         return text
     if _NOT_FINITE.fullmatch(text):
@@ -49,6 +52,7 @@ def resolve(text: str) -> Scalar:
         return _integer(text, int(text[2:], 16))
     if _FLOAT.fullmatch(text):
         number = float(text)
+        # `float("1e999")` raises no error.
         if number in (float("inf"), float("-inf")):
             raise _too_large(text)
         return number

@@ -46,6 +46,7 @@ class Sources:
         if mark is None or mark.source not in self.texts:
             return None
         text = self.texts[mark.source]
+        # `maxsplit`, because a long file may have many errors, and each asks for one line.
         lines = unread_lines(text) if self.headers is None else _BREAK.split(text, maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
@@ -54,6 +55,7 @@ class Sources:
             # First as a whole: of a value that was masked in part, the rest would not be found.
             line = _without_header([*lines[: mark.line - 1], self._without_values(line)])
         line = self.shown(line)
+        # The caret's place stays within the line.
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
     def diagnostic(
@@ -69,6 +71,7 @@ class Sources:
         severity: Severity = "error",
     ) -> Diagnostic:
         """A Diagnostic with its source line, everything in it redacted."""
+        # A source of this kind is the setting itself, which may hold a secret.
         if position is not None and position.source.startswith("--set "):
             position = position._replace(source=self.shown(position.source))
         return Diagnostic(
@@ -91,14 +94,17 @@ class Sources:
         return self.redactor(self._without_values(line))
 
     def _without_values(self, line: str) -> str:
+        # The longest first, since one value may be part of another.
         for value in sorted(self.headers or (), key=len, reverse=True):
             if len(value) >= _LEAST_HEADER_CHARACTERS and value in line:
+                # As a whole word: the value `v1` must not mask a part of `v1beta`.
                 line = re.sub(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", MASK, line)
         return line
 
 
 # Each begins at a word's beginning: tried at each of its characters, a long word would take quadratic time.
 _HEADERS: Final = re.compile(r"(?<![\w.-])[\w.-]*headers[\"']?\s*:\s*(?P<flow>\{.*)?", re.IGNORECASE)
+# `Authorization: x`, but not `Authorization: ${TOKEN}`.
 _LINE: Final = re.compile(r"^(?P<name>[^:]*:\s*)(?!\$\{[^}:]*\}\s*$)\S.*")
 _FLOW: Final = re.compile(
     r"""(?P<name>(?<![\w.-])[\w.-]+(?:["']\s*:\s*|\s*:\s+))(?:[!&][^\s,{}]*\s+)*"""
@@ -122,9 +128,12 @@ def _indent(line: str) -> int:
 
 
 # Linear, as those above: names begin at a word's beginning.
+# `- name: x` and `"a b": x`, but not `https://host`: a key in a block has white space behind its colon.
 _OWN_KEY: Final = re.compile(r"""\s*(?:-\s+)*(?P<name>"[^"]*"\s*:|'[^']*'\s*:|[\w.-]+\s*:(?=\s|$))\s*""")
+# Also within a line, and in a command: `{token: x}`, `API_KEY=x`.
 _ANY_KEY: Final = re.compile(r"""(?<![\w.-])(?P<name>[\w.-]+)["']?\s*[:=]\s*""")
 _BLOCK: Final = re.compile(r"([|>][-+0-9]*\s*)?(#.*)?")
+# Up to seven digits: a secret of digits alone has eight at least.
 _PLAIN: Final = re.compile(r"""(null|true|false|~|-?[0-9]{1,7}|["']?\$\{[^}:]*\}["']?)\s*([,}\]#]|$)""")
 
 
@@ -165,8 +174,10 @@ class _Unread:
             return True
         if self.column is not None:
             indent = _indent(line)
+            # A list may stand in the column of its key.
             if indent > self.column or (indent == self.column and line.lstrip().startswith("- ")):
                 return True
+        # Behind a secret, a line without a key may continue it: the text may be invalid, so indentation proves nothing.
         return self.seen and not _OWN_KEY.match(line)
 
     def _masked(self, line: str) -> str:

@@ -86,6 +86,7 @@ def find(node: Node, path: Path) -> Node | None:
     """The node at ``path``, or None."""
     for step in path:
         value = node.value
+        # A text in a `range` is false and raises no error, so a key may be asked of a list.
         inside = (
             step in value
             if isinstance(value, dict)

@@ -61,6 +61,7 @@ class Assembly:
 
     def _think(self, block: Mapping[str, Any]) -> None:
         open_block = self._thinking[-1][0] if self._thinking else None
+        # A signature ends a block; text behind it is of the next one.
         if block.get("type") != "thinking" or open_block is None or _closed(open_block):
             self._thinking.append(({key: value for key, value in block.items() if value is not None}, []))
             return
@@ -107,6 +108,7 @@ class Assembly:
 
     def _id(self, given: str | None, position: int) -> str:
         call_id = given or f"{self._seed}_{position}"
+        # A conversation with two calls of one id is refused, and a result would fit both.
         if call_id in self._taken:
             call_id = f"{call_id}_{self._seed}_{position}"
         self._taken.add(call_id)

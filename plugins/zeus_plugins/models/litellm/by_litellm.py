@@ -52,6 +52,7 @@ async def chunks(
         async for chunk in _streamed(answer, timeouts):
             yield chunk
     finally:
+        # litellm's stream holds a connection until it is closed.
         await answer.aclose()
 
 

@@ -187,6 +187,7 @@ def _require_package(provider: str, model: str) -> None:
 
     package, extra = _PACKAGES.get(provider, ("", ""))
     try:
+        # For a dotted name, `find_spec` imports the package above it.
         is_there = not package or find_spec(package) is not None
     except ModuleNotFoundError:  # the package that it is in
         is_there = False
@@ -230,6 +231,7 @@ def _from_dotenv(
     found = {}
     for name in _variables(provider):
         value = environ.get(name)
+        # A variable of the process is left to litellm, which reads it itself.
         if not value or os.environ.get(name):
             continue
         for argument in (argument for end, argument in _ARGUMENTS if name.endswith(end)):

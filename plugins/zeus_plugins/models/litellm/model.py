@@ -110,6 +110,7 @@ class LitellmModel:
         from zeus_runtime.plugin.model import ModelError, ModelResponse, cost_usd
 
         request = await self._sight.request(request)
+        # For each request: one picture or setting may need litellm, and the next request goes over HTTP again.
         served = self._native_for(request)
         provider = await self._provider(served and served.server)
         found = credentials(provider, self._options, self._environ, self._dotenv)
@@ -121,6 +122,7 @@ class LitellmModel:
                     delta = chunk.get("delta") or {}
                     for piece in assembly.add(delta):
                         yield piece
+                    # Later chunks leave it out, or have an empty text.
                     finish_reason = chunk.get("finish_reason") or finish_reason
                     refused = refused or "refused" in delta
                     model = chunk.get("model") or model
@@ -167,6 +169,7 @@ class LitellmModel:
         served = self._wire.served
         if served is None:
             return None
+        # By identity: the tools of a run stay one object, and a comparison would read every schema at each step.
         if request.tools is not self._tools[0]:
             base = base_of(served.server, self._options, self._variables)
             self._tools = (request.tools, unsendable_tool(served, request.tools, base))

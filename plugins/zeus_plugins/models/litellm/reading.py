@@ -261,4 +261,5 @@ def _count(value: Any) -> int | None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
         return None
+    # Some servers write a whole number as 12.0.
     return int(value) if value == int(value) else None

@@ -34,6 +34,7 @@ class Timeouts:
             async with asyncio.timeout(max(0.0, min(left, silent))) as limit:
                 return await awaitable
         except TimeoutError:
+            # The awaited code raised it itself, and it has a class of its own for the retry.
             if not limit.expired():
                 raise
         if silent < left:

@@ -50,6 +50,7 @@ class ReplayModel:
 
     @cached_property
     def _cassette(self) -> Cassette:
+        # At the first call: a plan makes the model too, and only its name is needed there.
         return read_cassette(self._path)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:

@@ -46,6 +46,7 @@ async def chunks(
         "content-type": "application/json",
         "accept": "application/json",
         "user-agent": "zeus-runtime",
+        # Last and in small letters, so that a header of the user's replaces ours.
         **{key.lower(): value for key, value in options.headers.items()},
     }
     try:
@@ -55,6 +56,7 @@ async def chunks(
         async with aclosing(streamed(url, headers, body, timeouts, spoken.reading())) as pieces:
             async for piece in pieces:
                 yield piece
+    # httpx, the readers and a damaged answer raise many kinds, and the retry decides by the class of a `ModelError`.
     except Exception as error:
         raise classified(error) from error
 

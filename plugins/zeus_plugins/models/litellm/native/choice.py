@@ -141,6 +141,7 @@ def unsendable_tool(served: Served, tools: Sequence[Any], base: str) -> str | No
 def is_official(base: str) -> bool:
     """Whether OpenAI itself gets the requests."""
     host = urlsplit(base).hostname
+    # With the dot, because `notopenai.com` is somebody else's.
     return host is None or host == "openai.com" or host.endswith(".openai.com")
 
 

@@ -299,6 +299,7 @@ class MessagesReading:
 
     def _ended(self) -> dict[str, Any]:
         block, self._block = self._block, _OpenBlock("")
+        # A tool without parameters streams one empty piece, and an empty text is not an object.
         is_empty = block.is_call and block.has_pieces and not block.has_arguments
         return self._part("{}") if is_empty else {}
 

@@ -158,6 +158,7 @@ async def _rest(pieces: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(_AFTER_THE_END_SECONDS):
             async for _ in pieces:
                 pass
+    # The answer is complete, so the connection is all that is lost.
     except (TimeoutError, httpx.HTTPError):
         pass
 
@@ -192,8 +193,10 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, _Kept]] = Weak
 
 async def _client(url: str) -> httpx.AsyncClient:
     """Return the running event loop's client for the address."""
+    # A proxy may itself be called over TLS.
     is_secure = not url.startswith("http://") or bool(getproxies())
     clients = _clients.setdefault(asyncio.get_running_loop(), {})
+    # No await up to the entry, so two first calls at once make one client.
     if is_secure not in clients:
         client = _made(is_secure=is_secure)
         # `asyncio.run` closes open generators before the loop, and with this one the client.
