@@ -642,6 +642,36 @@ def test_a_private_key_is_found_in_json_and_in_a_file_whichever_of_them_is_known
 
 
 @pytest.mark.parametrize(
+    "secret",
+    [
+        # As environment files have it: each line end a blank, or none at all.
+        PRIVATE.replace("\n", " ").strip(),
+        PRIVATE.replace("\n", ""),
+        PRIVATE.replace("-----\n", "-----").replace("\n-----", "-----"),
+        "  " + PRIVATE.replace("\n", "  "),
+    ],
+)
+def test_a_private_key_in_one_line_is_found(secret: str) -> None:
+    known = secrets_of_environment({"SHOP_PRIVATE_KEY": secret})
+    for text in (secret, json.dumps({"key": secret}), f"export K='{secret}'", PRIVATE, quote(secret)):
+        masked = known.text(text)
+        for line in PRIVATE.splitlines()[1:-2]:
+            assert line not in masked, masked
+        assert known.restored(masked, text) == text
+    assert known.text("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["-----my-own-password-4711", "-----Begin\nfirst-line-of-it\n-----", "-----BEGIN 12 KEY-----x9d8f7g6"],
+)
+def test_a_secret_that_only_begins_as_a_private_key_is_found(secret: str) -> None:
+    known = secrets_of_environment({"SHOP_PASSWORD": secret})
+    masked = known.text(f"it is {secret} so")
+    assert not any(word in masked for word in ("password-4711", "first-line", "x9d8f7g6")), masked
+
+
+@pytest.mark.parametrize(
     "word",
     [
         "\\",
