@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.columns import columns, most_columns, shortened
+from zeus_runtime.columns import columns, hanging, most_columns, shortened
+from zeus_runtime.escaping import terminal_text
 
 words = st.text(st.sampled_from("ab\u4dc0☰漢\u0301\U0001f525-\x1b\u202e"), min_size=1, max_size=12)
 cells = st.lists(words, max_size=8).map(" ".join)
@@ -25,3 +26,12 @@ def test_symbols_whose_width_changed_with_unicode_16_count_two_where_a_line_must
         assert (columns(char), most_columns(char)) == (1, 2)
         assert shortened(char * 50, 39) == char * 19 + "…"
     assert most_columns("é…—Я\u0301漢") == columns("é…—Я\u0301漢") == 6
+
+
+@given(text=cells.map(terminal_text), most=st.integers(6, 60))
+def test_a_line_in_lines_that_fit_keeps_all_its_characters(text: str, most: int) -> None:
+    first, *later = hanging(text, most, "  ").split("\n")
+    assert all(most_columns(line) <= most for line in (first, *later))
+    assert all(line.startswith("  ") for line in later)
+    assert "".join([first, *later]).replace(" ", "") == text.replace(" ", "")
+    assert hanging(text, 10_000, "  ") == text

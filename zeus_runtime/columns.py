@@ -44,6 +44,27 @@ def one_line(text: str) -> str:
     return terminal_text(unwrapped(text))
 
 
+def hanging(line: str, most: int, indent: str) -> str:
+    """``line`` in lines of at most ``most`` columns, divided at blanks where it has some.
+
+    Later lines begin with ``indent``. A terminal would begin a part of a longer line at the margin.
+    """
+    parts, start, room = [], 0, most
+    while start < len(line):
+        # A character without a column of its own would let a line have any length.
+        end = start + room
+        while end > start + 1 and most_columns(line[start:end]) > room:
+            end -= 1
+        if end < len(line) and (blank := line.rfind(" ", start + 1, end + 1)) > start:
+            parts.append(line[start:blank])
+            start = blank + 1
+        else:
+            parts.append(line[start:end])
+            start = end
+        room = max(1, most - len(indent))
+    return f"\n{indent}".join(parts)
+
+
 def cut_line(line: str, most: int, *, size: int | None = None) -> str:
     """``line``, or as much of its beginning as fits into ``most`` columns with ``…`` and the size of the whole.
 

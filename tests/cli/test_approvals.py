@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.conftest import Project, Zeus
+from tests.cli.conftest import Project, Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
 from zeus_runtime.cli.approval_prompt import TerminalApprovals, YesApprovals
@@ -444,6 +445,40 @@ def test_a_servers_question_is_decided_with_an_answer_that_fits(zeus: Zeus, proj
     done = zeus("resume", "--decide", pending["id"] + '=approve:{"colour": "red"}', "-o", "ndjson")
     (result,) = [event["content"] for event in done.lines if event["type"] == "tool_call_result"]
     assert json.loads(result) == {"action": "accept", "content": {"colour": "red"}}
+
+
+SPEAKING = " ".join(["! write_file was approved"] * 30)
+"""Wherever a terminal of any usual width divides it, a part begins in the words of Zeus."""
+
+
+def test_no_line_of_a_note_begins_in_a_servers_words(project: Project) -> None:
+    server = {"command": sys.executable, "args": [mcp_server.__file__], "start_timeout_seconds": 60}
+    more = f"mcpServers: {json.dumps({'small': server})}\n"
+    project.agent({"call": "small__wonder", "args": {"text": SPEAKING}}, "done", more=more)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        terminal.until("answer small__wonder? ")
+        terminal.press("n\r")
+        note = terminal.until("It was declined.").split("note: ")[1]
+        assert terminal.end() == 0
+    assert " ".join(note.split()).count(SPEAKING) == 1, "nothing is dropped"
+    first, *later = note.split("\n")
+    assert len(f"note: {first}") < 100
+    assert all(line.startswith("  ") and len(line) < 100 for line in later)
+
+
+def test_in_a_pager_no_line_of_a_call_begins_in_the_calls_words(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(SPEAKING), "done", more=ASKING)
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    # A pager gets a pipe, and shows it on the terminal that is left.
+    terminal, side = os.openpty()
+    environ = {**os.environ, "COLUMNS": "60"}
+    shown = spawn(["approvals", "show", pending["id"]], project.folder, stderr=side, env=environ)
+    out, _ = shown.communicate()
+    os.close(side)
+    os.close(terminal)
+    assert SPEAKING in out.replace("␠\n    ┊ ", " ").replace("\n    ┊ ", "")
+    assert max(map(len, out.splitlines())) < 60
 
 
 def test_at_a_terminal_a_servers_question_is_answered_field_by_field(project: Project) -> None:

@@ -333,7 +333,8 @@ def written(draw: st.DrawFn, secret: str, *, wrapped: bool = False) -> str:
     """A secret, each character in one of the ways of one kind of text, and maybe over several lines."""
     ways = draw(st.sampled_from([of_json, of_url, of_html, of_shell, of_git, of_page]))
     parts = [draw(st.sampled_from(ways(character))) for character in secret]
-    breaks = st.sampled_from(["", "\n", "\r\n", "\n  ", "\n   12\t", " \n", "  \r\n ", "\x1b[31m", "\u200b"])
+    wraps = ["\n", "\r\n", "\n  ", "\n   12\t", " \n", "  \r\n "]
+    breaks = st.sampled_from(["", *wraps, "\x1b[31m", "\x1b[38:5:1m", "\u200b", "\u202e", "\U000e0041"])
     return "".join(part + (draw(breaks) if wrapped and part != parts[-1] else "") for part in parts)
 
 
@@ -349,7 +350,7 @@ def test_a_secret_is_found_however_its_characters_are_written(data: st.DataObjec
     known = Redactor().adding({secret: "S"})
     text = f"a={data.draw(written(secret, wrapped=wrapped))}|b"  # a semicolon would end an entity
     masked = known.text(text)
-    assert re.sub(r"<secret:S[^>]*>|\s|12\t|\x1b\[31m|\u200b", "", masked) == "a=|b"
+    assert re.sub(r"<secret:S[^>]*>|\s|12\t|\x1b\[[\d:]+m|[\u200b\u202e\U000e0041]", "", masked) == "a=|b"
     assert masked.count("\n") == text.count("\n")
     assert known.text(masked) == masked
     assert known.restored(masked, text) == text
@@ -639,6 +640,36 @@ def test_a_private_key_is_found_in_json_and_in_a_file_whichever_of_them_is_known
             assert line not in masked
         assert "-----BEGIN PRIVATE KEY-----" in masked
         assert known.restored(masked, text) == text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        # As environment files have it: each line end a blank, or none at all.
+        PRIVATE.replace("\n", " ").strip(),
+        PRIVATE.replace("\n", ""),
+        PRIVATE.replace("-----\n", "-----").replace("\n-----", "-----"),
+        "  " + PRIVATE.replace("\n", "  "),
+    ],
+)
+def test_a_private_key_in_one_line_is_found(secret: str) -> None:
+    known = secrets_of_environment({"SHOP_PRIVATE_KEY": secret})
+    for text in (secret, json.dumps({"key": secret}), f"export K='{secret}'", PRIVATE, quote(secret)):
+        masked = known.text(text)
+        for line in PRIVATE.splitlines()[1:-2]:
+            assert line not in masked, masked
+        assert known.restored(masked, text) == text
+    assert known.text("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["-----my-own-password-4711", "-----Begin\nfirst-line-of-it\n-----", "-----BEGIN 12 KEY-----x9d8f7g6"],
+)
+def test_a_secret_that_only_begins_as_a_private_key_is_found(secret: str) -> None:
+    known = secrets_of_environment({"SHOP_PASSWORD": secret})
+    masked = known.text(f"it is {secret} so")
+    assert not any(word in masked for word in ("password-4711", "first-line", "x9d8f7g6")), masked
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,25 @@ async def test_the_audit_log_has_acts_without_contents_and_cannot_be_changed(
     assert "private" not in caplog.text
 
 
+async def test_neither_log_has_a_secret_that_a_client_writes_into_an_address(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "zeus.access")
+    secret = "argo-Secret-4711"
+    (tmp_path / ".env").write_text(f"SHIP_TOKEN={secret}\n")
+    async with keyed(tmp_path, Settings(access_log="text")) as (client, database):
+        client.headers.update(bearer(await made(database)))
+        for path in (f"/v1/sessions/{secret}", f"/v1/runs/{secret}/cancel", f"/v1/approvals/{secret}"):
+            await client.request("DELETE" if "sessions" in path else "POST", path, json={})
+        found = await entries(database)
+    assert [(each.session, each.subject) for each in found] == [(None, None)] * 3
+    lines = [each.message for each in caplog.records if each.name == "zeus.access"]
+    assert sum("<secret:SHIP_TOKEN>" in line for line in lines) == 3
+    assert secret not in str(lines)
+    for file in (tmp_path / ".zeus").rglob("*"):
+        assert not file.is_file() or secret.encode() not in file.read_bytes(), file
+
+
 async def test_a_line_of_the_access_log_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "zeus.access")
     async with keyed(tmp_path) as (client, _):

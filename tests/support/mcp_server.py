@@ -3,6 +3,7 @@
 Run as ``python mcp_server.py BEHAVIOUR...``:
 
 - ``gate=FOLDER:N`` answers the first request only when N servers have put a file into FOLDER: each needs all others;
+- ``form=JSON`` asks its questions with this form;
 - ``hang`` never answers;
 - ``die_at_start`` writes a line to its standard error and ends;
 - ``wait=FILE`` answers the first request once FILE is there;
@@ -97,7 +98,8 @@ def raw(line: str, times: int = 1, *, name: Any) -> None:
 
 
 def elicit(name: str, question: str) -> None:
-    schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    own = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    schema = next((json.loads(each[5:]) for each in sys.argv if each.startswith("form=")), own)
     send(
         {
             "id": name,

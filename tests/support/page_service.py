@@ -70,6 +70,8 @@ async def book(run) -> str:
         "guest": {"type": "integer", "title": "Guest", "default": 9007199254740993},
         "note": {"type": "string", "title": "Note", "default": "two\\nlines\u202e"},
         "shared": {"type": "boolean", "title": "Shared", "default": "false"},
+        "free": True,
+        "odd": {"title": "Odd", "anyOf": [True, {"const": 1}]},
     }
     answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})
     return "declined" if answer is None else str(sorted(answer.items()))

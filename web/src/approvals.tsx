@@ -155,7 +155,8 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
 
 /** A question's form, from its JSON Schema. The service checks the answer. */
 function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Json) => void; decline: () => void }) {
-  const fields = Object.entries((props.schema.properties ?? {}) as Record<string, api.Json>);
+  // In a JSON Schema, `true` is a schema too: one that says nothing.
+  const fields = Object.entries((props.schema.properties ?? {}) as Record<string, unknown>).map(([name, about]) => [name, isObject(about) ? about : {}] as const);
   const required = new Set<string>(props.schema.required ?? []);
   const [values, setValues] = useState<api.Json>(
     Object.fromEntries(fields.filter(([, about]) => isShown(about, about.default)).map(([name, about]) => [name, about.default])));
@@ -179,6 +180,8 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
   );
 }
 
+const isObject = (value: unknown): value is api.Json => typeof value === "object" && value !== null;
+
 interface Choice { value: unknown; title: string }
 
 /** Whether a box to tick is the field's control: it has two states, and a default of another type would be a third. */
@@ -199,7 +202,7 @@ function choices(about: api.Json): Choice[] | null {
   if (about.type === "boolean" && !isBox(about)) return [true, false].map((value) => ({ value, title: String(value) }));
   if (Array.isArray(about.enum)) return about.enum.map((value: unknown, at: number) => ({ value, title: String(about.enumNames?.[at] ?? value) }));
   const named = about.oneOf ?? about.anyOf;
-  if (Array.isArray(named) && named.every((each) => "const" in each)) return named.map((each) => ({ value: each.const, title: String(each.title ?? each.const) }));
+  if (Array.isArray(named) && named.every((each) => isObject(each) && "const" in each)) return named.map((each) => ({ value: each.const, title: String(each.title ?? each.const) }));
   return null;
 }
 

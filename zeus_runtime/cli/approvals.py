@@ -11,7 +11,7 @@ from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import ConfigArgs, Decorator, json_option, read_owner
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.sessions.options import config_option
-from zeus_runtime.cli.streams import answer, complain, terminal_columns
+from zeus_runtime.cli.streams import answer, complain, reader_columns
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -97,7 +97,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             remedy="`zeus approvals pending` lists what waits.",
         )
     pending = masked_pending(pending, process.secrets.masked)
-    for line in question_lines(pending, whole=True, width=terminal_columns()):
+    for line in question_lines(pending, whole=True, width=reader_columns()):
         answer(line.text, style=line.style)
     if pending.shown:
         deciding = which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")

@@ -74,6 +74,15 @@ def terminal_columns() -> int | None:
     return columns_of(sys.stdout) if is_terminal(sys.stdout) else None
 
 
+def reader_columns() -> int | None:
+    """The width of the terminal on which a person reads standard output, also in a pager; None if there is none.
+
+    A pager gets a pipe and shows it where standard error goes, and continues a long line at the margin.
+    """
+    width = terminal_columns()
+    return columns_of(sys.stderr) if width is None and is_terminal(sys.stderr) else width
+
+
 def columns_of(stream: TextIO) -> int:
     """The width of the terminal that shows ``stream``; otherwise COLUMNS, or 80."""
     try:

@@ -19,7 +19,8 @@ from zeus_runtime.cli.event_lines import (
 )
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import answer, columns_of, complain, is_terminal
-from zeus_runtime.escaping import TerminalStream
+from zeus_runtime.columns import hanging
+from zeus_runtime.escaping import TerminalStream, terminal_text
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -38,6 +39,8 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.tools.question import tool_label
 
+_INDENT: Final = "  "
+_LEAST_COLUMNS: Final = 12
 PROGRESS_SECONDS: Final = 2.0
 """Between two lines of progress in a journal, which cannot take one back."""
 
@@ -233,8 +236,14 @@ def _complain_of(event: Event) -> None:
 
 
 def _indented(text: str) -> str:
-    """``text`` so that no line of it passes for one of ours."""
-    return text.replace("\n", "\n  ")
+    """``text`` so that no line of it passes for one of ours, also not one that a terminal begins at its margin."""
+    lines = terminal_text(text).split("\n")
+    if is_terminal(sys.stderr):
+        most = max(_LEAST_COLUMNS, columns_of(sys.stderr) - 1)
+        lines = [
+            hanging(line, most if at == 0 else most - len(_INDENT), _INDENT) for at, line in enumerate(lines)
+        ]
+    return f"\n{_INDENT}".join(lines)
 
 
 def _status(ending: RunCompleted | RunFailed) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zeus_runtime.config.secrets.masking import Redactor
-from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest, fitted
+from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest, fitted, require_form
 
 if TYPE_CHECKING:
     from zeus_runtime.middleware.protocol import Middleware
@@ -86,6 +86,8 @@ class ToolRunView:
     async def ask(
         self, question: str, schema: Mapping[str, Any], *, may_wait: bool = True
     ) -> Mapping[str, Any] | None:
+        # One broken form would also keep its user from all other calls that wait.
+        require_form(self.tool, schema)
         # Counted in the order of asking: a call that runs again after a resume asks in the same order, and each
         # question finds its decision by its number.
         self._questions += 1

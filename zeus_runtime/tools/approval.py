@@ -316,10 +316,6 @@ def fitted(tool: str, schema: Mapping[str, JSON], arguments: JSON, *, fill: bool
         fill: whether missing arguments get the schema's defaults.
     """
     from zeus_runtime.tools.dispatch import validate_arguments
-    from zeus_runtime.tools.tool import Tool
-
-    async def unused() -> str:
-        raise AssertionError
 
     if fill and isinstance(arguments, dict):
         fields: Mapping[str, Any] = schema.get("properties") or {}
@@ -329,7 +325,30 @@ def fitted(tool: str, schema: Mapping[str, JSON], arguments: JSON, *, fill: bool
             if isinstance(each, dict) and "default" in each
         }
         arguments = {**defaults, **arguments}
-    return validate_arguments(Tool(tool, "", schema, unused), arguments)
+    return validate_arguments(_with_parameters(tool, schema), arguments)
+
+
+def require_form(tool: str, schema: Mapping[str, JSON]) -> None:
+    """Ensure that a person can answer a question with this form.
+
+    Raises:
+        ValueError: it is not a JSON Schema.
+    """
+    from jsonschema import SchemaError
+
+    try:
+        _ = _with_parameters(tool, schema).problems_of
+    except SchemaError as error:
+        raise ValueError(f"the form of a question is not a JSON Schema: {error.message}") from None
+
+
+def _with_parameters(name: str, schema: Mapping[str, JSON]) -> Tool:
+    from zeus_runtime.tools.tool import Tool
+
+    async def unused() -> str:
+        raise AssertionError
+
+    return Tool(name, "", schema, unused)
 
 
 class ApprovalChannel(Protocol):

@@ -173,6 +173,9 @@ class ToolRun(Protocol):
         Args:
             may_wait: whether the call may be repeated with the answer, so that a question without an answer now is
                 stored. False for a call that has already changed something: then the question is withdrawn.
+
+        Raises:
+            ValueError: ``schema`` is not a JSON Schema.
         """
         ...
 

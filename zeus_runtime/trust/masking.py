@@ -15,7 +15,7 @@ from typing import Final
 
 from zeus_runtime.config.secrets.masking import MASK, Redactor, secrets_of_environment
 from zeus_runtime.config.secrets.parts import holds_secret, secret_entry
-from zeus_runtime.config.secrets.placeholders import FRAME, is_key, lines_of_key, looks_random, placeholder
+from zeus_runtime.config.secrets.placeholders import is_frame, is_key, lines_of_key, looks_random, placeholder
 from zeus_runtime.frozen import dataclass
 
 _HOST: Final = r"(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?"
@@ -210,9 +210,7 @@ def _is_begun_path(piece: str) -> bool:
 
 def _is_whole_key(value: str) -> bool:
     """Whether a value is a private key and names no file in one of its lines, which may begin with a slash."""
-    body = [
-        each.strip() for each in lines_of_key(value) if each.strip() and not each.strip().startswith(FRAME)
-    ]
+    body = [each.strip() for each in lines_of_key(value) if each.strip() and not is_frame(each)]
     return (
         bool(body)
         and all(map(_BASE64.fullmatch, body))

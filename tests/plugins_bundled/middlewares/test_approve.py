@@ -18,6 +18,7 @@ from zeus_plugins.middlewares.approve.middleware import same_json
 
 from tests.support.agents import (
     TOOLS,
+    Answering,
     PositionModel,
     assert_paired,
     call,
@@ -463,6 +464,18 @@ def register_interview():
     return [Component("interview", create=lambda options, context: [interview])]
 """
 )
+
+
+async def test_a_tool_whose_question_has_a_broken_form_fails_and_nobody_is_asked(folder: Path) -> None:
+    plugin = ASKING.replace('{"name": {"type": "string"}}', '{"name": None}')
+    config = write_agent(folder, plugin=plugin, tools="[interview]")
+    model = script(calling(call("interview", "c1", hang=False)), "done")
+    user = Answering()
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        events = await events_of(living.stream("go", approvals=user))
+    assert user.asked == []
+    (result,) = [each for each in events if isinstance(each, ToolCallResult)]
+    assert "the form of a question is not a JSON Schema" in result.content
 
 
 async def test_thinking_is_not_the_calls_time_either_and_what_the_tool_takes_is(folder: Path) -> None:

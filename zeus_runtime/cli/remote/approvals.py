@@ -9,7 +9,7 @@ import click
 from zeus_runtime.cli.options import json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.remote.service import client_of, remote_words
-from zeus_runtime.cli.streams import answer, complain, terminal_columns
+from zeus_runtime.cli.streams import answer, complain, reader_columns
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -59,7 +59,7 @@ def show_pending(process: Process, name: str) -> None:
 
     with client_of(process) as client:
         pending = pending_of(client.approval(name))
-    for line in question_lines(pending, whole=True, width=terminal_columns()):
+    for line in question_lines(pending, whole=True, width=reader_columns()):
         answer(line.text, style=line.style)
     if pending.shown:
         deciding = remote_words(process, "approvals", "decide", pending.seal, "approve")

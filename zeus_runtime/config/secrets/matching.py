@@ -11,7 +11,7 @@ class _Stage(NamedTuple):
     """One notation for characters.
 
     Args:
-        keys: a text has one of them if it has such an escape.
+        keys: a text has one of them if it has such an escape; without keys, any text outside ASCII may have one.
         pattern: begins with a fixed character, so that it is found fast; ``H`` is a hexadecimal digit.
         meant: the text that each escape means; None if it must be decoded.
     """
@@ -52,16 +52,18 @@ _FILLERS: Final = (
     _Stage((" \n", " \r\n"), r" (?<![ \t] ) *(?=\r?\n)", ""),
     _Stage(("\r",), r"\r", ""),
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
-    _Stage(("\x1b",), r"\x1b\[[0-9;]*[A-Za-z]", ""),
+    _Stage(("\x1b",), r"\x1b\[[0-?]*[ -/]*[@-~]", ""),
     _Stage(("\0",), r"\0", ""),
+    # Unicode's default ignorable code points, a set to which no version adds others.
     _Stage(
-        ("\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff"),
-        "[\u00ad\u200b-\u200d\u2060\ufeff]",
+        (),
+        "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+        "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]",
         "",
     ),
 )
 """Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind, also between the quotes
-of two string literals; colours; the zeros of UTF-16; invisible characters."""
+of two string literals; colours and other control sequences (ECMA-48); the zeros of UTF-16; invisible characters."""
 _LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are no UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
@@ -81,7 +83,7 @@ _TAB: Final = rf"(?:\t|{_RUN}t)"
 _BLANK: Final = rf"(?:[ +]|{_TAB})"
 _BREAK: Final = rf"(?:\r|{_RUN}r)?(?:(?:{_RUN})?\n|{_RUN}n)"
 _UNFINISHED_WRAP: Final = (
-    rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*"
+    rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b(?:\[[0-?]*[ -/]*)?"
     rf"|(?:{_RUN})?[\"']{_BLANK}*(?:{_BREAK}{_BLANK}*(?:[0-9]+(?:{_TAB}{_BLANK}*)?)?|\r|{_RUN}r)?(?:{_RUN})?)\Z"
 )
 
@@ -196,11 +198,17 @@ def _plain_stages(*, quotes: bool) -> tuple[_Stage, ...]:
 
 
 def _in_stage(text: str, stage: _Stage) -> str:
+    if not stage.keys and not text.isascii():
+        return _replaced(text, stage)
     for key in stage.keys:
         # A single character is looked for much faster than two.
         if key[0] in text and key in text:
-            return _compiled(stage.pattern).sub(_decoded if stage.meant is None else stage.meant, text)
+            return _replaced(text, stage)
     return text
+
+
+def _replaced(text: str, stage: _Stage) -> str:
+    return _compiled(stage.pattern).sub(_decoded if stage.meant is None else stage.meant, text)
 
 
 def _placed(found: Folded, stage: _Stage) -> Folded:

@@ -15,8 +15,11 @@ _LONGEST_NAME: Final = 100
 _LONGEST_PLACEHOLDER: Final = 200
 
 START: Final = "<secret:"
-FRAME: Final = "-----"
-"""Begins the first and the last line of a private key."""
+_FRAME: Final = r"-----(?:BEGIN|END) [A-Z0-9 ]+-----"
+"""The first and the last line of a private key."""
+_BEFORE_FRAME: Final = re.compile(rf"(?<=\S)[ \t]*(?={_FRAME})")
+_AFTER_FRAME: Final = re.compile(rf"({_FRAME})[ \t]*(?=\S)")
+_BASE64_WORDS: Final = re.compile(r"[A-Za-z0-9+/]+=*(?:[ \t]+[A-Za-z0-9+/]+=*)+")
 PLACEHOLDER: Final = re.compile(r"<secret:[A-Za-z0-9_.\[\]/-]+(?::[a-z0-9-]+)?>")
 
 
@@ -130,13 +133,24 @@ def _base64(secret: str) -> Iterator[tuple[str, str]]:
 
 
 def is_key(secret: str) -> bool:
-    """Whether a secret is a private key in lines within a frame."""
-    return secret.lstrip().startswith(FRAME)
+    """Whether a secret is a private key within a frame."""
+    return re.match(_FRAME, secret.lstrip()) is not None
+
+
+def is_frame(line: str) -> bool:
+    """Whether a line of a private key is its frame."""
+    return re.fullmatch(_FRAME, line.strip()) is not None
 
 
 def lines_of_key(secret: str) -> Sequence[str]:
-    """The lines of a private key, of which a written-out ``\\n`` ends one too."""
-    return re.sub(r"(?:\\+r)?\\+n", "\n", secret).splitlines()
+    """The lines of a private key. A written-out ``\\n`` ends one too.
+
+    A key in one line has blanks for its line ends, or nothing.
+    """
+    text = re.sub(r"(?:\\+r)?\\+n", "\n", secret)
+    text = _AFTER_FRAME.sub(r"\1\n", _BEFORE_FRAME.sub("\n", text))
+    words = (each.split() if _BASE64_WORDS.fullmatch(each.strip()) else [each] for each in text.splitlines())
+    return [line for found in words for line in found]
 
 
 def _lines(secret: str) -> Iterator[tuple[str, str]]:
@@ -145,12 +159,12 @@ def _lines(secret: str) -> Iterator[tuple[str, str]]:
         return
     for number, line in enumerate(lines_of_key(secret) if is_key(secret) else secret.splitlines(), 1):
         text = line.strip()
-        if not text.startswith(FRAME) and not re.search(r"\s", text) and len(text) >= LEAST_CHARACTERS:
+        if not is_frame(text) and not re.search(r"\s", text) and len(text) >= LEAST_CHARACTERS:
             yield f"line{number}", text
 
 
 def _without_frame(secret: str) -> str:
-    return "\n".join(each for each in map(str.strip, lines_of_key(secret)) if not each.startswith(FRAME))
+    return "\n".join(each for each in map(str.strip, lines_of_key(secret)) if not is_frame(each))
 
 
 def _normalized(secret: str) -> Iterator[tuple[str, str]]:

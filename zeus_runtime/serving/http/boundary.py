@@ -19,7 +19,7 @@ from zeus_runtime.serving.http.open_streams import OpenStream
 from zeus_runtime.store.service_audit import AuditEntry, add_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fastapi import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -54,9 +54,14 @@ def note_act(request: Request, **facts: str) -> None:
 
 @dataclass
 class _Passing:
-    """A request on its way through."""
+    """A request on its way through.
+
+    Args:
+        mask: masks known secrets: a client may have written one into the address.
+    """
 
     scope: Scope
+    mask: Callable[[str], str]
     started: float = field(default_factory=time.perf_counter)
     status: int = 500
     is_answered: bool = False
@@ -85,9 +90,10 @@ class _Passing:
         return "/".join((*whole[: -len(parts)], *parts))
 
     def fact(self, name: str) -> str | None:
-        """What the route told, or the address has."""
+        """What the route told, or the address has; None for a text that is no id, or holds a secret."""
         found = self.scope["state"].get("facts", {}).get(name) or self.scope.get("path_params", {}).get(name)
-        return found if isinstance(found, str) and _ID.fullmatch(found) else None
+        is_id = isinstance(found, str) and _ID.fullmatch(found) and self.mask(found) == found
+        return found if is_id else None
 
 
 class Boundary:
@@ -115,7 +121,7 @@ class Boundary:
         scope.setdefault("state", {})
         # Starlette removes it from a path that has it, so the proxy may leave it in or not.
         scope["root_path"] = self._prefix
-        passing = _Passing(scope)
+        passing = _Passing(scope, self._service.mask)
         metrics, streams = self._service.metrics, self._service.streams
 
         async def answer(message: Message) -> None:
@@ -206,7 +212,7 @@ class Boundary:
             at_ms=round(time.time() * 1000),
             user_id=None if caller.owner is None else caller.owner.user,
             caller=caller.id,
-            action=f"{passing.scope['method']} {passing.route}",
+            action=passing.mask(f"{passing.scope['method']} {passing.route}"),
             agent=passing.fact("agent"),
             session=passing.fact("session"),
             subject=None if subject is None else passing.fact(subject),
@@ -228,8 +234,8 @@ class Boundary:
         caller = passing.caller
         told = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "method": passing.scope["method"],
-            "path": passing.scope["path"],
+            "method": passing.mask(passing.scope["method"]),
+            "path": passing.mask(passing.scope["path"]),
             "status": passing.status if passing.is_answered else 499,
             "ms": round((time.perf_counter() - passing.started) * 1000),
             "caller": "-" if caller is None else caller.id,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zeus_plugins.tools.mcp.schemas import schema_problem
+
 if TYPE_CHECKING:
     from zeus_runtime.plugin.tool import Tell, ToolRun
 
@@ -33,6 +35,12 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *,
         return ElicitResult(action="decline")
     page = getattr(params, "url", None)
     schema = _OPENED if page else _plain(params.requested_schema)
+    if (broken := schema_problem(schema, "the fields of its form")) is not None:
+        tell(
+            "mcp_declined",
+            f"The MCP server {server!r} asked the user a question that nobody can answer, so it was declined: {broken}",
+        )
+        return ElicitResult(action="decline")
     # The address comes first: a long message cannot push it out of sight, or show another one above it.
     asks = f"asks you to open {page}" if page else "asks"
     question = f"The MCP server {server!r} {asks}: {params.message}"

@@ -14,10 +14,13 @@ MAX_CHARACTERS: Final = 200_000
 _LONGEST: Final = 200
 
 
-def schema_problem(schema: Mapping[str, Any]) -> str | None:
-    """The reason why a schema cannot be sent to a model; None if it can.
+def schema_problem(schema: Mapping[str, Any], subject: str = "its parameters") -> str | None:
+    """The reason why a schema cannot be sent to a model, or a form be shown to a user; None if it can.
 
     A provider refuses the whole request because of one broken schema.
+
+    Args:
+        subject: what it is the schema of, in the plural.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
@@ -25,19 +28,19 @@ def schema_problem(schema: Mapping[str, Any]) -> str | None:
 
     try:
         if len(json.dumps(schema)) > MAX_CHARACTERS:
-            return f"its parameters have more than {MAX_CHARACTERS:,} characters"
+            return f"{subject} have more than {MAX_CHARACTERS:,} characters"
         validator_for(dict(schema), default=Draft202012Validator).check_schema(dict(schema))
         missing = next((name for name in _references(schema) if not _leads(name, schema)), None)
     except SchemaError as error:
         place = ".".join(str(step) for step in error.absolute_path)
         where = f"{place}: " if place else ""
-        return f"its parameters are not a JSON Schema: {where}{cut_text(error.message, _LONGEST)}"
+        return f"{subject} are not a JSON Schema: {where}{cut_text(error.message, _LONGEST)}"
     except RecursionError:
-        return "its parameters are nested too deeply"
+        return f"{subject} are nested too deeply"
     return (
         None
         if missing is None
-        else f"its parameters refer to {cut_text(missing, _LONGEST)!r}, which does not exist"
+        else f"{subject} refer to {cut_text(missing, _LONGEST)!r}, which does not exist"
     )
 
 

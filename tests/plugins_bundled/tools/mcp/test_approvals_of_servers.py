@@ -35,7 +35,7 @@ from tests.support.agents import (
 )
 from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ConfigError
-from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
@@ -101,6 +101,16 @@ async def test_of_several_calls_the_one_waits_that_asks(tmp_path: Path, order: i
         await running.decide(session, {pending.id: Decision("approve", arguments={"colour": "red"})})
         events = await events_of(running.resume(session))
     assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "red"}}
+
+
+async def test_a_question_that_nobody_can_answer_is_declined(tmp_path: Path) -> None:
+    form = {"type": "object", "properties": {"colour": None}}
+    model = script(calling(call("small__ask", "1")), "done")
+    async with agent(tmp_path, model, {"small": server(f"form={json.dumps(form)}")}) as running:
+        events = await play(running, "go")
+    assert json.loads(results(events)["1"]) == {"action": "decline"}
+    (notice,) = [each for each in events if isinstance(each, Notice) and each.code == "mcp_declined"]
+    assert "the fields of its form are not a JSON Schema: properties.colour" in notice.message
 
 
 async def test_a_server_hears_that_nobody_has_decided_and_not_that_somebody_refused(tmp_path: Path) -> None:
