@@ -16,6 +16,11 @@ _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _BLANK: Final = re.compile(
     f"[\u034f\u115f\u1160\u17b4\u17b5\u2d7f\u3164\uffa0\U0001107f\U00016fe4\U0001d159{_SELECTORS}]"
 )
+IGNORABLE: Final = (
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""A regular expression for Unicode's default ignorable code points, a set to which no version adds others."""
 # Vowels and final consonants of Korean syllables, which are drawn into the preceding letter.
 _DRAWN_IN: Final = re.compile("[\u1161-\u11ff\ud7b0-\ud7fb]")
 _MOST_MARKS: Final = 3

@@ -93,7 +93,7 @@ def spellings(name: str) -> set[str]:
     """Names that some file system takes for the same one."""
     cases = {name, name.upper(), name.lower(), name.casefold()}
     forms = {unicodedata.normalize(form, each) for form in ("NFC", "NFD") for each in cases}
-    return forms | {f"{each}{end}" for each in forms for end in (".", " ", ". .", "\u200d")}
+    return forms | {f"{each}{end}" for each in forms for end in (".", " ", ". .", "\u200d", "\ufe0f")}
 
 
 def letters_with_several_forms() -> Iterator[str]:

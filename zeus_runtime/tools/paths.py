@@ -8,9 +8,11 @@ from functools import lru_cache
 from typing import Final
 
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.escaping import printable
+from zeus_runtime.escaping import IGNORABLE, printable
 
 _DRIVE = re.compile(r"[A-Za-z]:([\\/]|$)")
+_IGNORED: Final = re.compile(IGNORABLE)
+"""More than the category Cf has: Linux's folders that ignore case (ext4, f2fs) ignore selectors and fillers too."""
 ENDING: Final = ". "
 """Characters that are ignored at the end of a name."""
 
@@ -87,6 +89,7 @@ def folded_piece(text: str) -> str:
     """Return ``folded`` for a part of a name that is not its end."""
     if text.isascii():
         return text.lower()
-    shown = composed("".join(each for each in text if unicodedata.category(each) != "Cf"))
+    shown = "".join(each for each in _IGNORED.sub("", text) if unicodedata.category(each) != "Cf")
+    # Decomposed, so that marks that have an upper case (U+0345) are behind the others, whatever letter they are on.
     # Upper case first: some letters (ı) share their upper case with another letter. Case folding may decompose (ΐ).
-    return composed(shown.upper().casefold())
+    return composed(unicodedata.normalize("NFD", shown).upper().casefold())

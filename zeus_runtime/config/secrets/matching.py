@@ -6,6 +6,8 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
+from zeus_runtime.escaping import IGNORABLE
+
 
 class _Stage(NamedTuple):
     """One notation for characters.
@@ -54,13 +56,7 @@ _FILLERS: Final = (
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
     _Stage(("\x1b",), r"\x1b\[[0-?]*[ -/]*[@-~]", ""),
     _Stage(("\0",), r"\0", ""),
-    # Unicode's default ignorable code points, a set to which no version adds others.
-    _Stage(
-        (),
-        "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-        "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]",
-        "",
-    ),
+    _Stage((), IGNORABLE, ""),
 )
 """Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind, also between the quotes
 of two string literals; colours and other control sequences (ECMA-48); the zeros of UTF-16; invisible characters."""
