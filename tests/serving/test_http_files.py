@@ -6,17 +6,20 @@ import hashlib
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.serving.test_http_keys import bearer, keyed, made
+from tests.serving.test_http_keys import URL, bearer, keyed, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.errors import LimitError
 from zeus_runtime.serving.http.settings import ServiceLimits, Settings
 from zeus_runtime.serving.http.uploads import Uploads
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.schema import ready
 
 SHOWN = "middlewares: [resources]\n"
 
@@ -171,6 +174,56 @@ async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Pat
         assert {each["path"] for each in listed} == {"/out/seite ä.html"}
         refused = await client.get(content, params={"path": "/closed.txt"})
         assert refused.status_code == 404
+
+
+async def test_no_session_gives_out_what_is_kept_for_another(tmp_path: Path) -> None:
+    """A model that names such a file in a call that writes would make it one of the session's files."""
+    kept = ["large_tool_results/call_1", "conversation_history/anns.md", "sandboxes/anns/notes.txt"]
+    paths = [*(f"/{each}" for each in kept[:2]), *(f"/.zeus/{each}" for each in kept)]
+    more = [call("write_file", str(at), path=f"{at}.txt", content=each) for at, each in enumerate(paths)]
+    model = script(calling(*more), "Done.")
+    write_agent(tmp_path, tools="[probe, filesystem]")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        for each in kept:
+            file = tmp_path / ".zeus" / each
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("of ann")
+        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert sorted(each["path"] for each in listed) == [f"/{at}.txt" for at in range(len(paths))]
+        for path in paths:
+            address = f"/v1/sessions/{session}/artifacts/content"
+            assert (await client.get(address, params={"path": path})).status_code == 404, path
+
+
+async def test_a_user_names_only_kept_files_of_the_own_sessions(tmp_path: Path) -> None:
+    data = b"the plan of ann"
+    path = f"/attached_files/{hashlib.sha256(data).hexdigest()[:16]}/plan.txt"
+    model = script(calling(call("read_file", "a", path=path)), "Done.")
+    write_agent(tmp_path, SHOWN, tools="[probe, filesystem]")
+    database = Database(URL, directory=tmp_path)
+    await ready(database)
+    service = replace(service_of(tmp_path, model), settings=Settings(), database=database)
+    async with serving(service) as client:
+        ann, bob = bearer(await made(database, "ann")), bearer(await made(database, "bob", user="bob"))
+        client.headers.update(ann)
+        await client.put(address_of(data), content=data)
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        attached = {"sha256": hashlib.sha256(data).hexdigest(), "name": "plan.txt"}
+        sent = await client.post(
+            f"/v1/sessions/{session}/runs", json={"prompt": "Look.", "attachments": [attached]}
+        )
+        await until(client, sent.json()["run"], "complete")
+        found = []
+        for user in (bob, ann):
+            client.headers.update(user)
+            session, run = await begun(client, f"Read {path}.")
+            await until(client, run, "complete")
+            messages = (await client.get(f"/v1/sessions/{session}/messages")).json()
+            found += [each["content"] for each in messages if each["role"] == "tool"]
+        assert "kept no such file" in found[0], found
+        assert data.decode() in found[1]
 
 
 async def test_each_session_gives_out_the_files_of_its_own_workspace(tmp_path: Path) -> None:

@@ -43,9 +43,14 @@ class SessionFiles:
 
     Args:
         above: whether the parent session may read a path. A session can be given no more than that.
+
+    Attributes:
+        asked_for: files that the user named, until ``give`` says which of them the user may give. A service's user may
+            know or guess the path of another user's file.
     """
 
     def __init__(self, above: Callable[[str], bool] | None = None) -> None:
+        self.asked_for: set[str] = set()
         self._above = above
         self._own: set[str] = set()
         self._given: set[str] = set()
@@ -77,7 +82,14 @@ class SessionFiles:
         # A message of the runtime may quote the model, which must not give itself a right to files by naming them.
         if is_given or is_users_payload(json.loads(payload)):
             found = _NAMED.findall(payload)
-            _add(self._given, (f"/{name}" for each in found for name in (each, each.rstrip("."))))
+            self.asked_for.update(f"/{name}" for each in found for name in (each, each.rstrip(".")))
+            if self._above is not None:
+                self.give(self.asked_for)
+
+    def give(self, paths: Iterable[str]) -> None:
+        """Let the session read those of the files that the user named; the others are forgotten."""
+        _add(self._given, paths)
+        self.asked_for = set()
 
 
 def _add(known: set[str], paths: Iterable[str]) -> None:

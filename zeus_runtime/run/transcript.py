@@ -253,6 +253,11 @@ class Transcript:
         self._edits.extend(edits)
         self._view = view
 
+    async def give_files(self) -> None:
+        """Let the session read the files that its user named, as far as they are of sessions of this user."""
+        if self.session_files.asked_for:
+            self.session_files.give(await self._log.own_files(self.session_files.asked_for))
+
     async def append_step(self, step: StepRecord, texts: Mapping[str, str]) -> None:
         """Write an entry of the ledger without a message.
 
@@ -339,6 +344,7 @@ class Transcript:
             tell=tell,
         )
         self.session_files.note_message(payload, is_given=False)
+        await self.give_files()
         self._take(seq, message_id, message, written_ms)
         if step is not None:
             self._taken(step, texts or {})

@@ -262,7 +262,7 @@ class Session:
     async def _transcript(self, resources: RunResources) -> Transcript:
         stored = await read_thread(self._log, self._thread)
         self._branch = stored.rollbacks
-        return Transcript(
+        transcript = Transcript(
             self._log,
             self._thread,
             stored,
@@ -270,6 +270,8 @@ class Session:
             replayable=[tool.name for tool in resources.toolbox.tools if tool.replayable_result],
             secrets=resources.secrets,
         )
+        await transcript.give_files()
+        return transcript
 
     async def _begin(
         self,

@@ -13,7 +13,9 @@ from sqlalchemy import Connection, select, text
 
 from zeus_runtime.store.compression import packed_rows
 from zeus_runtime.store.row_security import for_everyone
-from zeus_runtime.store.tables import ARCHIVE, EDIT, HANDLE
+from zeus_runtime.store.tables import ARCHIVE, EDIT, HANDLE, THREAD
+from zeus_runtime.store.threads import Owner, key_of, owned
+from zeus_runtime.tools.own_folders import SANDBOXES
 
 _AT_ONCE: Final = 500
 _NOTE: Final = text(
@@ -42,6 +44,23 @@ def named_elsewhere(connection: Connection, thread: int, handles: Collection[str
         with for_everyone(connection):
             found.update(connection.execute(query).scalars())
     return found
+
+
+def named_by_own(connection: Connection, owner: Owner, paths: Collection[str]) -> set[str]:
+    """Those of ``paths`` that a session of the owner names, or that are in the sandbox of one."""
+    wanted = sorted(paths)
+    found = {path for path in wanted if _is_in_sandbox(connection, owner, path)}
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        query = select(HANDLE.c.handle).join(THREAD, THREAD.c.key == HANDLE.c.thread)
+        found.update(connection.execute(query.where(HANDLE.c.handle.in_(some), owned(owner))).scalars())
+    return found
+
+
+def _is_in_sandbox(connection: Connection, owner: Owner, path: str) -> bool:
+    _, folder, session, *inside = *path.split("/"), ""
+    is_inside = folder == SANDBOXES and bool(inside)
+    return is_inside and key_of(connection, session, archived=True, owner=owner) is not None
 
 
 def note_files(connection: Connection, thread: int, payloads: Iterable[str]) -> None:

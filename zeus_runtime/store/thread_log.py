@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,7 +16,7 @@ from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.compressed_columns import Packed
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.fencing import Fence, appending, put, put_new_texts, reading
-from zeus_runtime.store.file_references import note_files
+from zeus_runtime.store.file_references import named_by_own, note_files
 from zeus_runtime.store.listing import (
     SessionInfo,
     SessionPlace,
@@ -421,6 +421,13 @@ class ThreadLog:
     async def children(self, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:
         """The sessions of a session's sub-agents, in the order in which they began."""
         return await self.database.run(lambda connection: children(connection, session, archived=archived))
+
+    async def own_files(self, paths: Collection[str]) -> set[str]:
+        """Those of ``paths``, files that Zeus keeps for sessions, that belong to the user's; all without an owner."""
+        owner = self.owner
+        if owner is None:
+            return set(paths)
+        return await self.database.run(lambda connection: named_by_own(connection, owner, paths))
 
     async def info(self, thread: Thread) -> SessionInfo:
         """The session as a list shows it."""

@@ -114,12 +114,17 @@ _KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", 
 
 @contextmanager
 def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
-    """While inside, tools can open those files and folders of the archive whose paths ``may_read`` allows."""
+    """While inside, only those files and folders of the archive can be opened whose paths ``may_read`` allows."""
     token = _KEPT.set(may_read)
     try:
         yield
     finally:
         _KEPT.reset(token)
+
+
+def of_no_session(_path: str) -> bool:
+    """For ``reading_kept``: nothing that Zeus keeps for sessions."""
+    return False
 
 
 def kept_now() -> Callable[[str], bool] | None:
@@ -276,12 +281,13 @@ class Gate:
     def _not_own(self, reached: Reached, tool: str | None) -> Ruling | None:
         """Return a denial if a tool would open a file that Zeus keeps for sessions, and that is not its session's.
 
-        Archived texts, and the copies in a sandbox, were read under the rules of the agent that made them; another
-        agent's rules may deny them.
+        Inside ``reading_kept`` the same holds for files that no tool opens: a model may have named them. Archived
+        texts, and the copies in a sandbox, were read under the rules of the agent that made them; another agent's rules
+        may deny them.
         """
-        if tool is None:
-            return None
         may_read = _KEPT.get()
+        if tool is None and may_read is None:
+            return None
         spelled = [each.parts for each in reached.names]
         if f"/{STATE}/" in folded(reached.host):
             # A route can lead to Zeus's folder, so the mount's own folder counts too.
