@@ -28,7 +28,10 @@ from tests.serving.test_http_oidc import Provider
 from tests.support.agents import script, write_agent
 from tests.support.serving import TOKEN, begun, service_of, until
 from zeus_runtime.cli.group import zeus
+from zeus_runtime.cli.options import ConfigArgs
 from zeus_runtime.cli.process import Process
+from zeus_runtime.cli.serve import _reader
+from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.serving.http.boundary import access
 from zeus_runtime.serving.http.oidc import TokenIssuers
 from zeus_runtime.serving.http.principals import UnknownPrincipalError
@@ -38,6 +41,8 @@ from zeus_runtime.serving.http.settings import Settings, read_settings, settings
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import AuditEntry, add_entry, entries
+from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.paths import WorkspaceError
 
 USED = AuditEntry(0, "ann", "key:1", "POST /x", None, None, None, None, 200, "done")
 
@@ -433,3 +438,27 @@ async def test_keys_and_the_audit_log_on_postgresql_through_a_running_service(
             ("POST /v1/sessions", "forbidden"),
         ]
         assert session in await said(tmp_path, "audit")
+
+
+def test_no_tool_reaches_the_files_that_decide_about_the_service(tmp_path: Path) -> None:
+    (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: gpt-4o\ntools: [filesystem]\n")
+    settings = {
+        "tls": {"certificate": "tls/chain.pem", "key": "tls/own.key"},
+        "storage": {"url": "sqlite:///k.db"},
+    }
+    (tmp_path / "settings.yaml").write_text(json.dumps(settings))
+    (tmp_path / "tls").mkdir()
+    names = ["settings.yaml", "k.db", "tls/chain.pem", "tls/own.key"]
+    for name in names[1:]:
+        (tmp_path / name).write_text("x")
+    read = read_settings(tmp_path / "settings.yaml", directory=tmp_path, environ={})
+    with chdir(tmp_path):
+        checked = _reader(Process(), ConfigArgs("zeus.yaml"), read, ())(())
+    files = make_plan(checked).context.workspace
+    with calling("read_file"):
+        assert files.read("/zeus.yaml", max_bytes=1_000)
+        for name in names:
+            with pytest.raises(WorkspaceError, match="decides who may use a service"):
+                files.read(f"/{name}", max_bytes=1_000)
+            with pytest.raises(WorkspaceError, match="decides who may use a service"):
+                files.write(f"/{name}", b"y")

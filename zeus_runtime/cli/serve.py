@@ -350,7 +350,9 @@ def _reader(
     process: Process, which: ConfigArgs, settings: ReadSettings, folders: tuple[Path, ...]
 ) -> ConfigReader:
     own = () if settings.document is None else tuple(settings.document.files.values())
-    database = database_file(settings.settings.storage.url, process.directory)
+    database, tls = database_file(settings.settings.storage.url, process.directory), settings.settings.tls
+    if tls is not None:
+        own += (Path(tls.certificate), Path(tls.key))
 
     def read(sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
         from zeus_runtime.cli.trusting import read_trusted
