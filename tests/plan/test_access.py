@@ -2963,3 +2963,22 @@ def test_an_attachment_is_judged_where_it_is_opened(folder: Path, monkeypatch: p
     monkeypatch.setattr(WorkspaceFiles, "refusal_of", replaced)
     with pytest.raises(UsageError, match=r"the rule `hidden/\*\*: deny`"):
         gather("look", [folder / "plan.txt"], files)
+
+
+def test_a_link_that_is_swapped_after_a_look_at_a_named_file_opens_nothing_of_a_session(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "plan.txt")
+    files = files_of(folder)
+    (folder / "other.txt").symlink_to("." + keep(b"PIN=4711", "pin.txt", files).replace("/", "/.zeus/", 1))
+    real = WorkspaceFiles.real
+
+    def swapped(self: WorkspaceFiles, path: str) -> str:
+        found = real(self, path)
+        (folder / "other.txt").replace(folder / "plan.txt")
+        return found
+
+    monkeypatch.setattr(WorkspaceFiles, "real", swapped)
+    (found,) = gather("look at @plan.txt", [], files)
+    assert "kept no such file" in found.problem
+    assert not found.copy

@@ -15,11 +15,12 @@ import pytest
 from tests.serving.test_http_keys import URL, bearer, keyed, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, until
-from zeus_runtime.errors import LimitError
+from zeus_runtime.errors import LimitError, NotFoundError
 from zeus_runtime.serving.http.settings import ServiceLimits, Settings
 from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.schema import ready
+from zeus_runtime.tools.own_folders import LinkedFolderError
 
 SHOWN = "middlewares: [resources]\n"
 
@@ -86,6 +87,21 @@ def test_two_uploads_at_once_do_not_pass_the_limit_together(
     other.join()
     assert len(refused) == 1
     assert uploads.size(None, hashlib.sha256(first).hexdigest()) == 1000
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_link_that_a_project_brings_is_not_an_upload(tmp_path: Path, *, is_folder: bool) -> None:
+    uploads, elsewhere, data = Uploads(tmp_path, ServiceLimits()), tmp_path / "elsewhere", b"a key"
+    digest = hashlib.sha256(data).hexdigest()
+    uploads.put(None, digest, data)
+    assert uploads.read(None, digest) == data
+    (file,) = (tmp_path / ".zeus/uploads").glob(f"*{digest}")
+    (file.parent if is_folder else file).rename(elsewhere)
+    (file.parent if is_folder else file).symlink_to(elsewhere)
+    for reach in (uploads.read, uploads.size, uploads.delete):
+        with pytest.raises(LinkedFolderError if is_folder else NotFoundError):
+            reach(None, digest)
+    assert (elsewhere / file.name if is_folder else elsewhere).read_bytes() == data
 
 
 async def test_a_file_has_its_content_and_its_limits(tmp_path: Path) -> None:

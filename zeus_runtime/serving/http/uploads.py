@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from zeus_runtime.errors import LimitError, NotFoundError, UsageError
 from zeus_runtime.store.session_lock import NO_LOCKS
@@ -82,7 +83,8 @@ class Uploads:
         Raises:
             NotFoundError: the user has no such file.
         """
-        return self._path(owner, digest).stat().st_size
+        with self._file(owner, digest) as file:
+            return os.fstat(file.fileno()).st_size
 
     def read(self, owner: Owner | None, digest: str) -> bytes:
         """The content of a file.
@@ -90,7 +92,8 @@ class Uploads:
         Raises:
             NotFoundError: the user has no such file, or no more.
         """
-        return self._path(owner, digest).read_bytes()
+        with self._file(owner, digest) as file:
+            return file.read()
 
     def delete(self, owner: Owner | None, digest: str) -> None:
         """Delete a file.
@@ -98,13 +101,31 @@ class Uploads:
         Raises:
             NotFoundError: the user has no such file.
         """
-        self._path(owner, digest).unlink(missing_ok=True)
+        with self._opened(owner, digest) as folder:
+            os.unlink(self._name(owner, digest), dir_fd=folder)
 
-    def _path(self, owner: Owner | None, digest: str) -> Path:
-        path = self.directory / UPLOADS / self._name(owner, digest)
-        if not path.is_file():
-            raise NotFoundError(f"you have no file {digest!r}", remedy="Upload it: PUT /v1/files/SHA256.")
-        return path
+    @contextmanager
+    def _file(self, owner: Owner | None, digest: str) -> Iterator[BinaryIO]:
+        with self._opened(owner, digest) as folder:
+            # A project can bring a link under such a name too. The wait for the writer of a pipe would not end.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            file = os.fdopen(os.open(self._name(owner, digest), flags, dir_fd=folder), "rb")
+        with file:
+            yield file
+
+    @contextmanager
+    def _opened(self, owner: Owner | None, digest: str) -> Iterator[int]:
+        """The folder of the uploads, which has the file."""
+        try:
+            with opened(self.directory / UPLOADS) as folder:
+                status = os.stat(self._name(owner, digest), dir_fd=folder, follow_symlinks=False)
+                if not stat.S_ISREG(status.st_mode):
+                    raise FileNotFoundError
+                yield folder
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"you have no file {digest!r}", remedy="Upload it: PUT /v1/files/SHA256."
+            ) from None
 
     def _name(self, owner: Owner | None, digest: str) -> str:
         user, project = ("", "") if owner is None else (owner.user, owner.project or "")
