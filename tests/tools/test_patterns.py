@@ -116,6 +116,12 @@ def assert_covers_its_spellings(name: str) -> None:
         assert part(folded(f"{spelled}-wal")), (name, spelled)
 
 
+def test_the_order_of_marks_is_the_same_for_a_letter_and_its_upper_case() -> None:
+    for marks in ("", "\u030b", "\u0341\u030b"):
+        assert folded(f"\u1fb3{marks}") == folded(f"\u1fbc{marks}")
+    assert folded("\u1f0b\u0363\u0345") == folded("\u1f0b\u0363\u0399")
+
+
 def test_a_pattern_covers_every_spelling_of_each_letter() -> None:
     for letter in letters_with_several_forms():
         assert_covers_its_spellings(f"x{letter}")
