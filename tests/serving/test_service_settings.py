@@ -28,7 +28,7 @@ from tests.serving.test_http_oidc import Provider
 from tests.support.agents import script, write_agent
 from tests.support.serving import TOKEN, begun, service_of, until
 from zeus_runtime.cli.group import zeus
-from zeus_runtime.cli.options import ConfigArgs
+from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.process import Process
 from zeus_runtime.cli.serve import _reader
 from zeus_runtime.plan.plan import make_plan
@@ -440,25 +440,26 @@ async def test_keys_and_the_audit_log_on_postgresql_through_a_running_service(
         assert session in await said(tmp_path, "audit")
 
 
-def test_no_tool_reaches_the_files_that_decide_about_the_service(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["settings.yaml", "zeus-serve.yaml"])
+def test_no_tool_reaches_the_files_that_decide_about_a_service(tmp_path: Path, name: str) -> None:
+    """Those of the service that runs, and of one that the next `zeus serve` in the folder would be."""
     (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: gpt-4o\ntools: [filesystem]\n")
-    settings = {
-        "tls": {"certificate": "tls/chain.pem", "key": "tls/own.key"},
-        "storage": {"url": "sqlite:///k.db"},
-    }
-    (tmp_path / "settings.yaml").write_text(json.dumps(settings))
+    tls = {"certificate": "tls/chain.pem", "key": "${KEYS:-tls}/own.key"}
+    (tmp_path / name).write_text(json.dumps({"tls": tls, "storage": {"url": "sqlite:///k.db"}}))
     (tmp_path / "tls").mkdir()
-    names = ["settings.yaml", "k.db", "tls/chain.pem", "tls/own.key"]
-    for name in names[1:]:
-        (tmp_path / name).write_text("x")
-    read = read_settings(tmp_path / "settings.yaml", directory=tmp_path, environ={})
+    others = ["k.db", "tls/chain.pem", "tls/own.key"]
+    for each in others:
+        (tmp_path / each).write_text("x")
+    read = read_settings(tmp_path / name, directory=tmp_path, environ={})
     with chdir(tmp_path):
-        checked = _reader(Process(), ConfigArgs("zeus.yaml"), read, ())(())
+        process, which = Process(), ConfigArgs("zeus.yaml")
+        is_served = name == "settings.yaml"
+        checked = _reader(process, which, read, ())(()) if is_served else read_config(process, which)
     files = make_plan(checked).context.workspace
     with calling("read_file"):
         assert files.read("/zeus.yaml", max_bytes=1_000)
-        for name in names:
+        for each in (name, *others):
             with pytest.raises(WorkspaceError, match="decides who may use a service"):
-                files.read(f"/{name}", max_bytes=1_000)
+                files.read(f"/{each}", max_bytes=1_000)
             with pytest.raises(WorkspaceError, match="decides who may use a service"):
-                files.write(f"/{name}", b"y")
+                files.write(f"/{each}", b"y")

@@ -6,6 +6,7 @@ import os
 import site
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from glob import escape
 from itertools import chain
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
-from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
+from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, trees_of, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
+from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, real_path
+from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.named_files import NamedFile, named_files
 from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
@@ -68,8 +71,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)
         _add_linked_keys(deciding, each, work)
-    # Also one that is not there: the next `zeus serve` in this folder would read it.
-    for file in (checked.directory / SERVICE_FILE, *checked.service_files):
+    for file in (*_service_files(checked), *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
     for folder in checked.service_folders:
         for at in dict.fromkeys((str(folder.absolute()), real_path(folder))):
@@ -78,6 +80,27 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add(deciding, checked.directory / UPLOADS, _DECIDES_SERVICE, holds_keys=True, is_liftable=False)
     _add_own_home(deciding, checked)
     _add_runtime(deciding, checked)
+
+
+def _service_files(checked: Checked) -> Iterator[Path]:
+    """The settings of a service in the working directory, and its database, certificate and key as they name them.
+
+    Also settings that are not there: the next `zeus serve` in this folder would read them.
+    """
+    settings = checked.directory / SERVICE_FILE
+    yield settings
+    for tree in trees_of(settings, checked.document.environ):
+        for path in (("tls", "certificate"), ("tls", "key"), ("storage", "url")):
+            node = find(tree, path)
+            if node is None or not isinstance(node.value, str) or not node.value or "\0" in node.value:
+                continue
+            if path[0] == "tls":
+                yield settings.parent / expanded(node.value)
+                continue
+            # `zeus serve` ends with the error that an address of another database has.
+            with suppress(MissingError):
+                database = database_file(node.value, checked.directory)
+                yield from () if database is None else (database,)
 
 
 def _add_configs(deciding: Deciding, document: Document, unloaded: Iterable[UnloadedConfig]) -> None:

@@ -99,6 +99,13 @@ def unloaded_secrets(document: Document, homes: Iterable[Path]) -> dict[str, str
     }
 
 
+def trees_of(file: Path, environ: Mapping[str, str]) -> tuple[Node, ...]:
+    """The trees of a YAML file that this run does not load, as ``filled_in`` has them; none if it is not sound YAML."""
+    text = _text(file) if _is_there(file) else None
+    root = None if text is None else _root(text)
+    return () if root is None or not root.is_map else filled_in(root, environ)
+
+
 def agents_layers(tree: Node) -> Iterator[Node]:
     """A config's tree, and each ``overrides`` of its agents, which is laid over a config and so is a tree too."""
     yield tree
