@@ -14,6 +14,7 @@ import pytest
 
 from tests.serving.test_http_keys import URL, bearer, keyed, made
 from tests.support.agents import call, calling, script, write_agent
+from tests.support.databases import storage
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.errors import LimitError, NotFoundError
 from zeus_runtime.serving.http.settings import ServiceLimits, Settings
@@ -213,11 +214,11 @@ async def test_no_session_gives_out_what_is_kept_for_another(tmp_path: Path) -> 
             assert (await client.get(address, params={"path": path})).status_code == 404, path
 
 
-async def test_a_user_names_only_kept_files_of_the_own_sessions(tmp_path: Path) -> None:
+async def test_a_user_names_only_kept_files_of_the_own_sessions(tmp_path: Path, database_url: str) -> None:
     data = b"the plan of ann"
     path = f"/attached_files/{hashlib.sha256(data).hexdigest()[:16]}/plan.txt"
     model = script(calling(call("read_file", "a", path=path)), "Done.")
-    write_agent(tmp_path, SHOWN, tools="[probe, filesystem]")
+    write_agent(tmp_path, storage(database_url) + SHOWN, tools="[probe, filesystem]")
     database = Database(URL, directory=tmp_path)
     await ready(database)
     service = replace(service_of(tmp_path, model), settings=Settings(), database=database)
