@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,12 +14,17 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, told, until
+from zeus_runtime import Agent
 from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.turn import Session
 from zeus_runtime.serving.http import hub, turn_queue
+from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.serving.http.turn_queue import TurnQueue
+from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.event_log import EventLog
-from zeus_runtime.store.turns import begin_turn, find_turn, set_state
+from zeus_runtime.store.turns import begin_turn, find_turn, set_state, turns_of
+from zeus_runtime.tools.client_tool import ClientTool
 
 ASKING = "middlewares: [approve]\n"
 JSON = {"content-type": "application/json"}
@@ -267,6 +273,82 @@ async def test_the_next_service_resumes_what_a_stopped_one_left(tmp_path: Path) 
         assert not [each for each in first if each["type"] == "error"]
         assert (await until(client, queued, "complete"))["ending"]["answer"] == "Done 2."
     assert (tmp_path / "effects.txt").read_text() == "once\n"
+
+
+@pytest.mark.parametrize("moment", ["begins", "is prepared", "reads its files"])
+async def test_a_turn_that_only_begins_when_the_service_stops_is_left_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    write_agent(tmp_path)
+    model = script("First.", "Second.")
+    service = service_of(tmp_path, model)
+    closing: list[asyncio.Task[None]] = []
+    names: dict[str, tuple[Any, str]] = {
+        "begins": (turn_queue, "begin_turn"),
+        "is prepared": (HostedAgent, "prepare"),
+        "reads its files": (TurnQueue, "_attached"),
+    }
+    place, name = names[moment]
+    whole = getattr(place, name)
+
+    async def stopping(*given: Any) -> Any:
+        found = await whole(*given)
+        if not closing and (moment != "is prepared" or await states() == ["running"]):
+            closing.append(asyncio.create_task(service.turns.aclose()))
+            await asyncio.sleep(0)
+        return found
+
+    async def states() -> list[str]:
+        (hosted,) = service.hosting
+        log = await hosted.of(None).log()
+        return [each.state for each in await turns_of(log, await log.find(session))]
+
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        monkeypatch.setattr(place, name, stopping)
+        _, run = await begun(client, "go", session)
+        while service.turns.working:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+        await closing[0]
+        assert await states() == ["running"]
+    monkeypatch.undo()
+    async with serving(service_of(tmp_path, model)) as client:
+        turn = await until(client, run, "complete", "failed", "cancelled")
+        assert turn["ending"]["answer"].endswith(".")
+        events = await told(client, f"/v1/runs/{run}/events")
+        assert [each["type"] for each in events if each["type"] in ("complete", "error")] == ["complete"]
+
+
+@pytest.mark.parametrize("place", ["begin", "attach", "stream"])
+async def test_a_turn_that_fails_inside_the_runtime_has_an_end_and_does_not_keep_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    write_agent(tmp_path, "middlewares: [resources]\n")
+    service = service_of(tmp_path, script("Done."))
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise OSError("the disk is gone")
+
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        data = b"x"
+        digest = hashlib.sha256(data).hexdigest()
+        await client.put(f"/v1/files/{digest}", content=data)
+        if place == "begin":
+            monkeypatch.setattr(ClientTool, "from_json", broken)
+        elif place == "attach":
+            monkeypatch.setattr(Uploads, "read", broken)
+        else:
+            monkeypatch.setattr(Agent, "stream", broken)
+        tools = {"tools": [{}]} if place == "begin" else {}
+        asked = {"prompt": "go", "attachments": [{"sha256": digest, "name": "f"}], **tools}
+        (hosted,) = service.hosting
+        run = (await service.turns.add(hosted, None, session, asked)).run
+        ending = (await until(client, run, "failed"))["ending"]
+        assert (ending["code"], ending["message"]) == ("internal", "OSError: the disk is gone")
+        monkeypatch.undo()
+        _, later = await begun(client, "go", session)
+        assert (await until(client, later, "complete"))["ending"]["answer"] == "Done."
 
 
 @pytest.mark.parametrize("ends", ["complete", "waiting", "failed"])
