@@ -14,9 +14,10 @@ import pytest
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, until
-from zeus_runtime.errors import LimitError
+from zeus_runtime.errors import LimitError, NotFoundError
 from zeus_runtime.serving.http.settings import ServiceLimits, Settings
 from zeus_runtime.serving.http.uploads import Uploads
+from zeus_runtime.tools.own_folders import LinkedFolderError
 
 SHOWN = "middlewares: [resources]\n"
 
@@ -83,6 +84,55 @@ def test_two_uploads_at_once_do_not_pass_the_limit_together(
     other.join()
     assert len(refused) == 1
     assert uploads.size(None, hashlib.sha256(first).hexdigest()) == 1000
+
+
+def test_no_link_is_followed_to_a_file_that_a_user_uploaded(tmp_path: Path) -> None:
+    (tmp_path / "service").mkdir()
+    uploads = Uploads(tmp_path / "service", ServiceLimits())
+    data = b"elsewhere"
+    digest = hashlib.sha256(data).hexdigest()
+    uploads.put(None, digest, data)
+    (kept,) = (tmp_path / "service/.zeus/uploads").glob("[!.]*")
+    outside = tmp_path / "outside"
+    kept.rename(outside)
+    kept.symlink_to(outside)
+    works = (uploads.size, uploads.read, uploads.delete)
+    for work in works:
+        with pytest.raises(NotFoundError):
+            work(None, digest)
+    assert (kept.is_symlink(), outside.read_bytes()) == (True, data)
+    kept.unlink()
+    outside.rename(kept)
+    (tmp_path / "service/.zeus").rename(tmp_path / "state")
+    for work in works:
+        with pytest.raises(NotFoundError):
+            work(None, digest)
+    (tmp_path / "service/.zeus").symlink_to(tmp_path / "state")
+    for work in works:
+        with pytest.raises(LinkedFolderError):
+            work(None, digest)
+    assert [each.name for each in (tmp_path / "state/uploads").glob("[!.]*")] == [kept.name]
+
+
+def test_a_file_that_goes_while_it_is_asked_for_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads = Uploads(tmp_path, ServiceLimits())
+    digest = hashlib.sha256(b"x").hexdigest()
+    whole = os.stat
+
+    def then_removed(name: Any, **named: Any) -> os.stat_result:
+        found = whole(name, **named)
+        if str(name).endswith(digest):
+            os.unlink(name, dir_fd=named["dir_fd"])
+        return found
+
+    for work in (uploads.read, uploads.delete):
+        uploads.put(None, digest, b"x")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "stat", then_removed)
+            with pytest.raises(NotFoundError):
+                work(None, digest)
 
 
 async def test_a_file_has_its_content_and_its_limits(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import LimitError, NotFoundError, UsageError
@@ -82,7 +83,8 @@ class Uploads:
         Raises:
             NotFoundError: the user has no such file.
         """
-        return self._path(owner, digest).stat().st_size
+        with self._found(owner, digest) as (_, _, status):
+            return status.st_size
 
     def read(self, owner: Owner | None, digest: str) -> bytes:
         """The content of a file.
@@ -90,21 +92,38 @@ class Uploads:
         Raises:
             NotFoundError: the user has no such file, or no more.
         """
-        return self._path(owner, digest).read_bytes()
+        with self._found(owner, digest) as (folder, name, _):
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+            with os.fdopen(descriptor, "rb") as file:
+                return file.read()
 
     def delete(self, owner: Owner | None, digest: str) -> None:
         """Delete a file.
 
         Raises:
-            NotFoundError: the user has no such file.
+            NotFoundError: the user has no such file, or no more.
         """
-        self._path(owner, digest).unlink(missing_ok=True)
+        with self._found(owner, digest) as (folder, name, _):
+            os.unlink(name, dir_fd=folder)
 
-    def _path(self, owner: Owner | None, digest: str) -> Path:
-        path = self.directory / UPLOADS / self._name(owner, digest)
-        if not path.is_file():
-            raise NotFoundError(f"you have no file {digest!r}", remedy="Upload it: PUT /v1/files/SHA256.")
-        return path
+    @contextmanager
+    def _found(self, owner: Owner | None, digest: str) -> Iterator[tuple[int, str, os.stat_result]]:
+        """The folder of a user's file, open, with the file's name and status there. No link is followed, as in ``put``.
+
+        Raises:
+            NotFoundError: the user has no such file, also if it goes inside the block.
+        """
+        name = self._name(owner, digest)
+        try:
+            with opened(self.directory / UPLOADS) as folder:
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if not S_ISREG(status.st_mode):
+                    raise FileNotFoundError(name)
+                yield folder, name, status
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"you have no file {digest!r}", remedy="Upload it: PUT /v1/files/SHA256."
+            ) from None
 
     def _name(self, owner: Owner | None, digest: str) -> str:
         user, project = ("", "") if owner is None else (owner.user, owner.project or "")
