@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from zeus_runtime.agent.agent import Agent
-from zeus_runtime.errors import NotFoundError, ZeusError
+from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.tools.run_to_completion import all_tried
 
@@ -213,17 +213,27 @@ class HostedAgent:
         self._looked = now
         return _stats(self._files) != self._files
 
-    async def read_again(self) -> bool:
-        """Read the config again, in a thread; whether there is a new content that is valid."""
+    async def read_again(self, taken: Collection[str] = ()) -> bool:
+        """Read the config again, in a thread; whether there is a new content that is valid.
+
+        Args:
+            taken: the names of the other agents.
+        """
         # Looked at before they are read, so that a change in between is found by the next look.
         before = _stats(self._files)
         try:
             family = await asyncio.to_thread(self._read_and_planned)
-        except ZeusError as error:
+            if (name := family[-1].config.name) in taken:
+                raise UsageError(
+                    f"another agent of the service has the name {name!r}",
+                    remedy="Give each agent its own `name:`.",
+                )
+        except Exception as error:  # noqa: BLE001 - one config keeps neither the others nor requests from going on
             # The service keeps the content that it has; `/ready` tells.
-            told = str(error)
+            is_known = isinstance(error, ZeusError)
+            told = str(error) if is_known else f"{type(error).__name__}: {error}"
             if told != self.problem:
-                _log.error("the agent %s stays as it was: %s", self.name, told)
+                _log.error("the agent %s stays as it was: %s", self.name, told, exc_info=not is_known)
             self.problem = told
             return False
         self.problem = ""
@@ -253,9 +263,19 @@ class HostedAgent:
 
 
 class Hosting:
-    """The agents of a service by name."""
+    """The agents of a service by name.
+
+    Raises:
+        UsageError: two have one name.
+    """
 
     def __init__(self, agents: Sequence[HostedAgent]) -> None:
+        names = [each.name for each in agents]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(
+                    f"two configs have the name {name!r}", remedy="Give each agent its own `name:`."
+                )
         self._agents = list(agents)
         self._looking = asyncio.Lock()
         self._introduce()
@@ -270,7 +290,7 @@ class Hosting:
             return
         async with self._looking:
             due = [each for each in self._agents if each.is_due()]
-            if [each for each in due if await each.read_again()]:
+            if [each for each in due if await each.read_again(self._names_beside(each))]:
                 self._introduce()
 
     def named(self, name: str | None) -> HostedAgent:
@@ -287,6 +307,9 @@ class Hosting:
                 return each
         names = ", ".join(sorted(each.name for each in agents))
         raise NotFoundError(f"there is no agent {name!r}", remedy=f"The agents are: {names}.")
+
+    def _names_beside(self, agent: HostedAgent) -> set[str]:
+        return {each.name for each in self._agents if each is not agent}
 
     def _introduce(self) -> None:
         for each in self._agents:
