@@ -125,6 +125,41 @@ async def test_a_file_that_changes_while_it_is_read_is_read_once_more(
     assert not hosted.is_due()
 
 
+@pytest.mark.parametrize("file", ["zeus.yaml", "base.yaml", ".env"])
+async def test_a_file_that_changes_at_the_very_first_reading_is_read_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    config = write_agent(tmp_path, "extends: ./base.yaml\n")
+    (tmp_path / "base.yaml").write_text("version: 1\ndescription: ${WORDS:-Old.}\n")
+    (tmp_path / ".env").write_text("OTHER=1\n")
+    changes = {
+        "zeus.yaml": config.read_text() + "description: New.\n",
+        "base.yaml": "version: 1\ndescription: New.\n",
+        ".env": "WORDS=New.\n",
+    }
+    use = HostedAgent._use
+
+    def edited(hosted: HostedAgent, *given: Any) -> None:
+        monkeypatch.undo()
+        (tmp_path / file).write_text(changes[file])
+        use(hosted, *given)
+
+    monkeypatch.setattr(HostedAgent, "_use", edited)
+    (hosted,) = service_of(tmp_path, script("Done.")).hosting
+    assert hosted.plan.config.description == "Old."
+    hosted._looked = float("-inf")
+    assert hosted.is_due()
+    assert await hosted.read_again()
+    assert hosted.plan.config.description == "New."
+    hosted._looked = float("-inf")
+    assert not hosted.is_due()
+
+
+def test_a_config_that_stays_is_not_read_once_more(hosted: HostedAgent) -> None:
+    hosted._looked = float("-inf")
+    assert not hosted.is_due()
+
+
 @pytest.mark.parametrize("fault", ["name", "error"])
 async def test_a_config_that_takes_anothers_name_or_cannot_be_read_changes_nothing_and_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str

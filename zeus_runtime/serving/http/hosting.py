@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from zeus_runtime.agent.agent import Agent
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.document import Document
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -250,8 +253,11 @@ class HostedAgent:
     def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
         self.family, self.checked = family, family[-1]
         files = {file for each in family for file in each.document.files.values()}
+        # Known only now: if its content is another one already, the next look must find a change.
+        new = _stats(files - before.keys())
+        stale = {file for each in family for file in _differing(each.document, new)}
         self._files = {
-            **_stats(files - before.keys()),
+            **{file: _CHANGED if file in stale else status for file, status in new.items()},
             # The look from before the reading counts: a file that changed since differs at the next one.
             **{each: before[each] for each in files & before.keys()},
         }
@@ -324,6 +330,24 @@ def _family_of(checked: Checked) -> tuple[Checked, ...]:
     from zeus_runtime.plan.parts_with_subagents import agents_below
 
     return (*agents_below(checked), checked)
+
+
+_CHANGED: Final = (-2, -2)
+"""Differs from what any look at a file gives."""
+
+
+def _differing(document: Document, files: Collection[Path]) -> Iterator[Path]:
+    """Those of ``files`` whose content now is not the one that the document was read from, or that cannot tell."""
+    for name, file in document.files.items():
+        if file in files:
+            try:
+                now = decode(file.read_bytes(), name)
+            except (OSError, ConfigError):
+                yield file
+            else:
+                # The document has no text of a `.env`.
+                if now != document.sources.texts.get(name):
+                    yield file
 
 
 def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:
