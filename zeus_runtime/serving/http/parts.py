@@ -65,7 +65,8 @@ def place_of(cursor: str | None, *kinds: type) -> Place | None:
 def _is_storable(value: int | str) -> bool:
     """Whether a database may have the value: a number of 64 bits, or a text without a lone surrogate or NUL."""
     if isinstance(value, int):
-        return -(2**63) <= value < 2**63
+        # Without the smallest: a list that is sorted downwards negates it.
+        return -(2**63) < value < 2**63
     return "\0" not in value and well_formed(value) == value
 
 
