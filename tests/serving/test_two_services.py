@@ -20,6 +20,8 @@ from zeus_runtime.errors import BusyError, RunError, ZeusError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.serving.http import hub, replicas, turn_queue
 from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.serving.http.app import app_of
+from zeus_runtime.serving.http.hosting import Hosting
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.serving.http.turn_queue import TurnQueue
 from zeus_runtime.store.turns import begin_turn
@@ -349,3 +351,27 @@ async def test_each_work_of_the_watch_and_of_the_end_is_done_although_others_fai
     with pytest.raises(RunError):
         await service.aclose()
     assert done == {"aclose": 4}
+
+
+async def test_a_service_whose_start_fails_late_closes_what_it_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script())
+    closed: list[object] = []
+    aclose = Hosting.aclose
+
+    async def closing(hosting: Hosting) -> None:
+        closed.append(hosting)
+        await aclose(hosting)
+
+    async def fail() -> None:
+        raise RunError("the database does not answer")
+
+    monkeypatch.setattr(Hosting, "aclose", closing)
+    monkeypatch.setattr(service.replicas, "look", fail)
+    app = app_of(service)
+    with pytest.raises(RunError, match="does not answer"):
+        async with app.router.lifespan_context(app):
+            pass
+    assert closed == [service.hosting]

@@ -76,8 +76,8 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
         try:
+            await service.start()
             async with all_running(protocols):
                 yield
         finally:
