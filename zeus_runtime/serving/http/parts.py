@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+from urllib.parse import quote
 
 from fastapi import Query
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Place: TypeAlias = tuple[Any, ...]
 """Where an item stands in its list: values that sort as the list does."""
+
+UNREAD: Final = "Zeus-Unread-Agents"
+"""The header that names agents whose items a list lacks, each percent-encoded."""
 
 MOST: Final = 1000
 """Items in one part."""
@@ -74,6 +78,13 @@ def tell_next(request: Request, response: Response, place: Place) -> None:
     """Tell the address of the part after a place, relative to the request's: a proxy may have changed the rest."""
     query = request.url.include_query_params(cursor=cursor_of(place)).query
     response.headers["Link"] = f'<?{query}>; rel="next"'
+
+
+def tell_unread(response: Response, agents: Collection[str]) -> None:
+    """Tell that a list lacks the items of these agents, whose databases could not be read."""
+    if agents:
+        # A header has neither line breaks nor letters of every script, and names may be of any.
+        response.headers[UNREAD] = ", ".join(map(quote, agents))
 
 
 def part_of(
