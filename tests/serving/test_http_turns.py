@@ -19,6 +19,7 @@ from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.turn import Session
 from zeus_runtime.serving.http import hub, turn_queue
+from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.hosting import HostedAgent
 from zeus_runtime.serving.http.turn_queue import TurnQueue
 from zeus_runtime.serving.http.uploads import Uploads
@@ -543,3 +544,61 @@ async def test_a_decision_counts_that_comes_before_the_turn_is_noted_as_waiting(
         before_the_end_is_stored(monkeypatch, decide)
         _, run = await begun(client, "go")
         assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+
+
+@pytest.mark.parametrize("fails", ["after the decision", "after the end of the run"])
+async def test_a_decided_turn_goes_on_although_its_process_ended_before_it_was_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    write_agent(tmp_path, ASKING)
+    model = script(calling(call("record", "a", text="draft")), "Done.")
+    noted = asyncio.Event()
+
+    async def ends(*given: Any, **named: Any) -> Any:
+        if given[2:] == ("running",):
+            noted.set()
+            raise RunError("the process ends")
+        return await set_state(*given, **named)
+
+    place = service_module if fails == "after the decision" else turn_queue
+    monkeypatch.setattr(place, "set_state", ends)
+    async with serving(service_of(tmp_path, model)) as client:
+
+        async def decide() -> None:
+            (pending,) = (await client.get("/v1/approvals")).json()
+            await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
+
+        if place is turn_queue:
+            before_the_end_is_stored(monkeypatch, decide)
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        if place is service_module:
+            await decide()
+        await asyncio.wait_for(noted.wait(), 10)
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "waiting"
+    monkeypatch.undo()
+    async with serving(service_of(tmp_path, model)) as client:
+        assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+@pytest.mark.parametrize("has_gone_back", [True, False])
+async def test_the_next_service_leaves_a_turn_that_waits(tmp_path: Path, has_gone_back: bool) -> None:
+    write_agent(tmp_path, ASKING)
+    calls = [call("record", name, text="draft") for name in "ab"]
+    model = script("Hello.", calling(*calls), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "hello")
+        await until(client, run, "complete")
+        _, run = await begun(client, "go", session)
+        await until(client, run, "waiting")
+        first, _ = (await client.get("/v1/approvals")).json()
+        await client.post(f"/v1/approvals/{first['id']}", json={"decision": "approve"})
+        if has_gone_back:
+            await client.post(f"/v1/sessions/{session}/rollback", json={"to": 1})
+            assert (await client.get("/v1/approvals")).json() == []
+    service = service_of(tmp_path, model)
+    async with serving(service) as client:
+        assert not service.turns.working
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "waiting"
+    assert not (tmp_path / "effects.txt").exists()

@@ -22,6 +22,7 @@ from zeus_runtime.store.turns import (
     asked_to_cancel,
     begin_turn,
     cancel_turn,
+    decided_turns,
     find_turn,
     set_state,
     setting_state,
@@ -197,6 +198,9 @@ class TurnQueue:
         for hosted in self.hosting:
             await hosted.prepare(None)
             log = await hosted.of(None).log()
+            # The process may have ended between the last decision and the note that the turn goes on.
+            for turn in await decided_turns(log, hosted.name):
+                await set_state(log, turn, "running")
             for session, owner in await unfinished_sessions(log, hosted.name):
                 self.wake(hosted, owner, session)
 
