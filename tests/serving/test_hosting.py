@@ -13,7 +13,7 @@ import pytest
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.serving.test_open_streams import reading
 from tests.support.agents import script, write_agent
-from tests.support.serving import begun, service_of, until
+from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.serving.http import hosting
@@ -123,6 +123,71 @@ async def test_a_file_that_changes_while_it_is_read_is_read_once_more(
     assert hosted.plan.config.description == "New."
     hosted._looked = float("-inf")
     assert not hosted.is_due()
+
+
+@pytest.mark.parametrize("file", ["zeus.yaml", "base.yaml", ".env"])
+async def test_a_file_that_changes_at_the_very_first_reading_is_read_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    config = write_agent(tmp_path, "extends: ./base.yaml\n")
+    (tmp_path / "base.yaml").write_text("version: 1\ndescription: ${WORDS:-Old.}\n")
+    (tmp_path / ".env").write_text("OTHER=1\n")
+    changes = {
+        "zeus.yaml": config.read_text() + "description: New.\n",
+        "base.yaml": "version: 1\ndescription: New.\n",
+        ".env": "WORDS=New.\n",
+    }
+    use = HostedAgent._use
+
+    def edited(hosted: HostedAgent, *given: Any) -> None:
+        monkeypatch.undo()
+        (tmp_path / file).write_text(changes[file])
+        use(hosted, *given)
+
+    monkeypatch.setattr(HostedAgent, "_use", edited)
+    (hosted,) = service_of(tmp_path, script("Done.")).hosting
+    assert hosted.plan.config.description == "Old."
+    hosted._looked = float("-inf")
+    assert hosted.is_due()
+    assert await hosted.read_again()
+    assert hosted.plan.config.description == "New."
+    hosted._looked = float("-inf")
+    assert not hosted.is_due()
+
+
+def test_a_config_that_stays_is_not_read_once_more(hosted: HostedAgent) -> None:
+    hosted._looked = float("-inf")
+    assert not hosted.is_due()
+
+
+@pytest.mark.parametrize("fault", ["name", "error"])
+async def test_a_config_that_takes_anothers_name_or_cannot_be_read_changes_nothing_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    configs = ("a.yaml", "b.yaml", "c.yaml")
+    for name in configs:
+        write_agent(tmp_path).rename(tmp_path / name)
+        rename(tmp_path / name, "test", name[0])
+    service = service_of(tmp_path, script("Done."), configs)
+    _, second, third = service.hosting
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={"agent": "b"})).json()["session"]
+        if fault == "name":
+            rename(tmp_path / "b.yaml", "b", "a")
+        else:
+            rename(tmp_path / "b.yaml", "b", "b2")
+            monkeypatch.setattr(second, "read", lambda *_: 1 / 0)
+        rename(tmp_path / "c.yaml", "c", "d")
+        second._looked = third._looked = float("-inf")
+        assert (await client.get(f"/v1/sessions/{session}")).json()["agent"] == "b"
+        bad = (await client.get("/ready")).json()["unread_configs"]
+        told = "another agent of the service has the name 'a'" if fault == "name" else "ZeroDivisionError"
+        assert (list(bad), told in bad["b"]) == (["b"], True)
+        assert [each["name"] for each in (await client.get("/v1/agents")).json()] == ["a", "b", "d"]
+
+
+def rename(config: Path, name: str, other: str) -> None:
+    config.write_text(config.read_text().replace(f"name: {name}\n", f"name: {other}\n"))
 
 
 async def test_a_changed_config_of_a_sub_agent_is_read_too(tmp_path: Path) -> None:

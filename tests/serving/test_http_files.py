@@ -90,19 +90,53 @@ def test_two_uploads_at_once_do_not_pass_the_limit_together(
     assert uploads.size(None, hashlib.sha256(first).hexdigest()) == 1000
 
 
-@pytest.mark.parametrize("is_folder", [True, False])
-def test_a_link_that_a_project_brings_is_not_an_upload(tmp_path: Path, *, is_folder: bool) -> None:
-    uploads, elsewhere, data = Uploads(tmp_path, ServiceLimits()), tmp_path / "elsewhere", b"a key"
+def test_no_link_is_followed_to_a_file_that_a_user_uploaded(tmp_path: Path) -> None:
+    (tmp_path / "service").mkdir()
+    uploads = Uploads(tmp_path / "service", ServiceLimits())
+    data = b"elsewhere"
     digest = hashlib.sha256(data).hexdigest()
     uploads.put(None, digest, data)
-    assert uploads.read(None, digest) == data
-    (file,) = (tmp_path / ".zeus/uploads").glob(f"*{digest}")
-    (file.parent if is_folder else file).rename(elsewhere)
-    (file.parent if is_folder else file).symlink_to(elsewhere)
-    for reach in (uploads.read, uploads.size, uploads.delete):
-        with pytest.raises(LinkedFolderError if is_folder else NotFoundError):
-            reach(None, digest)
-    assert (elsewhere / file.name if is_folder else elsewhere).read_bytes() == data
+    (kept,) = (tmp_path / "service/.zeus/uploads").glob("[!.]*")
+    outside = tmp_path / "outside"
+    kept.rename(outside)
+    kept.symlink_to(outside)
+    works = (uploads.size, uploads.read, uploads.delete)
+    for work in works:
+        with pytest.raises(NotFoundError):
+            work(None, digest)
+    assert (kept.is_symlink(), outside.read_bytes()) == (True, data)
+    kept.unlink()
+    outside.rename(kept)
+    (tmp_path / "service/.zeus").rename(tmp_path / "state")
+    for work in works:
+        with pytest.raises(NotFoundError):
+            work(None, digest)
+    (tmp_path / "service/.zeus").symlink_to(tmp_path / "state")
+    for work in works:
+        with pytest.raises(LinkedFolderError):
+            work(None, digest)
+    assert [each.name for each in (tmp_path / "state/uploads").glob("[!.]*")] == [kept.name]
+
+
+def test_a_file_that_goes_while_it_is_asked_for_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads = Uploads(tmp_path, ServiceLimits())
+    digest = hashlib.sha256(b"x").hexdigest()
+    whole = os.stat
+
+    def then_removed(name: Any, **named: Any) -> os.stat_result:
+        found = whole(name, **named)
+        if str(name).endswith(digest):
+            os.unlink(name, dir_fd=named["dir_fd"])
+        return found
+
+    for work in (uploads.read, uploads.delete):
+        uploads.put(None, digest, b"x")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "stat", then_removed)
+            with pytest.raises(NotFoundError):
+                work(None, digest)
 
 
 async def test_a_file_has_its_content_and_its_limits(tmp_path: Path) -> None:

@@ -6,21 +6,26 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
+from starlette.requests import ClientDisconnect, Request
 
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import call, calling, script
 from tests.support.serving import begun, told, until
+from zeus_runtime import Agent
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http import limits
+from zeus_runtime.serving.http.boundary import HEADERS
 from zeus_runtime.serving.http.limits import Buckets
 from zeus_runtime.serving.http.settings import Cors, ServiceLimits, Settings
 from zeus_runtime.store.service_audit import add_entry, entries, expire
@@ -172,6 +177,49 @@ async def test_the_audit_log_has_acts_without_contents_and_cannot_be_changed(
     assert session in {each["session"] for each in lines}
     assert key not in caplog.text
     assert "private" not in caplog.text
+
+
+async def test_an_error_that_no_code_foresaw_is_answered_and_told_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "zeus.access")
+
+    async def broken(*_: Any) -> None:
+        raise TimeoutError("the disk is gone")
+
+    async with keyed(tmp_path, Settings(access_log="json")) as (client, database):
+        client.headers.update(bearer(await made(database, scopes=("run", "read", "metrics"))))
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        monkeypatch.setattr(Agent, "delete_session", broken)
+        answer = await client.delete(f"/v1/sessions/{session}")
+        assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+        figures = (await client.get("/metrics")).text
+        counted = 'zeus_http_requests_total{method="DELETE",route="/v1/sessions/{session}",status="500"} 1.0'
+        assert counted in figures
+        acts = [(each.action, each.status, each.outcome) for each in await entries(database, user="ann")]
+        assert acts[-1] == ("DELETE /v1/sessions/{session}", 500, "internal")
+    lines = [json.loads(each.message) for each in caplog.records if each.name == "zeus.access"]
+    assert [each["status"] for each in lines if each["method"] == "DELETE"] == [500]
+    assert "the disk is gone" in caplog.text, "with its traceback, for the operator"
+
+
+async def test_a_client_that_leaves_while_it_uploads_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "zeus.access")
+
+    async def gone(_request: Any) -> bytes:
+        raise ClientDisconnect
+
+    async with keyed(tmp_path, Settings(access_log="json")) as (client, _):
+        monkeypatch.setattr(Request, "body", gone)
+        with suppress(httpx.HTTPError):  # the server closes the connection without an answer
+            await client.put(f"/v1/files/{'0' * 64}", content=b"x")
+    lines = [json.loads(each.message) for each in caplog.records if each.name == "zeus.access"]
+    assert [each["status"] for each in lines if each["method"] == "PUT"] == [499]
+    assert not [each for each in caplog.records if each.name.startswith("zeus_runtime.") and each.exc_info]
 
 
 async def test_neither_log_has_a_secret_that_a_client_writes_into_an_address(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.serving.test_http_users import MARK, with_base
 from tests.support.agents import script, write_agent
 from tests.support.databases import execute, storage
 from tests.support.serving import service_of, serving
+from zeus_runtime.memory.profile.profiles import MemoryProfiles
 from zeus_runtime.serving.http.parts import cursor_of
 from zeus_runtime.store.threads import Owner
 
@@ -205,6 +208,31 @@ async def test_a_profile_is_shown_and_written_by_hand(tmp_path: Path) -> None:
         wrong = await client.patch("/v1/profiles/user", json={"fields": {"shoe_size": "44"}})
         assert (wrong.status_code, "shoe_size" in wrong.text) == (422, True)
         assert (await client.get("/v1/profiles/project")).status_code == 422
+
+
+async def test_of_two_edits_of_one_profile_only_the_first_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path, MEMORY)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        tag = {"If-Match": (await client.get("/v1/profiles/user")).headers["ETag"]}
+        edit = MemoryProfiles.edit
+
+        async def late(*given: Any, **named: Any) -> None:
+            # The other edit is written between this request and its own write.
+            monkeypatch.undo()
+            first = {"fields": {"username": "Ann"}}
+            assert (await client.patch("/v1/profiles/user", json=first, headers=tag)).status_code == 200
+            await edit(*given, **named)
+
+        monkeypatch.setattr(MemoryProfiles, "edit", late)
+        refused = await client.patch("/v1/profiles/user", json={"fields": {"username": "Bo"}}, headers=tag)
+        assert (refused.status_code, refused.json()["code"]) == (412, "changed")
+        read = await client.get("/v1/profiles/user")
+        assert read.json()["fields"]["username"]["value"] == "Ann"
+        again = {"If-Match": read.headers["ETag"]}
+        edited = await client.patch("/v1/profiles/user", json={"fields": {"username": "Bo"}}, headers=again)
+        assert edited.json()["fields"]["username"]["value"] == "Bo"
 
 
 async def test_a_batch_is_listed_and_undone(tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.serving.test_http_memory import next_of
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, told, until
+from zeus_runtime import Agent
+from zeus_runtime.errors import RunError
 
 
 async def parts(client: httpx.AsyncClient, path: str) -> list[list[dict[str, Any]]]:
@@ -69,6 +72,60 @@ async def test_waiting_calls_come_in_parts(tmp_path: Path) -> None:
         read = await parts(client, "/v1/approvals?limit=2")
         whole = (await client.get("/v1/approvals")).json()
         assert ([len(each) for each in read], [one for part in read for one in part]) == ([2, 1], whole)
+
+
+async def test_an_agent_whose_database_is_away_keeps_no_other_from_answering(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path, "middlewares: [approve]\nstorage: {url: 'sqlite:///a.db'}\n")
+    text = (tmp_path / "zeus.yaml").read_text()
+    names = ("a", "b", "c")
+    for name in names:
+        own = text.replace("name: test", f"name: {name}").replace("a.db", f"{name}.db")
+        (tmp_path / f"{name}.yaml").write_text(own)
+    model = script(calling(call("record", "x", text="draft")), "Done.")
+    service = service_of(tmp_path, model, [f"{name}.yaml" for name in names])
+    away: set[str] = set()
+
+    def absent(name: str) -> None:
+        whole = getattr(Agent, name)
+
+        async def reached(agent: Agent, *given: Any, **named: Any) -> Any:
+            if agent.name in away:
+                raise RunError("the database is away")
+            return await whole(agent, *given, **named)
+
+        monkeypatch.setattr(Agent, name, reached)
+
+    for name in ("log", "pending_approvals", "sessions", "search_messages"):
+        absent(name)
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={"agent": "b"})).json()["session"]
+        _, run = await begun(client, "go", session)
+        await until(client, run, "waiting")
+        lists = ("/v1/approvals", "/v1/sessions", "/v1/sessions/search?query=go")
+        whole = [(await client.get(each)).json() for each in lists]
+        assert [len(each) for each in whole] == [1, 1, 1]
+        away.update("ac")
+        for path, expected in zip(lists, whole, strict=True):
+            answer = await client.get(path)
+            assert (answer.json(), answer.headers.get("zeus-unread-agents")) == (expected, "a, c"), path
+        assert (await client.get(f"/v1/sessions/{session}")).json()["agent"] == "b"
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "waiting"
+        # Not found only once every agent was asked: it may be in the database that is away.
+        for path in ("sessions/session_0", "runs/0", "approvals/0", "sessions?agent=a"):
+            lost = await client.get(f"/v1/{path}")
+            assert (lost.status_code, "database is away" in lost.text) == (500, True), path
+        approval = whole[0][0]["id"]
+        assert (await client.get(f"/v1/approvals/{approval}")).json()["id"] == approval
+        decided = await client.post(f"/v1/approvals/{approval}", json={"decision": "approve"})
+        assert decided.status_code == 200, decided.text
+        await until(client, run, "complete")
+        away.add("b")
+        assert (await client.get("/v1/sessions")).status_code == 500
+        away.clear()
+        assert "zeus-unread-agents" not in (await client.get("/v1/sessions")).headers
+        assert (await client.get("/v1/approvals/0")).status_code == 404
 
 
 async def test_messages_are_found_in_any_case(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,12 +14,18 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, told, until
+from zeus_runtime import Agent
 from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.turn import Session
 from zeus_runtime.serving.http import hub, turn_queue
+from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.serving.http.turn_queue import TurnQueue
+from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.event_log import EventLog
-from zeus_runtime.store.turns import begin_turn, find_turn, set_state
+from zeus_runtime.store.turns import begin_turn, find_turn, set_state, turns_of
+from zeus_runtime.tools.client_tool import ClientTool
 
 ASKING = "middlewares: [approve]\n"
 JSON = {"content-type": "application/json"}
@@ -269,6 +276,82 @@ async def test_the_next_service_resumes_what_a_stopped_one_left(tmp_path: Path) 
     assert (tmp_path / "effects.txt").read_text() == "once\n"
 
 
+@pytest.mark.parametrize("moment", ["begins", "is prepared", "reads its files"])
+async def test_a_turn_that_only_begins_when_the_service_stops_is_left_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    write_agent(tmp_path)
+    model = script("First.", "Second.")
+    service = service_of(tmp_path, model)
+    closing: list[asyncio.Task[None]] = []
+    names: dict[str, tuple[Any, str]] = {
+        "begins": (turn_queue, "begin_turn"),
+        "is prepared": (HostedAgent, "prepare"),
+        "reads its files": (TurnQueue, "_attached"),
+    }
+    place, name = names[moment]
+    whole = getattr(place, name)
+
+    async def stopping(*given: Any) -> Any:
+        found = await whole(*given)
+        if not closing and (moment != "is prepared" or await states() == ["running"]):
+            closing.append(asyncio.create_task(service.turns.aclose()))
+            await asyncio.sleep(0)
+        return found
+
+    async def states() -> list[str]:
+        (hosted,) = service.hosting
+        log = await hosted.of(None).log()
+        return [each.state for each in await turns_of(log, await log.find(session))]
+
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        monkeypatch.setattr(place, name, stopping)
+        _, run = await begun(client, "go", session)
+        while service.turns.working:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+        await closing[0]
+        assert await states() == ["running"]
+    monkeypatch.undo()
+    async with serving(service_of(tmp_path, model)) as client:
+        turn = await until(client, run, "complete", "failed", "cancelled")
+        assert turn["ending"]["answer"].endswith(".")
+        events = await told(client, f"/v1/runs/{run}/events")
+        assert [each["type"] for each in events if each["type"] in ("complete", "error")] == ["complete"]
+
+
+@pytest.mark.parametrize("place", ["begin", "attach", "stream"])
+async def test_a_turn_that_fails_inside_the_runtime_has_an_end_and_does_not_keep_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    write_agent(tmp_path, "middlewares: [resources]\n")
+    service = service_of(tmp_path, script("Done."))
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise OSError("the disk is gone")
+
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        data = b"x"
+        digest = hashlib.sha256(data).hexdigest()
+        await client.put(f"/v1/files/{digest}", content=data)
+        if place == "begin":
+            monkeypatch.setattr(ClientTool, "from_json", broken)
+        elif place == "attach":
+            monkeypatch.setattr(Uploads, "read", broken)
+        else:
+            monkeypatch.setattr(Agent, "stream", broken)
+        tools = {"tools": [{}]} if place == "begin" else {}
+        asked = {"prompt": "go", "attachments": [{"sha256": digest, "name": "f"}], **tools}
+        (hosted,) = service.hosting
+        run = (await service.turns.add(hosted, None, session, asked)).run
+        ending = (await until(client, run, "failed"))["ending"]
+        assert (ending["code"], ending["message"]) == ("internal", "OSError: the disk is gone")
+        monkeypatch.undo()
+        _, later = await begun(client, "go", session)
+        assert (await until(client, later, "complete"))["ending"]["answer"] == "Done."
+
+
 @pytest.mark.parametrize("ends", ["complete", "waiting", "failed"])
 async def test_a_turn_that_ends_by_itself_while_the_service_stops_has_its_end_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
@@ -461,3 +544,61 @@ async def test_a_decision_counts_that_comes_before_the_turn_is_noted_as_waiting(
         before_the_end_is_stored(monkeypatch, decide)
         _, run = await begun(client, "go")
         assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+
+
+@pytest.mark.parametrize("fails", ["after the decision", "after the end of the run"])
+async def test_a_decided_turn_goes_on_although_its_process_ended_before_it_was_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    write_agent(tmp_path, ASKING)
+    model = script(calling(call("record", "a", text="draft")), "Done.")
+    noted = asyncio.Event()
+
+    async def ends(*given: Any, **named: Any) -> Any:
+        if given[2:] == ("running",):
+            noted.set()
+            raise RunError("the process ends")
+        return await set_state(*given, **named)
+
+    place = service_module if fails == "after the decision" else turn_queue
+    monkeypatch.setattr(place, "set_state", ends)
+    async with serving(service_of(tmp_path, model)) as client:
+
+        async def decide() -> None:
+            (pending,) = (await client.get("/v1/approvals")).json()
+            await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
+
+        if place is turn_queue:
+            before_the_end_is_stored(monkeypatch, decide)
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        if place is service_module:
+            await decide()
+        await asyncio.wait_for(noted.wait(), 10)
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "waiting"
+    monkeypatch.undo()
+    async with serving(service_of(tmp_path, model)) as client:
+        assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+@pytest.mark.parametrize("has_gone_back", [True, False])
+async def test_the_next_service_leaves_a_turn_that_waits(tmp_path: Path, has_gone_back: bool) -> None:
+    write_agent(tmp_path, ASKING)
+    calls = [call("record", name, text="draft") for name in "ab"]
+    model = script("Hello.", calling(*calls), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "hello")
+        await until(client, run, "complete")
+        _, run = await begun(client, "go", session)
+        await until(client, run, "waiting")
+        first, _ = (await client.get("/v1/approvals")).json()
+        await client.post(f"/v1/approvals/{first['id']}", json={"decision": "approve"})
+        if has_gone_back:
+            await client.post(f"/v1/sessions/{session}/rollback", json={"to": 1})
+            assert (await client.get("/v1/approvals")).json() == []
+    service = service_of(tmp_path, model)
+    async with serving(service) as client:
+        assert not service.turns.working
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "waiting"
+    assert not (tmp_path / "effects.txt").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,20 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
+from tests.serving.test_http_keys import URL, bearer, made
 from tests.support.agents import script, write_agent
 from tests.support.serving import service_of, serving
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.plugin import Component, dataclass
 from zeus_runtime.plugin.protocol import ProtocolService, ServedProtocol
-from zeus_runtime.registry import Registry
+from zeus_runtime.registry import Registry, discover
 from zeus_runtime.registry.plugin import Plugin
 from zeus_runtime.registry.registry import Registered
 from zeus_runtime.serving.http.protocols import protocols_of
+from zeus_runtime.serving.http.settings import ServiceLimits, Settings
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.schema import ready
 from zeus_runtime.testing import ProtocolConformance
 
 
@@ -78,6 +83,24 @@ async def test_a_protocol_answers_beside_the_service(tmp_path: Path) -> None:
         assert (await client.get("/names")).status_code == 404
         refused = await client.get("/who", headers={"Authorization": "Bearer wrong"})
         assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+
+
+async def test_a_request_that_asks_for_its_caller_twice_counts_once(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    database = Database(URL, directory=tmp_path)
+    await ready(database)
+    limits = ServiceLimits(open_requests=1, requests_per_minute=1, burst=4)
+    service = replace(service_of(tmp_path, script("x")), settings=Settings(limits=limits), database=database)
+    served = protocols_of(discover(environ={}), [Ref("openai"), Ref("mcp")], service)
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    accepted = {"Accept": "application/json, text/event-stream"}
+    async with serving(service, protocols=served) as client:
+        client.headers.update(bearer(await made(database)))
+        for _ in range(2):
+            assert (await client.post("/v1/conversations", json={})).status_code == 200
+            assert (await client.post("/mcp", json=listing, headers=accepted)).status_code != 429
+        assert (await client.post("/v1/conversations", json={})).status_code == 429, "the fifth"
+    assert not service.limits._open
 
 
 @pytest.mark.parametrize(

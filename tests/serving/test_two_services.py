@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,13 @@ from zeus_runtime.errors import BusyError, RunError, ZeusError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.serving.http import hub, replicas, turn_queue
 from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.serving.http.app import app_of
+from zeus_runtime.serving.http.backtests import Replay
+from zeus_runtime.serving.http.hosting import Hosting
+from zeus_runtime.serving.http.replicas import _Listening
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.serving.http.turn_queue import TurnQueue
+from zeus_runtime.store.backtests import end_backtest
 from zeus_runtime.store.turns import begin_turn
 
 
@@ -293,19 +299,31 @@ async def test_a_turn_that_only_seems_to_run_here_is_cancelled_where_it_runs(
     await service.hosting.aclose()
 
 
-async def test_a_database_that_does_not_answer_keeps_no_other_from_being_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def two_databases(folder: Path) -> Service:
+    """A service of the agents `one` and `other`, each with its own database."""
     for name in ("one", "other"):
-        write_agent(tmp_path, storage(f"sqlite:///{tmp_path}/{name}.db")).rename(tmp_path / f"{name}.yaml")
-        text = (tmp_path / f"{name}.yaml").read_text()
-        (tmp_path / f"{name}.yaml").write_text(text.replace("name: test", f"name: {name}"))
-    service = service_of(tmp_path, script(), ("one.yaml", "other.yaml"))
+        write_agent(folder, storage(f"sqlite:///{folder}/{name}.db")).rename(folder / f"{name}.yaml")
+        text = (folder / f"{name}.yaml").read_text()
+        (folder / f"{name}.yaml").write_text(text.replace("name: test", f"name: {name}"))
+    return service_of(folder, script(), ("one.yaml", "other.yaml"))
+
+
+async def unopened(_agent: Agent) -> Any:
+    raise RunError("the database does not answer")
+
+
+@pytest.mark.parametrize("fails", ["question", "opening"])
+async def test_a_database_that_does_not_answer_keeps_no_other_from_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    service = two_databases(tmp_path)
     asked: list[str] = []
 
     async def failing(database: Any, _sessions: Any) -> Any:
         asked.append(database.place)
-        raise RunError("the database does not answer")
+        if fails == "question":
+            raise RunError("the database does not answer")
+        return {}
 
     async def no_events(_after: int, _most: int) -> Any:
         return ()
@@ -313,10 +331,96 @@ async def test_a_database_that_does_not_answer_keeps_no_other_from_being_asked(
     monkeypatch.setattr(replicas, "last_numbers", failing)
     following = asyncio.create_task(anext(service.hub.follow("s", 0, no_events)))
     await asyncio.sleep(0)
+    if fails == "opening":
+        one, _ = service.hosting
+        place = (await one.of(None).log()).database.place
+        service.replicas._listening[place] = _Listening()
+        monkeypatch.setattr(one.of(None), "log", partial(unopened, one.of(None)))
     with pytest.raises(RunError):
         await service.replicas.look()
-    assert len(set(asked)) == 2
+    assert len(set(asked)) == (2 if fails == "question" else 1)
+    if fails == "opening":
+        assert list(service.replicas._listening) == [place], "it listens on where it cannot look"
+        monkeypatch.undo()
     following.cancel()
+    await service.hosting.aclose()
+
+
+@pytest.mark.parametrize("fails", ["notice", "opening"])
+async def test_a_database_that_does_not_answer_keeps_no_other_from_being_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    service = two_databases(tmp_path)
+    places = [(await each.of(None).log()).database.place for each in service.hosting]
+    told: list[str] = []
+
+    async def given(database: Any, _notices: Any) -> None:
+        if fails == "notice" and database.place == places[0]:
+            raise RunError("the database does not answer")
+        told.append(database.place)
+
+    monkeypatch.setattr(replicas, "give_notice", given)
+    if fails == "opening":
+        one, _ = service.hosting
+        monkeypatch.setattr(one.of(None), "log", partial(unopened, one.of(None)))
+    service.replicas._listening.update((each, _Listening()) for each in places)
+    service.replicas._note_events("s", 1)
+    assert service.replicas._telling is not None
+    await service.replicas._telling
+    assert told == places[1:]
+    monkeypatch.undo()
+    await service.hosting.aclose()
+
+
+async def test_an_unexpected_error_does_not_end_the_listening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script())
+    again = asyncio.Event()
+    opened: list[object] = []
+
+    async def notices(database: object) -> AsyncIterator[str]:
+        opened.append(database)
+        if len(opened) == 1:
+            raise ValueError("a driver's error")
+        again.set()
+        await asyncio.Event().wait()
+        yield ""
+
+    monkeypatch.setattr(replicas, "notices", notices)
+    monkeypatch.setattr(replicas, "RECONNECT_SECONDS", 0)
+    (hosted,) = service.hosting
+    database = (await hosted.of(None).log()).database
+    hearing = asyncio.create_task(service.replicas._hear(database, _Listening()))
+    waiting = asyncio.create_task(again.wait())
+    await asyncio.wait((hearing, waiting), return_when=asyncio.FIRST_COMPLETED)
+    assert not hearing.done()
+    assert waiting.done()
+    hearing.cancel()
+    await service.hosting.aclose()
+
+
+async def test_a_backtest_whose_database_does_not_answer_keeps_no_other_from_being_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = two_databases(tmp_path)
+    works = service.backtests
+
+    async def hang() -> Any:
+        await asyncio.Event().wait()
+
+    one, other = service.hosting
+    for hosted in (one, other):
+        session = (await service.turns.begin_session(hosted, None)).session
+        begun = await works.begin(hosted, None, [Replay(session, "p", hang)])
+    await end_backtest(await other.of(None).log(), begun.id, "cancelled")
+    with monkeypatch.context() as patched:
+        patched.setattr(one.of(None), "log", partial(unopened, one.of(None)))
+        with pytest.raises(RunError):
+            await works.cancel_as_asked()
+    assert begun.id not in works._here
+    await works.aclose()
     await service.hosting.aclose()
 
 
@@ -349,3 +453,27 @@ async def test_each_work_of_the_watch_and_of_the_end_is_done_although_others_fai
     with pytest.raises(RunError):
         await service.aclose()
     assert done == {"aclose": 4}
+
+
+async def test_a_service_whose_start_fails_late_closes_what_it_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script())
+    closed: list[object] = []
+    aclose = Hosting.aclose
+
+    async def closing(hosting: Hosting) -> None:
+        closed.append(hosting)
+        await aclose(hosting)
+
+    async def fail() -> None:
+        raise RunError("the database does not answer")
+
+    monkeypatch.setattr(Hosting, "aclose", closing)
+    monkeypatch.setattr(service.replicas, "look", fail)
+    app = app_of(service)
+    with pytest.raises(RunError, match="does not answer"):
+        async with app.router.lifespan_context(app):
+            pass
+    assert closed == [service.hosting]

@@ -135,19 +135,15 @@ def command(
         given = _given_token(process) if is_local else None
         hub, token = Hub(), LocalToken(given) if is_local else None
         folders = tuple(folder for each in configs if (folder := process.directory / each).is_dir())
-        hosted = [
-            HostedAgent(_reader(process, ConfigArgs(each, env, sets), read, folders), hub.stored)
-            for each in _files(process, configs, read)
-        ]
-        names = [each.name for each in hosted]
-        for name in names:
-            if names.count(name) > 1:
-                raise UsageError(
-                    f"two configs have the name {name!r}", remedy="Give each agent its own `name:`."
-                )
+        hosting = Hosting(
+            [
+                HostedAgent(_reader(process, ConfigArgs(each, env, sets), read, folders), hub.stored)
+                for each in _files(process, configs, read)
+            ]
+        )
         stack.enter_context(prepared(process))
         database = Database(settings.storage.url, directory=process.directory)
-        service = made(Hosting(hosted), token, hub, settings, database)
+        service = made(hosting, token, hub, settings, database)
         told = token.text if token is not None and given is None else ""
         hint = "" if given is None else "its token is the one in ZEUS_TOKEN: the page asks for it"
         _serve(service, _protocols(process, protocols, service), host, port, prefix, told=told, hint=hint)

@@ -277,6 +277,14 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
     return await log.database.run(work)
 
 
+def is_undecided_in(connection: Connection, session: str) -> bool:
+    """Whether a request of a session or of one of its sub-agents is undecided, inside a larger transaction."""
+    undecided = select(APPROVAL.c.id).where(
+        APPROVAL.c.thread.in_(_family(connection, session)), APPROVAL.c.verdict.is_(None)
+    )
+    return connection.execute(undecided.limit(1)).first() is not None
+
+
 async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
     """Every request of the session itself, oldest first."""
     query = _rows().where(APPROVAL.c.thread == thread.key)

@@ -21,8 +21,9 @@ from sqlalchemy import (
 )
 
 from zeus_runtime.errors import BusyError
+from zeus_runtime.store.approvals import is_undecided_in
 from zeus_runtime.store.compiled_statements import Prepared
-from zeus_runtime.store.tables import MESSAGE, NOTE, THREAD, TURN
+from zeus_runtime.store.tables import MESSAGE, NOTE, SNAPSHOT, THREAD, TURN
 from zeus_runtime.store.threads import OWNED, Owner, of_owner, owned
 
 if TYPE_CHECKING:
@@ -320,6 +321,26 @@ async def unfinished_sessions(log: ThreadLog, agent: str) -> Sequence[tuple[str,
             (session, None if user is None else Owner(user, project))
             for session, user, project in connection.execute(query)
         ]
+
+    return await log.database.run(work)
+
+
+async def decided_turns(log: ThreadLog, agent: str) -> Sequence[StoredTurn]:
+    """The turns of an agent that wait although all their calls are decided: no process noted that they go on."""
+    latest = SNAPSHOT.alias()
+    last = select(func.max(latest.c.number)).where(latest.c.thread == THREAD.c.key).scalar_subquery()
+    # Not one whose session went back, or on with another prompt, while it waited: its decisions are void.
+    is_paused = (SNAPSHOT.c.thread == THREAD.c.key) & (SNAPSHOT.c.number == last)
+    is_paused &= (SNAPSHOT.c.run_id == TURN.c.run_id) & (SNAPSHOT.c.reason == "approval")
+    query = (
+        _turns()
+        .join(SNAPSHOT, is_paused)
+        .where(THREAD.c.agent == agent, TURN.c.state == "waiting", owned(log.owner))
+    )
+
+    def work(connection: Connection) -> list[StoredTurn]:
+        waiting = [_read(row) for row in connection.execute(query)]
+        return [each for each in waiting if not is_undecided_in(connection, each.session)]
 
     return await log.database.run(work)
 

@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 AskModel: TypeAlias = Callable[[str, str], Awaitable[str]]
 """Asks a model: (system, user) to its answer."""
 
+CheckFields: TypeAlias = Callable[[tuple["ProfileField", ...]], None]
+"""Raises an error if a profile with these fields is not to be edited."""
+
 
 async def shown(operations: Operations, caller: Caller, kind: ProfileKind) -> tuple[ProfileField, ...]:
     """Every field, with who wrote it and the memories it comes from.
@@ -38,8 +41,18 @@ async def shown(operations: Operations, caller: Caller, kind: ProfileKind) -> tu
     )
 
 
-async def edit(operations: Operations, caller: Caller, kind: ProfileKind, changes: Mapping[str, str]) -> None:
+async def edit(
+    operations: Operations,
+    caller: Caller,
+    kind: ProfileKind,
+    changes: Mapping[str, str],
+    *,
+    check: CheckFields | None = None,
+) -> None:
     """Write fields by hand.
+
+    Args:
+        check: gets the fields as they are now, in the transaction that writes; if it raises, nothing is written.
 
     Raises:
         UsageError: the caller may not edit it, or a field cannot hold this.
@@ -47,12 +60,14 @@ async def edit(operations: Operations, caller: Caller, kind: ProfileKind, change
     from zeus_runtime.memory.profile import rows
     from zeus_runtime.memory.profile.fields import written_value
 
-    owner, _ = _profiled(caller, kind, "edit")
+    owner, parts = _profiled(caller, kind, "edit")
     values = {name: written_value(kind, name, text) for name, text in changes.items()}
     now = operations.database.time()
 
     def work(connection: Connection) -> None:
         former = rows.stored(connection, kind, owner, held=True)
+        if check is not None:
+            check(rows.shown(connection, kind, owner, parts, caller.user_id, now))
         kept = replace(former, written={**former.written, **values})
         rows.keep(connection, kind, owner, kept, now)
 

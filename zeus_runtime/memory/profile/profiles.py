@@ -12,7 +12,7 @@ from zeus_runtime.memory.items import Caller
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import Operations
-    from zeus_runtime.memory.profile.derivation import AskModel, ExportedProfile, Restored
+    from zeus_runtime.memory.profile.derivation import AskModel, CheckFields, ExportedProfile, Restored
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
 
@@ -37,11 +37,14 @@ class MemoryProfiles:
 
         return await drawing.shown(*await self._acting(), kind)
 
-    async def edit(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
+    async def edit(
+        self, kind: ProfileKind, changes: Mapping[str, str], *, check: CheckFields | None = None
+    ) -> None:
         """Write fields by hand; a field written by hand stays until it is changed by hand.
 
         Args:
             changes: field to text (``profiles.written_value``); an empty text gives the field back to the memories.
+            check: gets the fields as they are now, in the transaction that writes; if it raises, nothing is written.
 
         Raises:
             UsageError: the caller may not edit it, or a field cannot hold this, or a text has a known secret.
@@ -53,7 +56,7 @@ class MemoryProfiles:
                 f"a known secret is in {', '.join(told)}; the database would keep it for anyone to read",
                 remedy="Leave the secret out.",
             )
-        await drawing.edit(*await self._acting(), kind, changes)
+        await drawing.edit(*await self._acting(), kind, changes, check=check)
 
     def _holds_secret(self, *texts: str) -> bool:
         secrets = self._opened.source.secrets

@@ -14,6 +14,7 @@ from zeus_runtime import __version__
 from zeus_runtime.errors import UsageError
 from zeus_runtime.serving.http import problems
 from zeus_runtime.serving.http.boundary import Boundary
+from zeus_runtime.serving.http.parts import UNREAD
 from zeus_runtime.serving.http.protocols import all_running
 from zeus_runtime.serving.http.routes import (
     approvals,
@@ -76,8 +77,8 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
         try:
+            await service.start()
             async with all_running(protocols):
                 yield
         finally:
@@ -109,7 +110,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
                 "If-Match",
                 "If-None-Match",
             ),
-            expose_headers=("Retry-After", "ETag", "Link"),
+            expose_headers=("Retry-After", "ETag", "Link", UNREAD),
         )
     for each in (
         sessions,

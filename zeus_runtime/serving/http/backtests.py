@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from zeus_runtime.errors import NotFoundError, ZeusError
@@ -22,6 +23,7 @@ from zeus_runtime.store.backtests import (
     find_backtest,
     running_among,
 )
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
@@ -159,9 +161,11 @@ class Backtests:
 
     async def cancel_as_asked(self) -> None:
         """End the backtests that run here and that another process was asked to cancel."""
-        for name, each in list(self._here.items()):
-            if each.task is not None and not await running_among(await each.log(), [name]):
-                await self._stop(name)
+        await all_tried(*(partial(self._cancel_as_asked, *each) for each in list(self._here.items())))
+
+    async def _cancel_as_asked(self, name: str, running: _Running) -> None:
+        if running.task is not None and not await running_among(await running.log(), [name]):
+            await self._stop(name)
 
     async def aclose(self) -> None:
         """End all that run here, which are lost."""

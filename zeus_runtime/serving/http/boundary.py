@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http import problems
@@ -148,11 +149,19 @@ class Boundary:
                     await refused(scope, receive, answer)
                 else:
                     await self._app(scope, _limited(receive, self._most_bytes(scope)), answer)
-        except TimeoutError:
-            # A TimeoutError of the app itself is not ours.
-            if passing.stream is None or not limit.expired():
-                raise
-            await send({"type": "http.response.body", "body": passing.stream.last, "more_body": False})
+        except ClientDisconnect:
+            # Nobody reads an answer; the access line has the status 499.
+            pass
+        except Exception as error:
+            if isinstance(error, TimeoutError) and passing.stream is not None and limit.expired():
+                # A TimeoutError of the app itself is not ours.
+                await send({"type": "http.response.body", "body": passing.stream.last, "more_body": False})
+                return
+            _log.exception("%s %s failed", _method(scope), passing.mask(scope["path"]))
+            if passing.is_answered:
+                raise  # the server breaks the connection, so that the client takes no half for the whole
+            scope["state"]["code"] = "internal"
+            await problems.unexpected(error, self._service.mask)(scope, receive, answer)
         finally:
             if passing.stream is not None:
                 streams.remove(passing.stream)

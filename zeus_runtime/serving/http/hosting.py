@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from zeus_runtime.agent.agent import Agent
-from zeus_runtime.errors import NotFoundError, ZeusError
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.yaml.reader import decode
+from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.document import Document
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -213,17 +216,27 @@ class HostedAgent:
         self._looked = now
         return _stats(self._files) != self._files
 
-    async def read_again(self) -> bool:
-        """Read the config again, in a thread; whether there is a new content that is valid."""
+    async def read_again(self, taken: Collection[str] = ()) -> bool:
+        """Read the config again, in a thread; whether there is a new content that is valid.
+
+        Args:
+            taken: the names of the other agents.
+        """
         # Looked at before they are read, so that a change in between is found by the next look.
         before = _stats(self._files)
         try:
             family = await asyncio.to_thread(self._read_and_planned)
-        except ZeusError as error:
+            if (name := family[-1].config.name) in taken:
+                raise UsageError(
+                    f"another agent of the service has the name {name!r}",
+                    remedy="Give each agent its own `name:`.",
+                )
+        except Exception as error:  # noqa: BLE001 - one config keeps neither the others nor requests from going on
             # The service keeps the content that it has; `/ready` tells.
-            told = str(error)
+            is_known = isinstance(error, ZeusError)
+            told = str(error) if is_known else f"{type(error).__name__}: {error}"
             if told != self.problem:
-                _log.error("the agent %s stays as it was: %s", self.name, told)
+                _log.error("the agent %s stays as it was: %s", self.name, told, exc_info=not is_known)
             self.problem = told
             return False
         self.problem = ""
@@ -240,8 +253,11 @@ class HostedAgent:
     def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
         self.family, self.checked = family, family[-1]
         files = {file for each in family for file in each.document.files.values()}
+        # Known only now: if its content is another one already, the next look must find a change.
+        new = _stats(files - before.keys())
+        stale = {file for each in family for file in _differing(each.document, new)}
         self._files = {
-            **_stats(files - before.keys()),
+            **{file: _CHANGED if file in stale else status for file, status in new.items()},
             # The look from before the reading counts: a file that changed since differs at the next one.
             **{each: before[each] for each in files & before.keys()},
         }
@@ -253,9 +269,19 @@ class HostedAgent:
 
 
 class Hosting:
-    """The agents of a service by name."""
+    """The agents of a service by name.
+
+    Raises:
+        UsageError: two have one name.
+    """
 
     def __init__(self, agents: Sequence[HostedAgent]) -> None:
+        names = [each.name for each in agents]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(
+                    f"two configs have the name {name!r}", remedy="Give each agent its own `name:`."
+                )
         self._agents = list(agents)
         self._looking = asyncio.Lock()
         self._introduce()
@@ -270,7 +296,7 @@ class Hosting:
             return
         async with self._looking:
             due = [each for each in self._agents if each.is_due()]
-            if [each for each in due if await each.read_again()]:
+            if [each for each in due if await each.read_again(self._names_beside(each))]:
                 self._introduce()
 
     def named(self, name: str | None) -> HostedAgent:
@@ -288,6 +314,9 @@ class Hosting:
         names = ", ".join(sorted(each.name for each in agents))
         raise NotFoundError(f"there is no agent {name!r}", remedy=f"The agents are: {names}.")
 
+    def _names_beside(self, agent: HostedAgent) -> set[str]:
+        return {each.name for each in self._agents if each is not agent}
+
     def _introduce(self) -> None:
         for each in self._agents:
             each.stand_beside([one for other in self._agents if other is not each for one in other.family])
@@ -301,6 +330,24 @@ def _family_of(checked: Checked) -> tuple[Checked, ...]:
     from zeus_runtime.plan.parts_with_subagents import agents_below
 
     return (*agents_below(checked), checked)
+
+
+_CHANGED: Final = (-2, -2)
+"""Differs from what any look at a file gives."""
+
+
+def _differing(document: Document, files: Collection[Path]) -> Iterator[Path]:
+    """Those of ``files`` whose content now is not the one that the document was read from, or that cannot tell."""
+    for name, file in document.files.items():
+        if file in files:
+            try:
+                now = decode(file.read_bytes(), name)
+            except (OSError, ConfigError):
+                yield file
+            else:
+                # The document has no text of a `.env`.
+                if now != document.sources.texts.get(name):
+                    yield file
 
 
 def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:

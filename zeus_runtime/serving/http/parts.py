@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+from urllib.parse import quote
 
 from fastapi import Query
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Place: TypeAlias = tuple[Any, ...]
 """Where an item stands in its list: values that sort as the list does."""
+
+UNREAD: Final = "Zeus-Unread-Agents"
+"""The header that names agents whose items a list lacks, each percent-encoded."""
 
 MOST: Final = 1000
 """Items in one part."""
@@ -65,7 +69,8 @@ def place_of(cursor: str | None, *kinds: type) -> Place | None:
 def _is_storable(value: int | str) -> bool:
     """Whether a database may have the value: a number of 64 bits, or a text without a lone surrogate or NUL."""
     if isinstance(value, int):
-        return -(2**63) <= value < 2**63
+        # Without the smallest: a list that is sorted downwards negates it.
+        return -(2**63) < value < 2**63
     return "\0" not in value and well_formed(value) == value
 
 
@@ -73,6 +78,13 @@ def tell_next(request: Request, response: Response, place: Place) -> None:
     """Tell the address of the part after a place, relative to the request's: a proxy may have changed the rest."""
     query = request.url.include_query_params(cursor=cursor_of(place)).query
     response.headers["Link"] = f'<?{query}>; rel="next"'
+
+
+def tell_unread(response: Response, agents: Collection[str]) -> None:
+    """Tell that a list lacks the items of these agents, whose databases could not be read."""
+    if agents:
+        # A header has neither line breaks nor letters of every script, and names may be of any.
+        response.headers[UNREAD] = ", ".join(map(quote, agents))
 
 
 def part_of(

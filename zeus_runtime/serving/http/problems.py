@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from zeus_runtime.serving.http.protocols import ServedProtocol
-
-_log = logging.getLogger(__name__)
 
 STATUS: Final[Mapping[str, int]] = {
     "unauthorized": 401,
@@ -69,7 +66,9 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[ServedProtocol] = ()) -> None:
-    """Answer every error of the routes as a problem, or as a protocol has its errors.
+    """Answer every known error of the routes as a problem, or as a protocol has its errors.
+
+    The boundary answers all others (``unexpected``): Starlette would answer them outside it.
 
     Args:
         mask: masks known secrets in texts.
@@ -98,10 +97,10 @@ def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[Served
         own = in_protocol(protocols, request.scope, error.status_code, code, told, error.headers)
         return own or response(error.status_code, code, told, headers=error.headers)
 
-    @app.exception_handler(Exception)
-    async def unknown(request: Request, error: Exception) -> Response:
-        _log.exception("%s %s failed", request.method, request.url.path)
-        return response(500, "internal", mask(f"{type(error).__name__}: {error}"))
+
+def unexpected(error: Exception, mask: Callable[[str], str]) -> Response:
+    """The response to an error that no code foresaw."""
+    return response(500, "internal", mask(f"{type(error).__name__}: {error}"))
 
 
 def in_protocol(

@@ -95,6 +95,8 @@ class ProtocolService:
     async def caller(self, request: Request, scope: Scope) -> ProtocolCaller:
         """The caller of a request. Ask for it in every request: it is how keys, users and limits apply.
 
+        A request that asks again, for another scope, counts once.
+
         Args:
             scope: what the request does: ``read``, ``run`` or ``approve``.
 

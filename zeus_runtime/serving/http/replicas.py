@@ -26,7 +26,7 @@ from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.backtests import Backtests
-    from zeus_runtime.serving.http.hosting import Hosting
+    from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.hub import Hub
     from zeus_runtime.serving.http.turn_queue import TurnQueue
     from zeus_runtime.store.database import Database
@@ -102,13 +102,20 @@ class Replicas:
         Raises:
             ZeusError: a database cannot be read.
         """
-        databases = await self._databases()
+        databases: dict[str, Database] = {}
+        await all_tried(partial(self._find, databases), partial(self._look_at, databases))
+        # Only here, where no agent's database is missing: a changed config may name another one.
+        for name in self._listening.keys() - databases.keys():
+            if (task := self._listening.pop(name).task) is not None:
+                task.cancel()
+
+    async def _look_at(self, databases: Mapping[str, Database]) -> None:
         self._listen(databases)
         now = time.monotonic()
         due = {name: each for name, each in databases.items() if self._is_due(name, now)}
-        if not due:
-            return
-        await all_tried(self._cancel_as_asked, *(partial(self._ask, name, due[name], now) for name in due))
+        if due:
+            asks = (partial(self._ask, name, due[name], now) for name in due)
+            await all_tried(self._cancel_as_asked, *asks)
 
     async def _ask(self, name: str, database: Database, now: float) -> None:
         listening = self._listening.get(name)
@@ -137,14 +144,15 @@ class Replicas:
             await self._tell()
         self._listening.clear()
 
-    async def _databases(self) -> Mapping[str, Database]:
-        """The databases of the agents, each once."""
-        found = {}
-        for hosted in self.hosting:
+    async def _find(self, databases: dict[str, Database]) -> None:
+        """Add the databases of the agents, each once; those of others too if one cannot be opened."""
+
+        async def find(hosted: HostedAgent) -> None:
             await hosted.prepare(None)
             database = (await hosted.of(None).log()).database
-            found[database.place] = database
-        return found
+            databases[database.place] = database
+
+        await all_tried(*(partial(find, each) for each in self.hosting))
 
     def _listen(self, databases: Mapping[str, Database]) -> None:
         for name, database in databases.items():
@@ -153,10 +161,6 @@ class Replicas:
                 listening.task = asyncio.create_task(
                     self._hear(database, listening), name=f"notices of {name}"
                 )
-        # A changed config may name another database.
-        for name in self._listening.keys() - databases.keys():
-            if (task := self._listening.pop(name).task) is not None:
-                task.cancel()
 
     async def _hear(self, database: Database, listening: _Listening) -> None:
         while True:
@@ -165,9 +169,11 @@ class Replicas:
                     async for each in heard:
                         listening.problem = ""
                         await self._heard(each, listening)
-            except ZeusError as error:
+            except Exception as error:  # noqa: BLE001 - no code awaits the task, and it listens as long as the service runs
                 if str(error) != listening.problem:
-                    _log.warning("events of other processes are seen some seconds late: %s", error)
+                    is_known = isinstance(error, ZeusError)
+                    words = "events of other processes are seen some seconds late: %s"
+                    _log.warning(words, error, exc_info=not is_known)
                 listening.problem = str(error)
             # Notices were lost meanwhile: until an own one comes back, `look` asks the database each time.
             listening.returned = float("-inf")
@@ -214,17 +220,25 @@ class Replicas:
         while self._last or self._is_cancel:
             try:
                 await self._tell()
-            except ZeusError as error:
-                _log.warning("other processes see some events late: %s", error)
+            except Exception as error:  # noqa: BLE001 - no code awaits the task
+                _log.warning(
+                    "other processes see some events late: %s",
+                    error,
+                    exc_info=not isinstance(error, ZeusError),
+                )
             await asyncio.sleep(GATHER_SECONDS)
 
     async def _tell(self) -> None:
         found = self._taken()
         if not found:
             return
-        for name, database in (await self._databases()).items():
-            if name in self._listening:
-                await give_notice(database, found)
+        databases: dict[str, Database] = {}
+
+        async def give() -> None:
+            heard = [each for name, each in databases.items() if name in self._listening]
+            await all_tried(*(partial(give_notice, each, found) for each in heard))
+
+        await all_tried(partial(self._find, databases), give)
 
     def _taken(self) -> Sequence[str]:
         """What is to be told, as notices."""

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.backtests import Backtests
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.store.turns import StoredTurn
     from zeus_runtime.tools.approval import Decision, PendingApproval
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -205,13 +207,15 @@ class Service:
         Raises:
             NotFoundError: there is no such session, or it is another user's.
         """
-        for hosted in self.agents_of(caller):
-            agent = hosted.of(caller.owner)
+
+        async def look(hosted: HostedAgent, agent: Agent) -> tuple[HostedAgent, Agent] | None:
             name = await (await agent.log()).agent_of(session)
             # Agents may share a database, and a sub-agent's session belongs to AGENT/SUBAGENT.
-            if name is not None and name.partition("/")[0] == hosted.name:
-                return hosted, agent
-        raise NotFoundError(f"there is no session {session!r}")
+            return (hosted, agent) if name is not None and name.partition("/")[0] == hosted.name else None
+
+        if (found := await self._sought(caller, look)) is None:
+            raise NotFoundError(f"there is no session {session!r}")
+        return found
 
     async def of_run(self, caller: Principal, run: str) -> tuple[HostedAgent, Agent, StoredTurn]:
         """The agent and the turn of a run.
@@ -219,26 +223,101 @@ class Service:
         Raises:
             NotFoundError: there is no such run, or it is another user's.
         """
-        for hosted in self.agents_of(caller):
-            agent = hosted.of(caller.owner)
+
+        async def look(hosted: HostedAgent, agent: Agent) -> tuple[HostedAgent, Agent, StoredTurn] | None:
             # Agents may share a database: the one whose session it is works on the turn.
             turn = await find_turn(await agent.log(), run, agent=hosted.name)
-            if turn is not None:
-                return hosted, agent, turn
-        raise NotFoundError(f"there is no run {run!r}")
+            return None if turn is None else (hosted, agent, turn)
 
-    async def approvals(self, caller: Principal) -> Sequence[tuple[HostedAgent, PendingApproval]]:
-        """The calls that wait for a decision, oldest first, each with the agent whose session it is."""
-        found: dict[str, tuple[HostedAgent, PendingApproval]] = {}
+        if (found := await self._sought(caller, look)) is None:
+            raise NotFoundError(f"there is no run {run!r}")
+        return found
+
+    async def _sought(
+        self, caller: Principal, look: Callable[[HostedAgent, Agent], Awaitable[T | None]]
+    ) -> T | None:
+        """What the first of the caller's agents finds, also if another one cannot be read.
+
+        Raises:
+            Exception: none finds it, and this one could not be read: it may be there.
+        """
+        failed: Exception | None = None
         for hosted in self.agents_of(caller):
-            agent = hosted.of(caller.owner)
+            try:
+                found = await look(hosted, hosted.of(caller.owner))
+            except Exception as error:  # noqa: BLE001 - raised below, unless another agent has it
+                failed = failed or error
+            else:
+                if found is not None:
+                    return found
+        if failed is not None:
+            raise failed
+        return None
+
+    async def read_each(
+        self,
+        caller: Principal,
+        read: Callable[[HostedAgent, Agent], Awaitable[T]],
+        agents: Sequence[HostedAgent] | None = None,
+    ) -> tuple[Sequence[T], Mapping[str, Exception]]:
+        """What each of the agents gives, and why others could not be read, by their names.
+
+        Args:
+            agents: those; None for all of the caller's.
+
+        Raises:
+            Exception: no agent could be read.
+        """
+        found: list[T] = []
+        unread: dict[str, Exception] = {}
+        for hosted in self.agents_of(caller) if agents is None else agents:
+            try:
+                found.append(await read(hosted, hosted.of(caller.owner)))
+            except Exception as error:  # noqa: BLE001 - each has a database of its own
+                unread[hosted.name] = error
+        if unread and not found:
+            raise next(iter(unread.values()))
+        for name, why in unread.items():
+            _log.warning("the agent %s is missing in an answer: %s: %s", name, type(why).__name__, why)
+        return found, unread
+
+    async def approvals(
+        self, caller: Principal
+    ) -> tuple[Sequence[tuple[HostedAgent, PendingApproval]], Mapping[str, Exception]]:
+        """The calls that wait for a decision, oldest first, each with the agent whose session it is.
+
+        Returns:
+            also why agents could not be read, by their names.
+
+        Raises:
+            Exception: no agent could be read.
+        """
+        found: dict[str, tuple[HostedAgent, PendingApproval]] = {}
+
+        async def read(_hosted: HostedAgent, agent: Agent) -> None:
             for pending in await agent.pending_approvals():
                 if pending.id in found:
                     continue
                 with suppress(NotFoundError):  # the session of an agent that the caller may not use
                     own, _ = await self.of_session(caller, await agent.outermost(pending.session))
                     found[pending.id] = own, pending
-        return sorted(found.values(), key=lambda each: each[1].created_ms)
+
+        _, unread = await self.read_each(caller, read)
+        return sorted(found.values(), key=lambda each: each[1].created_ms), unread
+
+    async def approval(self, caller: Principal, name: str) -> tuple[HostedAgent, PendingApproval]:
+        """A call that waits for a decision, with the agent whose session it is.
+
+        Raises:
+            NotFoundError: there is no such call.
+        """
+        found, unread = await self.approvals(caller)
+        for hosted, pending in found:
+            if pending.id == name:
+                return hosted, pending
+        if unread:
+            raise next(iter(unread.values()))  # it may be there
+        raise NotFoundError(f"no call with the id {name!r} waits for a decision")
 
     async def decide(
         self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None] | None
@@ -255,10 +334,7 @@ class Service:
             NotFoundError: there is no such call.
             UsageError: it is decided already.
         """
-        known = {pending.id: (hosted, pending) for hosted, pending in await self.approvals(caller)}
-        if approval not in known:
-            raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
-        hosted, pending = known[approval]
+        hosted, pending = await self.approval(caller, approval)
         agent = hosted.of(caller.owner)
         session = await agent.outermost(pending.session)
         await self.settle(hosted, agent, caller, session, {approval: decision}, seen=seen)

@@ -22,6 +22,7 @@ from zeus_runtime.store.turns import (
     asked_to_cancel,
     begin_turn,
     cancel_turn,
+    decided_turns,
     find_turn,
     set_state,
     setting_state,
@@ -84,7 +85,7 @@ class TurnQueue:
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
-    _is_closing: bool = False
+    _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def working(self) -> int:
@@ -159,7 +160,7 @@ class TurnQueue:
         if session in self._working:
             # `_work` may have found the queue empty already and only not have ended yet: it must look once more.
             self._woken.add(session)
-        elif not self._is_closing:
+        elif not self._closing.is_set():
             task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
             self._working[session], self._owners[session] = task, owner
 
@@ -197,12 +198,15 @@ class TurnQueue:
         for hosted in self.hosting:
             await hosted.prepare(None)
             log = await hosted.of(None).log()
+            # The process may have ended between the last decision and the note that the turn goes on.
+            for turn in await decided_turns(log, hosted.name):
+                await set_state(log, turn, "running")
             for session, owner in await unfinished_sessions(log, hosted.name):
                 self.wake(hosted, owner, session)
 
     async def aclose(self) -> None:
         """Stop working; turns that run are interrupted, and stay unfinished for the next process."""
-        self._is_closing = True
+        self._closing.set()
         # `suspend` stores no end, unlike `cancel`: the next process finds the turns unfinished.
         for session, agent in list(self._agents.items()):
             agent.suspend(session)
@@ -211,7 +215,7 @@ class TurnQueue:
 
     async def _work(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
         try:
-            while not self._is_closing:
+            while not self._closing.is_set():
                 self._woken.discard(session)
                 is_more = False
                 try:
@@ -220,6 +224,8 @@ class TurnQueue:
                     _log.debug("%s runs elsewhere", session)
                 except ZeusError as error:
                     _log.warning("the turns of %s wait: %s", session, error)
+                except Exception:  # noqa: BLE001 - no code awaits the task
+                    _log.exception("the turns of %s wait", session)
                 # Also after an error: the turn that woke it came after the look at the queue.
                 if not is_more and session not in self._woken:
                     break
@@ -247,11 +253,32 @@ class TurnQueue:
         if begun is None:
             return False
         turn, has_begun = begun
+        try:
+            return await self._run(hosted, owner, log, turn, has_begun=has_begun)
+        except ZeusError:
+            raise
+        except Exception as error:  # noqa: BLE001 - no code awaits the task
+            _log.exception("the turn %s of %s failed inside the runtime", turn.run, session)
+            now = await find_turn(log, turn.run)
+            # Without an end it would count as running, although nothing works on it, and keep the turns behind it.
+            if now is not None and now.state == "running":
+                failed = RunFailed(session, "internal", f"{type(error).__name__}: {error}")
+                await set_state(log, turn, "failed", ending=hosted.of(owner).masked(failed.to_wire()))
+                self.over(session)
+            return True
+
+    async def _run(
+        self, hosted: HostedAgent, owner: Owner | None, log: ThreadLog, turn: StoredTurn, *, has_begun: bool
+    ) -> bool:
+        session = turn.session
         # Whoever wakes the session, the next process too, the turn runs in the role of the one who asked for it.
         acting = owner and owner._replace(role=turn.request.get("role"))
         # Both owners are prepared: `of` would otherwise plan in the event loop.
         await hosted.prepare(acting)
         agent = hosted.of(acting)
+        # No await between this look and the note: `aclose` either is seen here, or finds the session.
+        if self._closing.is_set():
+            return False
         self._agents[session], self._runs[session] = agent, turn.run
         tools = [ClientTool.from_json(each) for each in turn.request.get("tools", ())]
         ending: Event | None = None
@@ -271,7 +298,10 @@ class TurnQueue:
             )
             async for event in events:
                 ending = event
-                if self._to_cancel.get(session) == turn.run:
+                if self._closing.is_set():
+                    # `aclose` came before the run did, and found nothing to suspend.
+                    agent.suspend(session)
+                elif self._to_cancel.get(session) == turn.run:
                     agent.cancel(session)
         except UsageError as error:
             if noted.is_late:
@@ -286,7 +316,7 @@ class TurnQueue:
         if state is None:
             # The run has not begun, or its last event could not be stored.
             # `aclose` interrupted it: without a new state, the next process finds the turn unfinished and resumes it.
-            if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
+            if self._closing.is_set() and isinstance(ending, RunFailed) and ending.code == "cancelled":
                 return False
             assert isinstance(ending, RunCompleted | RunFailed)
             state = await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))

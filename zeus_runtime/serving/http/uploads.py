@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import LimitError, NotFoundError, UsageError
 from zeus_runtime.store.session_lock import NO_LOCKS
@@ -83,8 +83,8 @@ class Uploads:
         Raises:
             NotFoundError: the user has no such file.
         """
-        with self._file(owner, digest) as file:
-            return os.fstat(file.fileno()).st_size
+        with self._found(owner, digest) as (_, _, status):
+            return status.st_size
 
     def read(self, owner: Owner | None, digest: str) -> bytes:
         """The content of a file.
@@ -92,36 +92,35 @@ class Uploads:
         Raises:
             NotFoundError: the user has no such file, or no more.
         """
-        with self._file(owner, digest) as file:
-            return file.read()
+        with self._found(owner, digest) as (folder, name, _):
+            # Not to wait for the writer of a pipe that took the file's place.
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+            with os.fdopen(descriptor, "rb") as file:
+                return file.read()
 
     def delete(self, owner: Owner | None, digest: str) -> None:
         """Delete a file.
 
         Raises:
-            NotFoundError: the user has no such file.
+            NotFoundError: the user has no such file, or no more.
         """
-        with self._opened(owner, digest) as folder:
-            os.unlink(self._name(owner, digest), dir_fd=folder)
+        with self._found(owner, digest) as (folder, name, _):
+            os.unlink(name, dir_fd=folder)
 
     @contextmanager
-    def _file(self, owner: Owner | None, digest: str) -> Iterator[BinaryIO]:
-        with self._opened(owner, digest) as folder:
-            # A project can bring a link under such a name too. The wait for the writer of a pipe would not end.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            file = os.fdopen(os.open(self._name(owner, digest), flags, dir_fd=folder), "rb")
-        with file:
-            yield file
+    def _found(self, owner: Owner | None, digest: str) -> Iterator[tuple[int, str, os.stat_result]]:
+        """The folder of a user's file, open, with the file's name and status there. No link is followed, as in ``put``.
 
-    @contextmanager
-    def _opened(self, owner: Owner | None, digest: str) -> Iterator[int]:
-        """The folder of the uploads, which has the file."""
+        Raises:
+            NotFoundError: the user has no such file, also if it goes inside the block.
+        """
+        name = self._name(owner, digest)
         try:
             with opened(self.directory / UPLOADS) as folder:
-                status = os.stat(self._name(owner, digest), dir_fd=folder, follow_symlinks=False)
-                if not stat.S_ISREG(status.st_mode):
-                    raise FileNotFoundError
-                yield folder
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if not S_ISREG(status.st_mode):
+                    raise FileNotFoundError(name)
+                yield folder, name, status
         except FileNotFoundError:
             raise NotFoundError(
                 f"you have no file {digest!r}", remedy="Upload it: PUT /v1/files/SHA256."

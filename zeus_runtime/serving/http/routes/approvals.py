@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from zeus_runtime.errors import NotFoundError, UsageError
+from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import exact_json
 from zeus_runtime.serving.http.boundary import note_act
-from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of
+from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of, tell_unread
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.strict_json import persons_json
@@ -48,9 +48,10 @@ async def pending(
     request: Request, response: Response, caller: Reader, limit: Limit = None, cursor: Cursor = None
 ) -> list[dict[str, Any]]:
     """The calls of the caller's sessions that wait for a decision, oldest first."""
-    found = sorted(await service_of(request).approvals(caller), key=_place)
+    found, unread = await service_of(request).approvals(caller)
+    tell_unread(response, unread)
     after = place_of(cursor, int, str)
-    shown = part_of(request, response, found, _place, after=after, limit=limit)
+    shown = part_of(request, response, sorted(found, key=_place), _place, after=after, limit=limit)
     return [{**each.as_json(), "agent": hosted.name, "subagent": each.agent} for hosted, each in shown]
 
 
@@ -65,10 +66,8 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
     ``lines`` show it to a person as a terminal does: exactly, and with unseen characters as escapes; ``whole`` is
     without cuts.
     """
-    for hosted, each in await service_of(request).approvals(caller):
-        if each.id == approval:
-            return waiting_call(hosted.name, await hosted.of(caller.owner).previewed(approval))
-    raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
+    hosted, _ = await service_of(request).approval(caller, approval)
+    return waiting_call(hosted.name, await hosted.of(caller.owner).previewed(approval))
 
 
 @router.post("/approvals/{approval}")

@@ -32,7 +32,9 @@ def given_token(request: Request) -> str | None:
 
 async def _caller(request: Request) -> Principal:
     caller = await known(request, given_token(request))
-    request.state.admitted = service_of(request).limits.admit(caller)
+    # A protocol may ask more than once in a request, which counts, and is released, once.
+    if not hasattr(request.state, "admitted"):
+        request.state.admitted = service_of(request).limits.admit(caller)
     return caller
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.memory.items import MemoryItem
+    from zeus_runtime.memory.profile.fields import ProfileField
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.serving.http.principals import Principal
 
@@ -283,13 +284,16 @@ async def edit_profile(
     import json
 
     owner, memory = await _memory(request, caller, agent)
-    if if_match is not None:
-        refuse_changed(if_match, await _profile(owner, memory, kind))
+
+    def refuse_late(present: Sequence[ProfileField]) -> None:
+        refuse_changed(if_match, _profile_of(owner, kind, present))
+
     changes = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
         for name, value in body.fields.items()
     }
-    await memory.profiles.edit(kind, changes)
+    # In the transaction that writes: an edit between a look and the write would be lost.
+    await memory.profiles.edit(kind, changes, check=None if if_match is None else refuse_late)
     return await _profile(owner, memory, kind)
 
 
@@ -322,7 +326,10 @@ async def _one(agent: Agent, memory: MemoryService, name: str) -> dict[str, Any]
 
 
 async def _profile(agent: Agent, memory: MemoryService, kind: Profile) -> dict[str, Any]:
-    fields = await memory.profiles.fields(kind)
+    return _profile_of(agent, kind, await memory.profiles.fields(kind))
+
+
+def _profile_of(agent: Agent, kind: Profile, fields: Sequence[ProfileField]) -> dict[str, Any]:
     choices = {each.name: list(CHOICES[each.name]) for each in fields if each.name in CHOICES}
     return _told(agent, {"profile": kind, "fields": profile_json(fields), "choices": choices})
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -15,7 +15,7 @@ from zeus_runtime.escaping import utf8_text
 from zeus_runtime.serving.http import streams
 from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import Read
-from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of
+from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of, tell_unread
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Key, Reader, Runner, service_of
 from zeus_runtime.serving.http.service import as_json
@@ -30,9 +30,13 @@ from zeus_runtime.store.turns import turns_of
 from zeus_runtime.strict_json import plain_json
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent
     from zeus_runtime.serving.http.principals import Principal
+    from zeus_runtime.sessions.message_search import FoundMessage
     from zeus_runtime.store.listing import SessionInfo
+
+T = TypeVar("T")
 
 router = APIRouter(route_class=RevalidatedRoute)
 
@@ -141,13 +145,11 @@ async def listed(
     after = BEFORE_ALL if place is None else SessionPlace(-place[0], place[1])
     # One more tells whether there is a next part. The first of all agents together are among the first of each.
     most = None if limit is None else limit + 1
-    found = [
-        each
-        for hosted in _chosen(request, caller, agent)
-        for each in await hosted.of(caller.owner).sessions(
-            every_agent=False, archived=archived, limit=most, after=after
-        )
-    ]
+
+    async def read(_hosted: HostedAgent, of_caller: Agent) -> Sequence[SessionInfo]:
+        return await of_caller.sessions(every_agent=False, archived=archived, limit=most, after=after)
+
+    found = await _of_each(request, response, caller, agent, read)
 
     def place_in_list(each: SessionInfo) -> Place:
         return -each.updated_ms, each.session
@@ -160,6 +162,7 @@ async def listed(
 @router.get("/sessions/search", tags=["sessions"])
 async def search(
     request: Request,
+    response: Response,
     caller: Reader,
     query: Annotated[
         str, Query(min_length=1, max_length=500, description="A text in any case of its letters.")
@@ -168,11 +171,11 @@ async def search(
     k: Annotated[int, Query(ge=1, le=100, description="The most messages.")] = 20,
 ) -> list[dict[str, Any]]:
     """The messages of the caller's sessions that contain a text, the newest first; not those of archived sessions."""
-    found = [
-        each
-        for hosted in _chosen(request, caller, agent)
-        for each in await hosted.of(caller.owner).search_messages(query, limit=k)
-    ]
+
+    async def read(_hosted: HostedAgent, of_caller: Agent) -> Sequence[FoundMessage]:
+        return await of_caller.search_messages(query, limit=k)
+
+    found = await _of_each(request, response, caller, agent, read)
     return [asdict(each) for each in sorted(found, key=lambda each: -each.created_ms)[:k]]
 
 
@@ -357,9 +360,18 @@ async def cancel(request: Request, caller: Runner, run: str) -> dict[str, Any]:
     return dict(as_json(turn))
 
 
-def _chosen(request: Request, caller: Principal, agent: str | None) -> Sequence[HostedAgent]:
+async def _of_each(
+    request: Request,
+    response: Response,
+    caller: Principal,
+    agent: str | None,
+    read: Callable[[HostedAgent, Agent], Awaitable[Sequence[T]]],
+) -> list[T]:
+    """The items of one agent, or of all; the response names those that could not be read."""
     service = service_of(request)
-    return [service.agent(caller, agent)] if agent else service.agents_of(caller)
+    found, unread = await service.read_each(caller, read, [service.agent(caller, agent)] if agent else None)
+    tell_unread(response, unread)
+    return [each for items in found for each in items]
 
 
 async def _info(request: Request, caller: Reader, session: str) -> dict[str, Any]:
