@@ -204,7 +204,10 @@ def test_lines_of_a_conversation_are_turns_of_one_session(service: ScriptedServi
     ("words", "code", "said"),
     [
         (["--remote", "localhost", "run", "x"], 2, "is not an address"),
+        (["--remote", "http://[::1", "run", "x"], 2, "is not an address"),
+        (["--remote", "http://a:b:c", "sessions", "list"], 2, "is not an address"),
         (["--remote", "URL/?token=abc", "run", "x"], 2, "ZEUS_TOKEN"),
+        (["--remote", "http://:secret@localhost", "run", "x"], 2, "ZEUS_TOKEN"),
         (["--remote", "http://127.0.0.1:9", "run", "x"], 4, "does not answer"),
         (["--remote", "URL", "plan"], 2, "not with 'plan'"),
         (["--remote", "URL", "nonsense"], 2, "not with 'nonsense'"),
@@ -236,6 +239,16 @@ def test_wrong_command_lines_are_told(
     assert told.exit_code == code, told.err
     assert said in told.err
     assert "Traceback" not in told.err
+
+
+def test_a_token_that_no_service_makes_is_refused_without_being_printed(
+    zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_TOKEN", "a-tok\u00e9n-of-nobody")
+    told = zeus("--remote", "http://127.0.0.1:9", "sessions", "list")
+    assert (told.exit_code, "Traceback" in told.err) == (4, False)
+    assert "characters that no token has" in told.err
+    assert "of-nobody" not in told.err
 
 
 def test_a_token_comes_from_a_file_and_a_missing_one_is_told(

@@ -164,6 +164,48 @@ async def test_wrong_tokens_and_addresses_are_told(service: ScriptedService) -> 
         next(ServiceClient(service.url, TOKEN).events())
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost",
+        "http://",
+        "ftp://a",
+        "http://ann:secret@[::1",
+        "http://a:b:c",
+        "http://a:99999",
+        "http://xn--",
+    ],
+)
+def test_an_address_that_is_not_one_is_refused_without_being_shown(url: str) -> None:
+    for kind in (ServiceClient, AsyncServiceClient):
+        with pytest.raises(ServiceRequestError, match="not an address") as refused:
+            kind(url, TOKEN)
+        assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("token", ["tok\u00e9n", "a\nb", "a\x7fb"])
+def test_a_token_that_does_not_fit_into_a_header_is_refused_without_being_shown(token: str) -> None:
+    for kind in (ServiceClient, AsyncServiceClient):
+        with pytest.raises(ServiceUnauthorizedError) as refused:
+            kind("http://localhost", token)
+        assert token not in str(refused.value)
+
+
+def test_an_error_shows_the_address_without_its_secrets() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/agents"):
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json=[] if request.url.path.endswith("/s") else "text" * 3)
+
+    client = ServiceClient("http://ann:secret@service/zeus?token=secret", TOKEN, patience_seconds=0)
+    client._http = httpx.Client(base_url=client._http.base_url, transport=httpx.MockTransport(answer))
+    for ask in (client.agents, lambda: client.session("s"), client.approvals):
+        with pytest.raises(ServiceError, match="http://service/zeus") as told:
+            ask()
+        assert "secret" not in str(told.value)
+
+
 def test_a_lost_connection_repeats_a_request_only_where_that_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,7 +12,13 @@ import httpx
 
 from zeus_runtime.client import calls, data_calls
 from zeus_runtime.client.calls import ServiceAnswer, ServiceCall
-from zeus_runtime.client.errors import ServiceError, ServiceUnavailableError, error_of
+from zeus_runtime.client.errors import (
+    ServiceError,
+    ServiceRequestError,
+    ServiceUnauthorizedError,
+    ServiceUnavailableError,
+    error_of,
+)
 from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent
 from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
@@ -27,22 +33,63 @@ _LONGEST_PAUSE_SECONDS: Final = 2.0
 
 def _settings(url: str, token: str, timeout_seconds: float) -> dict[str, Any]:
     return {
-        "base_url": url.rstrip("/"),
-        "headers": {"Authorization": f"Bearer {token}"},
+        "base_url": _address(url),
+        "headers": {"Authorization": f"Bearer {_checked(token)}"},
         "timeout": timeout_seconds,
     }
 
 
+def _address(url: str) -> httpx.URL:
+    """The address of a service.
+
+    Raises:
+        ServiceRequestError: it is not one.
+    """
+    try:
+        address = httpx.URL(url.rstrip("/"))
+        # `host` decodes an international name, and raises a ValueError if it is malformed.
+        is_whole = bool(address.host) and address.scheme in ("http", "https")
+        fits = is_whole and (address.port or 0) <= _LAST_PORT
+    except (httpx.InvalidURL, ValueError):
+        fits = False
+    if not fits:
+        # Not the address itself, which may have a password in it.
+        raise ServiceRequestError(
+            "the given URL is not an address of a service", remedy="Write one such as http://localhost:8700."
+        )
+    return address
+
+
+def _checked(token: str) -> str:
+    """A token that fits into a header.
+
+    Raises:
+        ServiceUnauthorizedError: it does not.
+    """
+    if not (token.isascii() and token.isprintable()):
+        raise ServiceUnauthorizedError(
+            "the token of the service has characters that no token has",
+            remedy="Copy it again: it has only letters, digits and signs of ASCII.",
+        )
+    return token
+
+
+_LAST_PORT: Final = 65535
 _STREAM_TIMEOUT: Final = httpx.Timeout(10.0, read=_SILENT_SECONDS)
 
 
 def _lost(error: httpx.HTTPError, url: httpx.URL) -> ServiceUnavailableError:
     said = str(error) or type(error).__name__
     return ServiceUnavailableError(
-        f"the service at {url} does not answer: {said}",
+        f"the service at {_shown(url)} does not answer: {said}",
         code="unavailable",
         remedy="Start it with `zeus serve`, or correct the address.",
     )
+
+
+def _shown(url: httpx.URL) -> httpx.URL:
+    """An address for messages: without a password, and without a token in its query."""
+    return url.copy_with(userinfo=b"", query=None, fragment=None)
 
 
 class _Patience:
@@ -101,6 +148,10 @@ class AsyncServiceClient:
         timeout_seconds: how long one answer may take.
         patience_seconds: how long streams and safe requests try to reach a service that is not there, such as one that
             is started again.
+
+    Raises:
+        ServiceRequestError: ``url`` is not an address.
+        ServiceUnauthorizedError: ``token`` has characters that no token has.
     """
 
     def __init__(
@@ -429,7 +480,7 @@ def _answer(call: ServiceCall[Any], answer: httpx.Response) -> ServiceAnswer:
         told = answer.json()
     except (ValueError, RecursionError):
         raise ServiceError(
-            f"{answer.url} does not answer as a service does",
+            f"{_shown(answer.url)} does not answer as a service does",
             status=answer.status_code,
             remedy="Correct the address.",
         ) from None
@@ -443,7 +494,7 @@ def _answer(call: ServiceCall[Any], answer: httpx.Response) -> ServiceAnswer:
 
 def _invalid(error: InvalidAnswerError, answer: httpx.Response) -> ServiceError:
     return ServiceError(
-        f"the answer of {answer.url} is not valid: {error}",
+        f"the answer of {_shown(answer.url)} is not valid: {error}",
         status=answer.status_code,
         code="invalid_answer",
         remedy="Correct the address, or use the version of Zeus that the service has.",
