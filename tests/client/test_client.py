@@ -108,6 +108,23 @@ def test_a_session_without_asyncio(service: ScriptedService) -> None:
     assert [each["role"] for each in messages] == ["user", "assistant"]
 
 
+async def test_a_run_with_a_known_key_is_the_same_turn_in_the_same_session(service: ScriptedService) -> None:
+    async with AsyncServiceClient(service.url, TOKEN) as client:
+        first = [each async for each in client.run("hello", key="twice")]
+        second = [each async for each in client.run("hello", key="twice")]
+    with ServiceClient(service.url, TOKEN) as client_without_asyncio:
+        third = list(client_without_asyncio.run("hello", key="twice"))
+    assert [each.data for each in first] == [each.data for each in second] == [each.data for each in third]
+
+
+def test_a_file_that_is_not_there_leaves_no_session(service: ScriptedService) -> None:
+    with ServiceClient(service.url, TOKEN) as client:
+        before = [each.session for each in client.sessions()]
+        with pytest.raises(FileNotFoundError):
+            next(client.run("look", attachments=[service.folder / "nowhere.txt"]))
+        assert [each.session for each in client.sessions()] == before
+
+
 async def test_a_call_is_decided_and_the_turn_goes_on(service: ScriptedService) -> None:
     async with AsyncServiceClient(service.url, TOKEN) as client:
         events = [each async for each in client.run("record it")]

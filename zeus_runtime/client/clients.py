@@ -284,10 +284,12 @@ class AsyncServiceClient:
             session: the session to continue; a new one by default.
             agent: the agent of a new session.
             attachments: files that go with the prompt.
-            key: the same key gives the same turn.
+            key: the same key gives the same turn, without ``session`` in the same new session.
         """
-        name = session or (await self.begin_session(agent, title=prompt[:200])).session
+        # Before the session, so that a file which is refused leaves none behind.
         files = [await self.upload(*_read(each)) for each in attachments]
+        # The service makes a turn's id of its session and key, so a new session would be another turn.
+        name = session or (await self.begin_session(agent, title=prompt[:200], key=key)).session
         turn = await self.begin_turn(name, prompt, attachments=files, key=key)
         async for event in self.events(run=turn.run):
             yield event
@@ -417,8 +419,8 @@ class ServiceClient:
         attachments: Sequence[str | Path] = (),
         key: str | None = None,
     ) -> Generator[ServiceEvent, None, None]:
-        name = session or self.begin_session(agent, title=prompt[:200]).session
         files = [self.upload(*_read(each)) for each in attachments]
+        name = session or self.begin_session(agent, title=prompt[:200], key=key).session
         turn = self.begin_turn(name, prompt, attachments=files, key=key)
         for event in self.events(run=turn.run):
             yield event
