@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -92,21 +93,31 @@ def _shown(url: httpx.URL) -> httpx.URL:
     return url.copy_with(userinfo=b"", query=None, fragment=None)
 
 
-class _Patience:
-    """How long to try again to reach a service that was there.
+@dataclass
+class _Service:
+    """What a client knows of its service.
 
-    Args:
-        seconds: since the first attempt that failed.
-        url: the service's.
+    Attributes:
+        url: the address.
+        patience_seconds: how long to try again to reach it.
+        was_reached: whether it has answered this client.
     """
 
-    def __init__(self, seconds: float, url: httpx.URL) -> None:
-        self._seconds = seconds
-        self._url = url
+    url: httpx.URL
+    patience_seconds: float
+    was_reached: bool = False
+
+
+class _Patience:
+    """How long one request or stream tries again to reach a service that was there."""
+
+    def __init__(self, service: _Service) -> None:
+        self._service = service
         self._since: float | None = None
         self._attempt = 0
 
     def reached(self) -> None:
+        self._service.was_reached = True
         self._since, self._attempt = None, 0
 
     def pause(self, failed: httpx.TransportError | ServiceUnavailableError) -> float:
@@ -117,26 +128,37 @@ class _Patience:
         """
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        if now - self._since >= self._seconds:
-            if isinstance(failed, ServiceUnavailableError):
-                raise failed
-            raise _lost(failed, self._url) from failed
+        if now - self._since >= self._service.patience_seconds:
+            raise self._ended_by(failed) from failed
         self._attempt += 1
         # Without the 10, a thousand attempts would overflow the float.
         return min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(self._attempt, 10)))
 
-    def pause_before(self, call: ServiceCall[Any], failed: httpx.TransportError) -> float:
+    def pause_before(
+        self, call: ServiceCall[Any], failed: httpx.TransportError | ServiceUnavailableError
+    ) -> float:
         """Seconds until a request is sent again.
 
-        A connection that was never made is an address that is wrong, more often than a service that is started again.
+        A service that this client never reached has a wrong address, more often than it is started again.
 
         Raises:
             ServiceUnavailableError: it is not sent again.
         """
+        if isinstance(failed, ServiceUnavailableError):
+            is_passing = self._service.was_reached and failed.code in _PASSING
+        else:
+            is_passing = self._service.was_reached or not isinstance(failed, httpx.ConnectError)
         # The service may have done a request whose answer was lost.
-        if not call.is_safe or isinstance(failed, httpx.ConnectError | httpx.UnsupportedProtocol):
-            raise _lost(failed, self._url) from failed
+        if not (call.is_safe and is_passing):
+            raise self._ended_by(failed) from failed
         return self.pause(failed)
+
+    def _ended_by(self, failed: httpx.TransportError | ServiceUnavailableError) -> ServiceUnavailableError:
+        return failed if isinstance(failed, ServiceUnavailableError) else _lost(failed, self._service.url)
+
+
+_PASSING: Final = frozenset({"error", "stopping"})
+"""The codes of a service that is started again: without words of Zeus, from a proxy before it, and from its end."""
 
 
 class AsyncServiceClient:
@@ -158,7 +180,7 @@ class AsyncServiceClient:
         self, url: str, token: str, *, timeout_seconds: float = 30.0, patience_seconds: float = 60.0
     ) -> None:
         self._http = httpx.AsyncClient(**_settings(url, token, timeout_seconds))
-        self._patience_seconds = patience_seconds
+        self._service = _Service(self._http.base_url, patience_seconds)
 
     async def __aenter__(self) -> Self:
         return self
@@ -238,7 +260,7 @@ class AsyncServiceClient:
             ServiceError: the service refuses, or is not reached for ``patience_seconds``.
         """
         path, lines = _events_path(run, session), EventLines(after)
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 async with self._http.stream(
@@ -262,7 +284,7 @@ class AsyncServiceClient:
                                 return
                 # A stream that ends before its run is continued, as one that is lost.
                 failed: httpx.TransportError | ServiceUnavailableError = _ended()
-            # With 503, a service begins or ends. Any other refusal is final and passes through.
+            # With 503, a service begins or ends; with 502 or 504, a proxy does not reach it. Others are final.
             except (httpx.TransportError, ServiceUnavailableError) as error:
                 failed = error
             await asyncio.sleep(patience.pause(failed))
@@ -298,12 +320,12 @@ class AsyncServiceClient:
 
     async def send(self, call: ServiceCall[T]) -> T:
         """Send a request."""
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 answer = await self._http.request(call.method, call.path, **_request(call))
-                return _result(call, answer)
-            except httpx.TransportError as error:
+                return _result(call, answer, patience)
+            except (httpx.TransportError, ServiceUnavailableError) as error:
                 pause = patience.pause_before(call, error)
             await asyncio.sleep(pause)
 
@@ -318,7 +340,7 @@ class ServiceClient:
         self, url: str, token: str, *, timeout_seconds: float = 30.0, patience_seconds: float = 60.0
     ) -> None:
         self._http = httpx.Client(**_settings(url, token, timeout_seconds))
-        self._patience_seconds = patience_seconds
+        self._service = _Service(self._http.base_url, patience_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -387,7 +409,7 @@ class ServiceClient:
         self, *, run: str | None = None, session: str | None = None, after: int = 0
     ) -> Generator[ServiceEvent, None, None]:
         path, lines = _events_path(run, session), EventLines(after)
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 with self._http.stream(
@@ -429,12 +451,12 @@ class ServiceClient:
 
     def send(self, call: ServiceCall[T]) -> T:
         """Send a request."""
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 answer = self._http.request(call.method, call.path, **_request(call))
-                return _result(call, answer)
-            except httpx.TransportError as error:
+                return _result(call, answer, patience)
+            except (httpx.TransportError, ServiceUnavailableError) as error:
                 pause = patience.pause_before(call, error)
             time.sleep(pause)
 
@@ -451,7 +473,9 @@ def _ended() -> ServiceUnavailableError:
 def _events_path(run: str | None, session: str | None) -> str:
     if (run is None) == (session is None):
         raise ValueError("give either run or session")
-    return f"/v1/runs/{run}/events" if run is not None else f"/v1/sessions/{session}/events"
+    if run is not None:
+        return f"/v1/runs/{calls.part(run)}/events"
+    return calls.of_session(session or "", "events")
 
 
 def _request(call: ServiceCall[Any]) -> dict[str, Any]:
@@ -464,9 +488,12 @@ def _request(call: ServiceCall[Any]) -> dict[str, Any]:
     }
 
 
-def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
-    if not answer.is_success:
-        raise error_of(answer.status_code, answer.content)
+def _result(call: ServiceCall[T], answer: httpx.Response, patience: _Patience) -> T:
+    refused = None if answer.is_success else error_of(answer.status_code, answer.content)
+    if not isinstance(refused, ServiceUnavailableError):
+        patience.reached()
+    if refused is not None:
+        raise refused
     try:
         return call.read(_answer(call, answer))
     except InvalidAnswerError as error:
