@@ -20,7 +20,7 @@ from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.scripted_service import TOKEN, ScriptedService
 from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
-from zeus_runtime.client import ServiceApproval
+from zeus_runtime.client import ServiceApproval, ServiceNotFoundError
 from zeus_runtime.client.results import result_of
 from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -158,7 +158,9 @@ def test_what_a_session_was_sent_and_what_becomes_of_it(
     assert remote("sessions", "rollback", session, "--to", "1").exit_code == 0
     assert remote("sessions", "archive", session).exit_code == 0
     assert session in remote("sessions", "list", "--archived").out
-    assert remote("sessions", "restore", session).exit_code == 0
+    partly = remote("sessions", "restore", "session_0", session, "session_1")
+    assert (partly.exit_code, f"restored {session}" in partly.err) == (2, True)
+    assert re.search(r"error: .*'session_0'(?s:.*)Also failed: .*'session_1'", partly.err)
     written = tmp_path / "session.md"
     assert remote("sessions", "export", session, "--format", "markdown", "-o", str(written)).exit_code == 0
     assert "> hello there" in written.read_text()
@@ -316,6 +318,34 @@ async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None
     assert await turn._decided()
     assert decided == [("a1", "approve", "digest")]
     assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text
+
+
+async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
+    waiting = [ServiceApproval(name, "s", "t", {}) for name in ("a1", "a2", "a3")]
+    decided: list[str] = []
+
+    class Client:
+        async def approval(self, name: str) -> ServiceApproval:
+            return next(each for each in waiting if each.id == name)
+
+        async def approvals(self) -> list[ServiceApproval]:
+            return waiting
+
+        async def decide(self, name: str, *_: Any, **__: Any) -> None:
+            decided.append(name)
+            if name == "a1":
+                raise ServiceNotFoundError("somebody decided meanwhile")
+
+    class Approving:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return Decision("approve")
+
+    turn = RemoteTurn(cast(Any, Client()), "run", cast(Any, Approving()))
+    for each in waiting:
+        await turn._ask(each.id)
+    with pytest.raises(ServiceNotFoundError, match="meanwhile"):
+        await turn._decided()
+    assert decided == ["a1", "a2", "a3"]
 
 
 UNTOLD = {"run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"}
