@@ -201,12 +201,12 @@ def test_an_address_that_is_not_one_is_refused_without_being_shown(url: str) -> 
         assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("token", ["tok\u00e9n", "a\nb", "a\x7fb"])
+@pytest.mark.parametrize("token", ["", "a b", "tok\u00e9n", "a\nb", "a\x7fb"])
 def test_a_token_that_does_not_fit_into_a_header_is_refused_without_being_shown(token: str) -> None:
     for kind in (ServiceClient, AsyncServiceClient):
         with pytest.raises(ServiceUnauthorizedError) as refused:
             kind("http://localhost", token)
-        assert token not in str(refused.value)
+        assert not token or token not in str(refused.value)
 
 
 def test_an_error_shows_the_address_without_its_secrets() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import dataclass
@@ -67,14 +68,16 @@ def _checked(token: str) -> str:
     Raises:
         ServiceUnauthorizedError: it does not.
     """
-    if not (token.isascii() and token.isprintable()):
+    if not _TOKEN.fullmatch(token):
         raise ServiceUnauthorizedError(
-            "the token of the service has characters that no token has",
+            "the token of the service is empty, or has characters that no token has",
             remedy="Copy it again: it has only letters, digits and signs of ASCII.",
         )
     return token
 
 
+# Takes `zk_a.b-1`, and neither `a b` nor `tokén`.
+_TOKEN: Final = re.compile("[!-~]+")
 _LAST_PORT: Final = 65535
 _STREAM_TIMEOUT: Final = httpx.Timeout(10.0, read=_SILENT_SECONDS)
 
@@ -173,7 +176,7 @@ class AsyncServiceClient:
 
     Raises:
         ServiceRequestError: ``url`` is not an address.
-        ServiceUnauthorizedError: ``token`` has characters that no token has.
+        ServiceUnauthorizedError: ``token`` is empty, or has characters that no token has.
     """
 
     def __init__(
