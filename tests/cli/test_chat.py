@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
+from zeus_runtime.agent.agent import Agent
+from zeus_runtime.cli.chat import Chat
+from zeus_runtime.cli.options import ConfigArgs
+from zeus_runtime.cli.process import Process
+from zeus_runtime.cli.trusting import read_trusted
+from zeus_runtime.errors import RunError
 
 
 def sessions(zeus: Zeus) -> list[tuple[str, int]]:
@@ -41,6 +50,47 @@ def test_continue_goes_on_with_the_latest(zeus: Zeus, project: Project) -> None:
     zeus("chat", "--continue", stdin="b\n")
     assert sessions(zeus) == [("a", 4)]
     assert zeus("chat", "--session", "session_000000000000", stdin="c\n").exit_code == 2
+
+
+def test_a_refused_attachment_is_refused_once(zeus: Zeus, project: Project) -> None:
+    project.agent("one", "two")
+    project.write("movie.bin", "\0\1")
+    asked = zeus("chat", "--attach", "movie.bin", "--attach", "zeus.yaml", stdin="a\nb\n")
+    assert (asked.exit_code, asked.out) == (2, ""), "piped prompts end with the first that fails"
+    assert "not sent: movie.bin, zeus.yaml; /attach attaches a file again" in asked.err
+    with PseudoTerminal(["chat", "--attach", "movie.bin"], project.folder) as terminal:
+        terminal.until("> ")
+        terminal.press("a\r")
+        terminal.until("attaches a file again")
+        terminal.press("b\r")
+        terminal.until("one")
+        terminal.press("/exit\r")
+        terminal.end()
+    assert sessions(zeus) == [("b", 2)]
+
+
+def test_an_agent_that_cannot_be_closed_is_not_asked_again(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.agent("one", "two")
+    close, closed = Agent.aclose, list[Agent]()
+
+    async def fails_once(self: Agent) -> None:
+        closed.append(self)
+        await close(self)
+        if len(closed) == 1:
+            raise RunError("the disk is on fire")
+
+    monkeypatch.setattr(Agent, "aclose", fails_once)
+    checked = read_trusted(Process(), ConfigArgs("zeus.yaml", None, ()))
+    with asyncio.Runner() as runner:
+        chat = Chat(checked, runner, mode=None, quiet=True)
+        codes = [chat.take(line) for line in ("a", "/mode ask", "b")]
+        chat.close()
+    assert codes == [0, 1, 0]
+    assert capsys.readouterr().err.endswith("the disk is on fire\n")
+    assert [each.plan.mode for each in closed] == ["agent", "ask"]
+    assert sessions(zeus) == [("a", 4)]
 
 
 def test_the_mode_changes_and_the_session_stays(zeus: Zeus, project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,20 @@ def test_a_model_that_cannot_be_called_is_missing(zeus: Zeus, project: Project) 
     result = zeus("doctor")
     assert result.exit_code == 4
     assert "fail  model: no key\n      Set PROBE_API_KEY" in result.out
+
+
+def test_a_model_whose_check_is_broken_does_not_end_the_other_checks(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    plugin = (project.folder / "scripted.py").read_text()
+    check = "    async def check(self):\n        raise KeyError('oops')\n"
+    (project.folder / "scripted.py").write_text(
+        plugin.replace("    async def stream", check + "\n    async def stream")
+    )
+    result = zeus("doctor")
+    assert result.exit_code == 4
+    assert re.search(r"fail  model: \S+ cannot be checked: KeyError: 'oops'", result.out)
+    assert re.search(r"^ok    database: ", result.out, re.MULTILINE), result.out
+    assert "Traceback" not in result.err
 
 
 def test_a_missing_key_is_named_with_its_variable(

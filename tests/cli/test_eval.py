@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Project, Result, Zeus, spawn
+from zeus_runtime.testing.cases import reading
 
 
 def evaluation(project: Project, *cases: Mapping[str, Any], **more: Any) -> None:
@@ -553,6 +554,28 @@ def attached_session(project: Project, zeus: Zeus) -> str:
     again = zeus("run", "zeus.yaml", "See @orders.csv", "--attach", "note.md", "--session", session)
     assert again.exit_code == 0, again.err
     return session
+
+
+def test_the_file_that_was_checked_is_the_one_that_is_extended(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent("done")
+    session = zeus("run", "zeus.yaml", "hello", "--output", "json").json["session"]
+    assert zeus("eval", "add", session).exit_code == 0
+    file = project.folder / "cases.yaml"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    before, read = file.read_bytes(), reading.read_evaluation
+
+    def edited_meanwhile(*given: Any, **more: Any) -> Any:
+        found = read(*given, **more)
+        file.write_bytes(b"cases: []\nversion: 7\n")
+        return found
+
+    monkeypatch.setattr(reading, "read_evaluation", edited_meanwhile)
+    assert zeus("eval", "add", session).exit_code == 0
+    assert file.read_bytes().startswith(before)
+    assert len(yaml.safe_load(file.read_text())["cases"]) == 2
+    assert b"\n" not in file.read_bytes().replace(b"\r\n", b"")
 
 
 def test_the_files_that_went_with_a_sessions_prompts_go_with_those_of_its_case(

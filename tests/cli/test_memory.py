@@ -809,6 +809,8 @@ def test_only_what_is_quarantined_leaves_the_quarantine(remembering: Project, ze
 def test_on_a_terminal_memory_is_offered_to_a_config_without_it(project: Project) -> None:
     text = "version: 1\nmodel: gpt-4o"
     project.write("zeus.yaml", text)
+    former = project.folder / "former.yaml"
+    former.hardlink_to(project.folder / "zeus.yaml")
     for key, added in (("n", ""), ("y", "\nmemory: {user: local}\n")):
         with PseudoTerminal(["memory", "list"], project.folder) as terminal:
             terminal.until("Add `memory: {user: local}` to zeus.yaml?")
@@ -816,6 +818,7 @@ def test_on_a_terminal_memory_is_offered_to_a_config_without_it(project: Project
             terminal.end()
             assert ("no memory" in terminal.screen.splitlines()[-1]) == (key == "y"), terminal.screen
         assert (project.folder / "zeus.yaml").read_text() == text + added
+    assert former.read_text() == text, "the file is replaced: a kill must not leave a part of it"
 
 
 def test_memory_is_not_added_to_a_config_that_a_line_would_break(project: Project) -> None:

@@ -19,8 +19,15 @@ import pytest
 from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.scripted_service import TOKEN, ScriptedService
+from zeus_runtime.cli.remote.run import turn_of
 from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
-from zeus_runtime.client import ServiceApproval
+from zeus_runtime.client import (
+    ServiceApproval,
+    ServiceLimitError,
+    ServiceNotFoundError,
+    ServiceRequestError,
+    ServiceSession,
+)
 from zeus_runtime.client.results import result_of
 from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -158,7 +165,9 @@ def test_what_a_session_was_sent_and_what_becomes_of_it(
     assert remote("sessions", "rollback", session, "--to", "1").exit_code == 0
     assert remote("sessions", "archive", session).exit_code == 0
     assert session in remote("sessions", "list", "--archived").out
-    assert remote("sessions", "restore", session).exit_code == 0
+    partly = remote("sessions", "restore", "session_0", session, "session_1")
+    assert (partly.exit_code, f"restored {session}" in partly.err) == (2, True)
+    assert re.search(r"error: .*'session_0'(?s:.*)Also failed: .*'session_1'", partly.err)
     written = tmp_path / "session.md"
     assert remote("sessions", "export", session, "--format", "markdown", "-o", str(written)).exit_code == 0
     assert "> hello there" in written.read_text()
@@ -204,7 +213,10 @@ def test_lines_of_a_conversation_are_turns_of_one_session(service: ScriptedServi
     ("words", "code", "said"),
     [
         (["--remote", "localhost", "run", "x"], 2, "is not an address"),
+        (["--remote", "http://[::1", "run", "x"], 2, "is not an address"),
+        (["--remote", "http://a:b:c", "sessions", "list"], 2, "is not an address"),
         (["--remote", "URL/?token=abc", "run", "x"], 2, "ZEUS_TOKEN"),
+        (["--remote", "http://:secret@localhost", "run", "x"], 2, "ZEUS_TOKEN"),
         (["--remote", "http://127.0.0.1:9", "run", "x"], 4, "does not answer"),
         (["--remote", "URL", "plan"], 2, "not with 'plan'"),
         (["--remote", "URL", "nonsense"], 2, "not with 'nonsense'"),
@@ -236,6 +248,16 @@ def test_wrong_command_lines_are_told(
     assert told.exit_code == code, told.err
     assert said in told.err
     assert "Traceback" not in told.err
+
+
+def test_a_token_that_no_service_makes_is_refused_without_being_printed(
+    zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_TOKEN", "a-tok\u00e9n-of-nobody")
+    told = zeus("--remote", "http://127.0.0.1:9", "sessions", "list")
+    assert (told.exit_code, "Traceback" in told.err) == (4, False)
+    assert "characters that no token has" in told.err
+    assert "of-nobody" not in told.err
 
 
 def test_a_token_comes_from_a_file_and_a_missing_one_is_told(
@@ -303,6 +325,77 @@ async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None
     assert await turn._decided()
     assert decided == [("a1", "approve", "digest")]
     assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text
+
+
+@pytest.mark.parametrize(
+    ("begun", "left"),
+    [(False, []), (True, ["s"])],
+)
+async def test_a_turn_that_is_refused_leaves_no_session(begun: bool, left: list[str]) -> None:
+    sessions: list[str] = []
+
+    class Client:
+        def __init__(self, *, refuses: str) -> None:
+            self.refuses = refuses
+
+        async def upload(self, *_: Any) -> None:
+            if self.refuses == "upload":
+                raise ServiceRequestError("the file is too large")
+
+        async def begin_session(self, *_: Any, **__: Any) -> ServiceSession:
+            sessions.append("s")
+            return ServiceSession("s", "test")
+
+        async def begin_turn(self, *_: Any, **__: Any) -> None:
+            raise ServiceLimitError("too many requests", status=429)
+
+        async def turns(self, name: str) -> list[str]:
+            return ["run"] if begun else []
+
+        async def delete_session(self, name: str) -> None:
+            sessions.remove(name)
+
+    async def begin(refuses: str, session: str | None) -> None:
+        client, view = cast(Any, Client(refuses=refuses)), cast(Any, None)
+        await turn_of(client, view, "x", agent=None, session=session, yes=False, files=[(b"", "f")])
+
+    with pytest.raises(ServiceRequestError):
+        await begin("upload", None)
+    assert sessions == []
+    with pytest.raises(ServiceLimitError):
+        await begin("turn", None)
+    assert sessions == left, "a request that was sent twice may have begun the turn"
+    with pytest.raises(ServiceLimitError):
+        await begin("turn", "of before")
+    assert sessions == left
+
+
+async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
+    waiting = [ServiceApproval(name, "s", "t", {}) for name in ("a1", "a2", "a3")]
+    decided: list[str] = []
+
+    class Client:
+        async def approval(self, name: str) -> ServiceApproval:
+            return next(each for each in waiting if each.id == name)
+
+        async def approvals(self) -> list[ServiceApproval]:
+            return waiting
+
+        async def decide(self, name: str, *_: Any, **__: Any) -> None:
+            decided.append(name)
+            if name == "a1":
+                raise ServiceNotFoundError("somebody decided meanwhile")
+
+    class Approving:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return Decision("approve")
+
+    turn = RemoteTurn(cast(Any, Client()), "run", cast(Any, Approving()))
+    for each in waiting:
+        await turn._ask(each.id)
+    with pytest.raises(ServiceNotFoundError, match="meanwhile"):
+        await turn._decided()
+    assert decided == ["a1", "a2", "a3"]
 
 
 UNTOLD = {"run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"}

@@ -43,6 +43,22 @@ def test_a_wrong_command_line_is_told(
     assert "Traceback" not in told.err
 
 
+@pytest.mark.parametrize("file", ["zeus.yaml", "zeus-serve.yaml"])
+def test_a_database_that_cannot_be_opened_is_told_before_anything_is_served(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.agent()
+    text = "" if file == "zeus-serve.yaml" else f"{(project.folder / file).read_text()}\n"
+    project.write(file, f"{text}storage: {{url: 'sqlite:///folder.db'}}\n")
+    (project.folder / "folder.db").mkdir()
+    told = zeus("serve", "--port", "0")
+    assert (told.exit_code, told.out) == (4, ""), told.err
+    assert "error: the database 'sqlite:///folder.db' cannot be opened: it is a folder" in told.err
+    assert "Traceback" not in told.err
+    assert "http://" not in told.err
+
+
 def test_a_short_token_is_refused(project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch) -> None:
     project.agent()
     monkeypatch.setenv("ZEUS_TRUST", "all")

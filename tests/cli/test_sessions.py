@@ -9,6 +9,8 @@ from contextlib import closing
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.errors import UsageError
+from zeus_runtime.sessions.lifecycle import SessionLifecycle
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
 
@@ -261,6 +263,28 @@ def test_prune_names_the_sessions_that_could_not_be_put_away(
     told = zeus("sessions", "prune", "--keep", "1", "--yes")
     assert (told.exit_code, told.out) == (1, "")
     assert f"{stuck} stays: OSError: the disk is on fire" in told.err
+
+
+def test_a_session_that_cannot_be_archived_keeps_no_other_from_it(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent("A")
+    stuck, other, more = talk(zeus, "one"), talk(zeus, "two"), talk(zeus, "three")
+    archive = SessionLifecycle.archive
+
+    async def refused(self: SessionLifecycle, session: str) -> bool:
+        if session in (stuck, more):
+            raise UsageError(f"{session} is on fire")
+        return await archive(self, session)
+
+    monkeypatch.setattr(SessionLifecycle, "archive", refused)
+    told = zeus("sessions", "archive", stuck, other, more)
+    assert (told.exit_code, told.out) == (2, "")
+    assert told.err.splitlines() == [
+        f"archived {other}",
+        f"error: {stuck} is on fire",
+        f"Also failed: {more} is on fire",
+    ]
 
 
 def test_a_fork_has_the_policies_that_it_is_given_and_keeps_them(zeus: Zeus, project: Project) -> None:

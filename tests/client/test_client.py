@@ -108,6 +108,23 @@ def test_a_session_without_asyncio(service: ScriptedService) -> None:
     assert [each["role"] for each in messages] == ["user", "assistant"]
 
 
+async def test_a_run_with_a_known_key_is_the_same_turn_in_the_same_session(service: ScriptedService) -> None:
+    async with AsyncServiceClient(service.url, TOKEN) as client:
+        first = [each async for each in client.run("hello", key="twice")]
+        second = [each async for each in client.run("hello", key="twice")]
+    with ServiceClient(service.url, TOKEN) as client_without_asyncio:
+        third = list(client_without_asyncio.run("hello", key="twice"))
+    assert [each.data for each in first] == [each.data for each in second] == [each.data for each in third]
+
+
+def test_a_file_that_is_not_there_leaves_no_session(service: ScriptedService) -> None:
+    with ServiceClient(service.url, TOKEN) as client:
+        before = [each.session for each in client.sessions()]
+        with pytest.raises(FileNotFoundError):
+            next(client.run("look", attachments=[service.folder / "nowhere.txt"]))
+        assert [each.session for each in client.sessions()] == before
+
+
 async def test_a_call_is_decided_and_the_turn_goes_on(service: ScriptedService) -> None:
     async with AsyncServiceClient(service.url, TOKEN) as client:
         events = [each async for each in client.run("record it")]
@@ -164,6 +181,48 @@ async def test_wrong_tokens_and_addresses_are_told(service: ScriptedService) -> 
         next(ServiceClient(service.url, TOKEN).events())
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost",
+        "http://",
+        "ftp://a",
+        "http://ann:secret@[::1",
+        "http://a:b:c",
+        "http://a:99999",
+        "http://xn--",
+    ],
+)
+def test_an_address_that_is_not_one_is_refused_without_being_shown(url: str) -> None:
+    for kind in (ServiceClient, AsyncServiceClient):
+        with pytest.raises(ServiceRequestError, match="not an address") as refused:
+            kind(url, TOKEN)
+        assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("token", ["", "a b", "tok\u00e9n", "a\nb", "a\x7fb"])
+def test_a_token_that_does_not_fit_into_a_header_is_refused_without_being_shown(token: str) -> None:
+    for kind in (ServiceClient, AsyncServiceClient):
+        with pytest.raises(ServiceUnauthorizedError) as refused:
+            kind("http://localhost", token)
+        assert not token or token not in str(refused.value)
+
+
+def test_an_error_shows_the_address_without_its_secrets() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/agents"):
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json=[] if request.url.path.endswith("/s") else "text" * 3)
+
+    client = ServiceClient("http://ann:secret@service/zeus?token=secret", TOKEN, patience_seconds=0)
+    client._http = httpx.Client(base_url=client._http.base_url, transport=httpx.MockTransport(answer))
+    for ask in (client.agents, lambda: client.session("s"), client.approvals):
+        with pytest.raises(ServiceError, match="http://service/zeus") as told:
+            ask()
+        assert "secret" not in str(told.value)
+
+
 def test_a_lost_connection_repeats_a_request_only_where_that_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -184,6 +243,70 @@ def test_a_lost_connection_repeats_a_request_only_where_that_changes_nothing(
     assert len(sent) == 3
 
 
+_TURN = {"run": "r", "session": "s", "state": "queued"}
+_STOPPING = {"code": "stopping", "detail": "the service is stopping"}
+
+
+def _answering(*answers: Any) -> tuple[ServiceClient, list[str]]:
+    """A client whose requests get these answers in turn, and the paths that it asked."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.raw_path.decode())
+        found = answers[len(asked) - 1]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    client = ServiceClient("http://service", TOKEN)
+    client._http = httpx.Client(base_url="http://service", transport=httpx.MockTransport(answer))
+    return client, asked
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        httpx.ConnectError("refused"),
+        httpx.Response(502, text="<html>Bad gateway</html>"),
+        httpx.Response(503, json=_STOPPING),
+        httpx.Response(504, text="late"),
+    ],
+)
+def test_a_safe_request_waits_for_a_service_that_was_there(away: Any) -> None:
+    there = httpx.Response(200, json=_TURN)
+    client, asked = _answering(there, away, there, away)
+    client.turn("r")
+    assert client.turn("r").run == "r"
+    with pytest.raises(ServiceUnavailableError):
+        client.decide("a", "approve")
+    assert asked == ["/v1/runs/r"] * 3 + ["/v1/approvals/a"]
+    never, asked = _answering(away)
+    with pytest.raises(ServiceUnavailableError):
+        never.turn("r")
+    assert len(asked) == 1, "an address that is wrong is told at once"
+
+
+def test_a_service_that_lacks_something_is_not_asked_again() -> None:
+    lacks = httpx.Response(503, json={"code": "missing", "detail": "no embedding model"})
+    client, asked = _answering(httpx.Response(200, json=_TURN), lacks)
+    client.turn("r")
+    with pytest.raises(ServiceUnavailableError, match="no embedding model"):
+        client.turn("r")
+    assert len(asked) == 2
+
+
+def test_a_stream_continues_after_a_proxy_that_does_not_reach_the_service() -> None:
+    lines = 'id: 1\ndata: {"type": "complete", "run": "a/b"}\n\n'
+    client, asked = _answering(
+        httpx.Response(502, text="<html>"), httpx.Response(504), httpx.Response(200, text=lines)
+    )
+    assert [each.number for each in client.events(run="a/b")] == [1]
+    assert asked == ["/v1/runs/a%2Fb/events"] * 3
+    ended, asked = _answering(httpx.Response(204))
+    assert list(ended.events(session="../x?")) == []
+    assert asked == ["/v1/sessions/..%2Fx%3F/events"]
+
+
 @pytest.mark.parametrize(
     ("status", "body", "code", "words"),
     [
@@ -191,6 +314,7 @@ def test_a_lost_connection_repeats_a_request_only_where_that_changes_nothing(
         (502, b"<html>Bad gateway</html>", "error", "the service answered 502: <html>"),
         (401, b"\xff", "error", "the service answered 401"),
         (500, b"[1]", "error", "[1]"),
+        (500, b"[" * 100_000, "error", "the service answered 500: [["),
     ],
 )
 def test_errors_keep_the_services_words(status: int, body: bytes, code: str, words: str) -> None:

@@ -325,6 +325,7 @@ def test_a_call_that_is_shown_stays_as_it_is_shown_when_another_begins_to_wait(u
 
 def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
     page = user.tab()
+    page.clock.install()
     effects = user.server.folder / "effects.txt"
     before = effects.read_text() if effects.exists() else ""
     say(page, "record it four times")
@@ -332,22 +333,25 @@ def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
     approve = cards.get_by_role("button", name="Approve", exact=True)
     approve.nth(3).wait_for()
 
-    def begin(button: Any) -> tuple[float, float]:
-        box = button.bounding_box()
-        return box["x"] + 20, box["y"] + box["height"] / 2
+    def pause() -> None:
+        """Stop the page's time: on a busy machine, more of it passes between two clicks than in a double click."""
+        page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 60)
 
-    def under(place: tuple[float, float]) -> str:
-        return str(page.evaluate("([x, y]) => document.elementFromPoint(x, y).textContent", place))
-
-    place = begin(approve.first)
+    approve.first.click(trial=True)
+    pause()
     approve.first.click()
     cards.nth(3).wait_for(state="detached")
-    assert under(place) == "Approve", "the next call's button has come to that place"
-    page.mouse.click(*place)
+    # The next call's button has come to that place, or near it: the conversation above may grow meanwhile.
+    assert approve.first.is_disabled()
+    approve.first.click(force=True)
+    page.clock.resume()
     approve.first.click(trial=True)
-    place = begin(cards.get_by_role("button", name="show all").first)
-    page.mouse.dblclick(*place)
-    assert under(place) == "Approve", "the button has come to the place of `show all`"
+    pause()
+    # The button comes to the place of `show all`.
+    cards.get_by_role("button", name="show all").first.dblclick()
+    assert approve.first.is_disabled()
+    approve.first.click(force=True)
+    page.clock.resume()
     for left in (2, 1, 0):
         cards.get_by_role("button", name="Reject").first.click()
         cards.nth(left).wait_for(state="detached")

@@ -67,6 +67,11 @@ async def test_each_work_is_tried_in_order_and_no_error_is_lost() -> None:
     with pytest.raises(asyncio.CancelledError, match="cancelled"):
         await all_tried(work("g", ValueError("x")), work("h", cancelled), work("i"))
     assert tried[-1] == "i"
+    with pytest.raises(asyncio.CancelledError) as stopped:
+        await all_tried(
+            work("j", RunError("one")), work("k", asyncio.CancelledError()), work("l"), stops=True
+        )
+    assert (tried[-2:], stopped.value.__notes__) == (["j", "k"], ["Also failed: one"])
 
 
 async def test_a_backend_that_cannot_remove_or_close_keeps_no_other_from_it() -> None:

@@ -26,6 +26,7 @@ from zeus_runtime.cli.options import (
 )
 from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
@@ -240,8 +241,6 @@ class Chat:
         Returns:
             the exit code of the run, 0 for anything else.
         """
-        from zeus_runtime.errors import ZeusError
-
         try:
             if text.startswith("//"):
                 return self._say(text[1:])
@@ -268,9 +267,15 @@ class Chat:
     def _say(self, prompt: str) -> int:
         asking = self._asking()
         events = self._agent.stream(prompt, session=self._session, approvals=asking, attachments=self._attach)
-        code = self._follow(events, asking)
-        self._attach.clear()
-        return code
+        try:
+            return self._follow(events, asking)
+        except ZeusError:
+            if self._attach:
+                complain(f"not sent: {self._waiting}; /attach attaches a file again", "yellow")
+            raise
+        finally:
+            # Also if one was refused: otherwise it would be refused with every other prompt too.
+            self._attach.clear()
 
     def _asking(self) -> Asking | None:
         return asking_for(yes=self._yes)
@@ -327,16 +332,20 @@ class Chat:
             self._attach.append(path)
         elif name:
             complain(f"there is no file {name!r}", "yellow")
-        waiting = ", ".join(printable(each.name) for each in self._attach)
-        complain(f"goes with the next prompt: {waiting or 'nothing'}")
+        complain(f"goes with the next prompt: {self._waiting or 'nothing'}")
+
+    @property
+    def _waiting(self) -> str:
+        return ", ".join(printable(each.name) for each in self._attach)
 
     def _change_mode(self, mode: str) -> None:
         if mode in MODES and mode != self.mode:
             # Before the former one is closed: a plan that fails must leave the conversation as it was.
-            agent = self._made(mode)
-            self._wait(self._agent.aclose())
-            self._agent = agent
-            self._keep_session()
+            former, self._agent = self._agent, self._made(mode)
+            try:
+                self._wait(former.aclose())
+            finally:
+                self._keep_session()
         elif mode and mode not in MODES:
             complain(f"there is no mode {mode!r}; the modes are {', '.join(MODES)}", "yellow")
             return

@@ -162,10 +162,21 @@ def _model(checked: Checked) -> Iterator[DoctorFinding]:
             check = getattr(model, "check", None)
             if check is not None:
                 asyncio.run(check())
-        except ZeusError as error:
-            yield missing("model", error.message, error.remedy or "")
+        except Exception as error:  # noqa: BLE001 - whatever the plugin raises is the finding
+            yield missing("model", *_told(error, f"{planned.profile.name} cannot be checked"))
         else:
             yield DoctorFinding("ok", "model", f"{planned.profile.name} ({planned.component.name})")
+
+
+def _told(error: Exception, what: str) -> tuple[str, str]:
+    """The detail and the remedy of a finding.
+
+    Args:
+        what: what failed; an error of ours says it itself.
+    """
+    if isinstance(error, ZeusError):
+        return error.message, error.remedy or ""
+    return f"{what}: {type(error).__name__}: {error}", ""
 
 
 def _sandboxes(checked: Checked) -> Iterator[DoctorFinding]:
@@ -176,8 +187,8 @@ def _sandboxes(checked: Checked) -> Iterator[DoctorFinding]:
     for backend in (each for sandboxes in sandboxes_of(make_plan(checked)) for each in sandboxes.opened):
         try:
             backend.check()
-        except ZeusError as error:
-            yield missing("sandbox", error.message, error.remedy or "")
+        except Exception as error:  # noqa: BLE001 - whatever the plugin raises is the finding
+            yield missing("sandbox", *_told(error, "it cannot be checked"))
             continue
         weaknesses = backend.capabilities.weaknesses
         for weakness in weaknesses:
@@ -203,8 +214,8 @@ def _memory(checked: Checked) -> Iterator[DoctorFinding]:
         return
     try:
         lacks = memory.lacks
-    except ZeusError as error:
-        yield missing("memory", error.message, error.remedy or "")
+    except Exception as error:  # noqa: BLE001 - whatever the plugin raises is the finding
+        yield missing("memory", *_told(error, f"the backend {plan.memory.backend.name} cannot be opened"))
         return
     if not memory.is_in_database:
         yield _backend_answers(memory, plan.memory.backend.name)

@@ -146,7 +146,16 @@ def _failed(error: Exception, process: Process) -> int:
 
     text = process.redact(str(error))
     complain(text if isinstance(error, ConfigError) else f"error: {text}")
+    _tell_notes(error, process)
     return int(getattr(error, "exit_code", 1))
+
+
+def _tell_notes(error: Exception, process: Process) -> None:
+    """Print what was added to an error, such as the other errors of works that were all tried."""
+    from zeus_runtime.cli.streams import complain
+
+    for note in getattr(error, "__notes__", ()):
+        complain(process.redact(str(note)))
 
 
 def _misused(error: click.ClickException, process: Process) -> int:
@@ -192,6 +201,7 @@ def _failed_system(error: OSError, process: Process) -> int:
 
     _drop_output()
     complain(f"error: {process.redact(str(error))}")
+    _tell_notes(error, process)
     return 1
 
 

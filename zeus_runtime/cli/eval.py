@@ -426,7 +426,6 @@ def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence
         UntrustedError: it names files elsewhere that the user has not allowed, or is a link to one.
         UsageError: it is a link to a file that is not there.
     """
-    from zeus_runtime.config.yaml.reader import decode
     from zeus_runtime.errors import UsageError
     from zeus_runtime.testing.cases.reading import read_evaluation
 
@@ -438,9 +437,9 @@ def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence
             )
         return None, "\n", ()
     found = read_evaluation(target, directory=process.directory, environ=process.environ)
-    data = target.read_bytes()
-    newline = "\r\n" if b"\r\n" in data else "\n"
-    return decode(data, str(target)), newline, [case.name for case in found.evaluation.cases]
+    # Not read once more: it may be another file by now, which was not checked.
+    text = found.document.sources.texts[found.document.source]
+    return text, found.newline, [case.name for case in found.evaluation.cases]
 
 
 def _approvals_of(stored: StoredSession) -> str | None:

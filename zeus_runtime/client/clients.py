@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -12,7 +14,13 @@ import httpx
 
 from zeus_runtime.client import calls, data_calls
 from zeus_runtime.client.calls import ServiceAnswer, ServiceCall
-from zeus_runtime.client.errors import ServiceError, ServiceUnavailableError, error_of
+from zeus_runtime.client.errors import (
+    ServiceError,
+    ServiceRequestError,
+    ServiceUnauthorizedError,
+    ServiceUnavailableError,
+    error_of,
+)
 from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent
 from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
@@ -27,39 +35,92 @@ _LONGEST_PAUSE_SECONDS: Final = 2.0
 
 def _settings(url: str, token: str, timeout_seconds: float) -> dict[str, Any]:
     return {
-        "base_url": url.rstrip("/"),
-        "headers": {"Authorization": f"Bearer {token}"},
+        "base_url": _address(url),
+        "headers": {"Authorization": f"Bearer {_checked(token)}"},
         "timeout": timeout_seconds,
     }
 
 
+def _address(url: str) -> httpx.URL:
+    """The address of a service.
+
+    Raises:
+        ServiceRequestError: it is not one.
+    """
+    try:
+        address = httpx.URL(url.rstrip("/"))
+        # `host` decodes an international name, and raises a ValueError if it is malformed.
+        is_whole = bool(address.host) and address.scheme in ("http", "https")
+        fits = is_whole and (address.port or 0) <= _LAST_PORT
+    except (httpx.InvalidURL, ValueError):
+        fits = False
+    if not fits:
+        # Not the address itself, which may have a password in it.
+        raise ServiceRequestError(
+            "the given URL is not an address of a service", remedy="Write one such as http://localhost:8700."
+        )
+    return address
+
+
+def _checked(token: str) -> str:
+    """A token that fits into a header.
+
+    Raises:
+        ServiceUnauthorizedError: it does not.
+    """
+    if not _TOKEN.fullmatch(token):
+        raise ServiceUnauthorizedError(
+            "the token of the service is empty, or has characters that no token has",
+            remedy="Copy it again: it has only letters, digits and signs of ASCII.",
+        )
+    return token
+
+
+# Takes `zk_a.b-1`, and neither `a b` nor `tokén`.
+_TOKEN: Final = re.compile("[!-~]+")
+_LAST_PORT: Final = 65535
 _STREAM_TIMEOUT: Final = httpx.Timeout(10.0, read=_SILENT_SECONDS)
 
 
 def _lost(error: httpx.HTTPError, url: httpx.URL) -> ServiceUnavailableError:
     said = str(error) or type(error).__name__
     return ServiceUnavailableError(
-        f"the service at {url} does not answer: {said}",
+        f"the service at {_shown(url)} does not answer: {said}",
         code="unavailable",
         remedy="Start it with `zeus serve`, or correct the address.",
     )
 
 
-class _Patience:
-    """How long to try again to reach a service that was there.
+def _shown(url: httpx.URL) -> httpx.URL:
+    """An address for messages: without a password, and without a token in its query."""
+    return url.copy_with(userinfo=b"", query=None, fragment=None)
 
-    Args:
-        seconds: since the first attempt that failed.
-        url: the service's.
+
+@dataclass
+class _Service:
+    """What a client knows of its service.
+
+    Attributes:
+        url: the address.
+        patience_seconds: how long to try again to reach it.
+        was_reached: whether it has answered this client.
     """
 
-    def __init__(self, seconds: float, url: httpx.URL) -> None:
-        self._seconds = seconds
-        self._url = url
+    url: httpx.URL
+    patience_seconds: float
+    was_reached: bool = False
+
+
+class _Patience:
+    """How long one request or stream tries again to reach a service that was there."""
+
+    def __init__(self, service: _Service) -> None:
+        self._service = service
         self._since: float | None = None
         self._attempt = 0
 
     def reached(self) -> None:
+        self._service.was_reached = True
         self._since, self._attempt = None, 0
 
     def pause(self, failed: httpx.TransportError | ServiceUnavailableError) -> float:
@@ -70,26 +131,37 @@ class _Patience:
         """
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        if now - self._since >= self._seconds:
-            if isinstance(failed, ServiceUnavailableError):
-                raise failed
-            raise _lost(failed, self._url) from failed
+        if now - self._since >= self._service.patience_seconds:
+            raise self._ended_by(failed) from failed
         self._attempt += 1
         # Without the 10, a thousand attempts would overflow the float.
         return min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(self._attempt, 10)))
 
-    def pause_before(self, call: ServiceCall[Any], failed: httpx.TransportError) -> float:
+    def pause_before(
+        self, call: ServiceCall[Any], failed: httpx.TransportError | ServiceUnavailableError
+    ) -> float:
         """Seconds until a request is sent again.
 
-        A connection that was never made is an address that is wrong, more often than a service that is started again.
+        A service that this client never reached has a wrong address, more often than it is started again.
 
         Raises:
             ServiceUnavailableError: it is not sent again.
         """
+        if isinstance(failed, ServiceUnavailableError):
+            is_passing = self._service.was_reached and failed.code in _PASSING
+        else:
+            is_passing = self._service.was_reached or not isinstance(failed, httpx.ConnectError)
         # The service may have done a request whose answer was lost.
-        if not call.is_safe or isinstance(failed, httpx.ConnectError | httpx.UnsupportedProtocol):
-            raise _lost(failed, self._url) from failed
+        if not (call.is_safe and is_passing):
+            raise self._ended_by(failed) from failed
         return self.pause(failed)
+
+    def _ended_by(self, failed: httpx.TransportError | ServiceUnavailableError) -> ServiceUnavailableError:
+        return failed if isinstance(failed, ServiceUnavailableError) else _lost(failed, self._service.url)
+
+
+_PASSING: Final = frozenset({"error", "stopping"})
+"""The codes of a service that is started again: without words of Zeus, from a proxy before it, and from its end."""
 
 
 class AsyncServiceClient:
@@ -101,13 +173,17 @@ class AsyncServiceClient:
         timeout_seconds: how long one answer may take.
         patience_seconds: how long streams and safe requests try to reach a service that is not there, such as one that
             is started again.
+
+    Raises:
+        ServiceRequestError: ``url`` is not an address.
+        ServiceUnauthorizedError: ``token`` is empty, or has characters that no token has.
     """
 
     def __init__(
         self, url: str, token: str, *, timeout_seconds: float = 30.0, patience_seconds: float = 60.0
     ) -> None:
         self._http = httpx.AsyncClient(**_settings(url, token, timeout_seconds))
-        self._patience_seconds = patience_seconds
+        self._service = _Service(self._http.base_url, patience_seconds)
 
     async def __aenter__(self) -> Self:
         return self
@@ -187,7 +263,7 @@ class AsyncServiceClient:
             ServiceError: the service refuses, or is not reached for ``patience_seconds``.
         """
         path, lines = _events_path(run, session), EventLines(after)
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 async with self._http.stream(
@@ -211,7 +287,7 @@ class AsyncServiceClient:
                                 return
                 # A stream that ends before its run is continued, as one that is lost.
                 failed: httpx.TransportError | ServiceUnavailableError = _ended()
-            # With 503, a service begins or ends. Any other refusal is final and passes through.
+            # With 503, a service begins or ends; with 502 or 504, a proxy does not reach it. Others are final.
             except (httpx.TransportError, ServiceUnavailableError) as error:
                 failed = error
             await asyncio.sleep(patience.pause(failed))
@@ -233,10 +309,12 @@ class AsyncServiceClient:
             session: the session to continue; a new one by default.
             agent: the agent of a new session.
             attachments: files that go with the prompt.
-            key: the same key gives the same turn.
+            key: the same key gives the same turn, without ``session`` in the same new session.
         """
-        name = session or (await self.begin_session(agent, title=prompt[:200])).session
+        # Before the session, so that a file which is refused leaves none behind.
         files = [await self.upload(*_read(each)) for each in attachments]
+        # The service makes a turn's id of its session and key, so a new session would be another turn.
+        name = session or (await self.begin_session(agent, title=prompt[:200], key=key)).session
         turn = await self.begin_turn(name, prompt, attachments=files, key=key)
         async for event in self.events(run=turn.run):
             yield event
@@ -245,12 +323,12 @@ class AsyncServiceClient:
 
     async def send(self, call: ServiceCall[T]) -> T:
         """Send a request."""
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 answer = await self._http.request(call.method, call.path, **_request(call))
-                return _result(call, answer)
-            except httpx.TransportError as error:
+                return _result(call, answer, patience)
+            except (httpx.TransportError, ServiceUnavailableError) as error:
                 pause = patience.pause_before(call, error)
             await asyncio.sleep(pause)
 
@@ -265,7 +343,7 @@ class ServiceClient:
         self, url: str, token: str, *, timeout_seconds: float = 30.0, patience_seconds: float = 60.0
     ) -> None:
         self._http = httpx.Client(**_settings(url, token, timeout_seconds))
-        self._patience_seconds = patience_seconds
+        self._service = _Service(self._http.base_url, patience_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -334,7 +412,7 @@ class ServiceClient:
         self, *, run: str | None = None, session: str | None = None, after: int = 0
     ) -> Generator[ServiceEvent, None, None]:
         path, lines = _events_path(run, session), EventLines(after)
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 with self._http.stream(
@@ -366,8 +444,8 @@ class ServiceClient:
         attachments: Sequence[str | Path] = (),
         key: str | None = None,
     ) -> Generator[ServiceEvent, None, None]:
-        name = session or self.begin_session(agent, title=prompt[:200]).session
         files = [self.upload(*_read(each)) for each in attachments]
+        name = session or self.begin_session(agent, title=prompt[:200], key=key).session
         turn = self.begin_turn(name, prompt, attachments=files, key=key)
         for event in self.events(run=turn.run):
             yield event
@@ -376,12 +454,12 @@ class ServiceClient:
 
     def send(self, call: ServiceCall[T]) -> T:
         """Send a request."""
-        patience = _Patience(self._patience_seconds, self._http.base_url)
+        patience = _Patience(self._service)
         while True:
             try:
                 answer = self._http.request(call.method, call.path, **_request(call))
-                return _result(call, answer)
-            except httpx.TransportError as error:
+                return _result(call, answer, patience)
+            except (httpx.TransportError, ServiceUnavailableError) as error:
                 pause = patience.pause_before(call, error)
             time.sleep(pause)
 
@@ -398,7 +476,9 @@ def _ended() -> ServiceUnavailableError:
 def _events_path(run: str | None, session: str | None) -> str:
     if (run is None) == (session is None):
         raise ValueError("give either run or session")
-    return f"/v1/runs/{run}/events" if run is not None else f"/v1/sessions/{session}/events"
+    if run is not None:
+        return f"/v1/runs/{calls.part(run)}/events"
+    return calls.of_session(session or "", "events")
 
 
 def _request(call: ServiceCall[Any]) -> dict[str, Any]:
@@ -411,9 +491,12 @@ def _request(call: ServiceCall[Any]) -> dict[str, Any]:
     }
 
 
-def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
-    if not answer.is_success:
-        raise error_of(answer.status_code, answer.content)
+def _result(call: ServiceCall[T], answer: httpx.Response, patience: _Patience) -> T:
+    refused = None if answer.is_success else error_of(answer.status_code, answer.content)
+    if not isinstance(refused, ServiceUnavailableError):
+        patience.reached()
+    if refused is not None:
+        raise refused
     try:
         return call.read(_answer(call, answer))
     except InvalidAnswerError as error:
@@ -429,7 +512,7 @@ def _answer(call: ServiceCall[Any], answer: httpx.Response) -> ServiceAnswer:
         told = answer.json()
     except (ValueError, RecursionError):
         raise ServiceError(
-            f"{answer.url} does not answer as a service does",
+            f"{_shown(answer.url)} does not answer as a service does",
             status=answer.status_code,
             remedy="Correct the address.",
         ) from None
@@ -443,7 +526,7 @@ def _answer(call: ServiceCall[Any], answer: httpx.Response) -> ServiceAnswer:
 
 def _invalid(error: InvalidAnswerError, answer: httpx.Response) -> ServiceError:
     return ServiceError(
-        f"the answer of {answer.url} is not valid: {error}",
+        f"the answer of {_shown(answer.url)} is not valid: {error}",
         status=answer.status_code,
         code="invalid_answer",
         remedy="Correct the address, or use the version of Zeus that the service has.",

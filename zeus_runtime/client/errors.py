@@ -92,7 +92,9 @@ _KINDS: Final[Mapping[int, type[ServiceError]]] = {
     413: ServiceRequestError,
     422: ServiceRequestError,
     429: ServiceLimitError,
+    502: ServiceUnavailableError,
     503: ServiceUnavailableError,
+    504: ServiceUnavailableError,
 }
 
 
@@ -101,7 +103,7 @@ def error_of(status: int, body: bytes) -> ServiceError:
     kind = _KINDS.get(status, ServiceError)
     try:
         told: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict) or "code" not in told:
         said = body[:200].decode("utf-8", "replace").strip()

@@ -6,15 +6,20 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from zeus_runtime.errors import ZeusError
+
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-async def all_tried(*works: Callable[[], Awaitable[object]]) -> None:
+async def all_tried(*works: Callable[[], Awaitable[object]], stops: bool = False) -> None:
     """Do each work in order, also after one that fails or is cancelled; then raise the first error, with the others.
 
     A cancellation goes before errors: its caller waits for it.
+
+    Args:
+        stops: whether no work begins after a cancellation, such as a user's Ctrl-C.
     """
     errors: list[BaseException] = []
     for each in works:
@@ -22,12 +27,16 @@ async def all_tried(*works: Callable[[], Awaitable[object]]) -> None:
             await each()
         except BaseException as error:  # noqa: BLE001 - raised below, once all is done
             errors.append(error)
+            if stops and not isinstance(error, Exception):
+                break
     if not errors:
         return
     first = next((each for each in errors if not isinstance(each, Exception)), errors[0])
     for other in errors:
         if other is not first:
-            first.add_note(f"Also failed: {type(other).__name__}: {other}")
+            # An error of ours says all that a user needs.
+            told = str(other) if isinstance(other, ZeusError) else f"{type(other).__name__}: {other}"
+            first.add_note(f"Also failed: {told}")
     raise first
 
 

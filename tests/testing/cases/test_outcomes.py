@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import errno
+import os
+from contextlib import aclosing, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -52,6 +55,32 @@ def test_no_more_runs_than_allowed_go_on_and_the_report_has_the_files_order(
     told = [(each.case, each.number) for case in report.cases for each in case.runs]
     assert told == [(each.case.name, each.number) for each in runs]
     assert report.passed
+
+
+async def test_a_run_without_a_folder_costs_no_other_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def folder(*_: Any, **__: Any) -> nullcontext[str]:
+        made.append("folder")
+        if len(made) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return nullcontext(".")
+
+    class Bench:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        async def outcome(self, begun: RunOutcome) -> RunOutcome:
+            return replace(begun, status="passed")
+
+    monkeypatch.setattr(running, "TemporaryDirectory", folder)
+    monkeypatch.setattr(running, "_Bench", Bench)
+    runs = planned(3)
+    for each in runs:
+        each.agent.checked = SimpleNamespace(secrets=str)
+    found = [each async for each in outcomes(cast(Any, None), runs, "live")]
+    assert [each.status for each in found] == ["passed", "error", "passed"]
+    assert "No space left on device" in found[1].error
 
 
 async def test_runs_that_go_on_are_ended_when_nobody_waits_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ def _turned_on(process: Process, which: ConfigArgs, name: str) -> bool:
 
     from zeus_runtime.cli.asking import agreed
     from zeus_runtime.cli.streams import complain, is_terminal
+    from zeus_runtime.cli.whole_file import write_whole
     from zeus_runtime.config.messages.diagnostics import ConfigError
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.validated import examine_config
@@ -70,10 +71,7 @@ def _turned_on(process: Process, which: ConfigArgs, name: str) -> bool:
             f"{shown} cannot be extended by a line: {error.message}",
             remedy=f"Add `{LINE}` to it by hand.",
         ) from None
-    try:
-        file.write_bytes(after)
-    except OSError as error:
-        raise UsageError(f"{shown} cannot be written: {error.strerror}") from None
+    write_whole(file, after.decode(), shown)
     complain(f"added `{LINE}` to {shown}")
     complain("The agent itself uses it through the tool and the middleware `memory`; `zeus plan` shows both.")
     return True

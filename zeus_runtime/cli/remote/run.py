@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import RunView
     from zeus_runtime.client.clients import AsyncServiceClient
+    from zeus_runtime.client.errors import ServiceError
     from zeus_runtime.events import RunCompleted, RunFailed
 
 
@@ -141,17 +142,34 @@ async def turn_of(
     files: Sequence[tuple[bytes, str]] = (),
     at_terminal: bool = True,
 ) -> RunCompleted | RunFailed:
-    """Begin a turn, show it, and return its terminal event."""
+    """Begin a turn, show it, and return its terminal event; a refused turn leaves no new session behind."""
     from zeus_runtime.cli.approval_prompt import YES_NOTICE, asking_for
     from zeus_runtime.cli.remote.turns import RemoteTurn
+    from zeus_runtime.client.errors import ServiceError
     from zeus_runtime.events import Notice
 
-    name = session or (await client.begin_session(agent, title=prompt[:200])).session
     attached = [await client.upload(*each) for each in files]
-    turn = await client.begin_turn(name, prompt, attachments=attached)
+    name = session or (await client.begin_session(agent, title=prompt[:200])).session
+    try:
+        turn = await client.begin_turn(name, prompt, attachments=attached)
+    except ServiceError as refused:
+        if session is None:
+            await _removed_if_empty(client, name, refused)
+        raise
     if yes:
         view.show(Notice("yes", YES_NOTICE))
     return await RemoteTurn(client, turn.run, asking_for(yes=yes, at_terminal=at_terminal)).shown(view)
+
+
+async def _removed_if_empty(client: AsyncServiceClient, session: str, refused: ServiceError) -> None:
+    from zeus_runtime.client.errors import ServiceError
+
+    try:
+        # A request that was sent again after a lost connection may have begun the turn the first time.
+        if not await client.turns(session):
+            await client.delete_session(session)
+    except ServiceError:
+        refused.add_note(f"The new session {session} stays.")
 
 
 def _read(process: Process, file: Path) -> tuple[bytes, str]:

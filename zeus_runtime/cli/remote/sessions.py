@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +18,7 @@ from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.client.clients import AsyncServiceClient
     from zeus_runtime.client.results import ServiceSession
 
 
@@ -105,10 +106,7 @@ def fork_session(process: Process, session: str, step: int, middlewares: str | N
 @click.pass_obj
 def archive_sessions(process: Process, sessions: tuple[str, ...]) -> None:
     """Pack sessions away: out of the lists, and back with `restore`."""
-    with client_of(process) as client:
-        for each in sessions:
-            client.archive_session(each)
-            complain(f"archived {each}")
+    _each(process, sessions, lambda client, name: client.archive_session(name), "archived")
 
 
 @command.command("restore")
@@ -116,10 +114,32 @@ def archive_sessions(process: Process, sessions: tuple[str, ...]) -> None:
 @click.pass_obj
 def restore_sessions(process: Process, sessions: tuple[str, ...]) -> None:
     """Bring archived sessions back as they were."""
-    with client_of(process) as client:
-        for each in sessions:
-            client.restore_session(each)
-            complain(f"restored {each}")
+    _each(process, sessions, lambda client, name: client.restore_session(name), "restored")
+
+
+def _each(
+    process: Process,
+    sessions: Sequence[str],
+    do: Callable[[AsyncServiceClient, str], Awaitable[object]],
+    done: str,
+) -> None:
+    """Do something with each session, also after one with which it fails."""
+    import asyncio
+    from functools import partial
+
+    from zeus_runtime.cli.remote.service import async_client_of
+    from zeus_runtime.tools.run_to_completion import all_tried
+
+    async def work() -> None:
+        async with async_client_of(process) as client:
+
+            async def one(name: str) -> None:
+                await do(client, name)
+                complain(f"{done} {name}")
+
+            await all_tried(*(partial(one, name) for name in dict.fromkeys(sessions)), stops=True)
+
+    asyncio.run(work())
 
 
 @command.command("export")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.run_loop import drive
@@ -19,6 +20,7 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.approval_prompt import Asking
@@ -109,20 +111,28 @@ class RemoteTurn:
         decisions = [(pending, await task) for pending, task in self._asked.values()]
         # Asked after the user's answers: another person may have decided meanwhile.
         waiting = {each.id for each in await self._client.approvals()}
-        for pending, given in decisions:
-            if given is not None and pending.id in waiting:
-                decision = pending.counting(given)
-                await self._client.decide(
-                    pending.id,
-                    decision.answer,
-                    reason=decision.reason,
-                    changed=decision.arguments,
-                    instruction=decision.instruction,
-                    always=decision.always,
-                    seen=pending.shown,
-                    automatic=decision.by == "automatic",
-                )
+        # A refused decision must not keep the service from the user's others.
+        await all_tried(
+            *(
+                partial(self._decide, pending, pending.counting(given))
+                for pending, given in decisions
+                if given is not None and pending.id in waiting
+            ),
+            stops=True,
+        )
         return bool(decisions) and all(given is not None for _, given in decisions)
+
+    async def _decide(self, pending: PendingApproval, decision: Decision) -> None:
+        await self._client.decide(
+            pending.id,
+            decision.answer,
+            reason=decision.reason,
+            changed=decision.arguments,
+            instruction=decision.instruction,
+            always=decision.always,
+            seen=pending.shown,
+            automatic=decision.by == "automatic",
+        )
 
 
 def pending_of(approval: ServiceApproval) -> PendingApproval:

@@ -255,17 +255,22 @@ def _each(
     do: Callable[[SessionLifecycle, str], Awaitable[bool]],
     done: str,
 ) -> None:
-    """Do something with each session, with none of them unless all are there."""
+    """Do something with each session, also after one with which it fails; with none of them unless all are there."""
+    from functools import partial
+
+    from zeus_runtime.tools.run_to_completion import all_tried
+
     checked, _ = read_owner(process, which)
 
     async def work(lifecycle: SessionLifecycle) -> None:
+        async def one(session: str) -> None:
+            is_done = await do(lifecycle, session)
+            complain(f"{done} {session}" if is_done else f"{session} is {_ALREADY[done]}")
+
         for session in sessions:
             await lifecycle.log.find(session, archived=True)
-        for session in dict.fromkeys(sessions):
-            complain(
-                f"{done} {session}" if await do(lifecycle, session) else f"{session} is {_ALREADY[done]}"
-            )
-        await lifecycle.log.database.compact()
+        works = [partial(one, session) for session in dict.fromkeys(sessions)]
+        await all_tried(*works, lifecycle.log.database.compact, stops=True)
 
     _with_keeper(process, checked, work)
 

@@ -51,11 +51,23 @@ def server_config(
 
 
 class ServiceServer(uvicorn.Server):
-    """uvicorn waits for open responses before it tells the app to stop, and they may wait for a turn's end."""
+    """uvicorn, with the service's own beginning and end: uvicorn hides the errors of the one, and waits with the other
+    for open responses, which may wait for a turn's end.
+    """
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the service, then do what uvicorn does.
+
+        Raises:
+            ZeusError: the service cannot start, such as for a database that cannot be opened.
+        """
+        # Of an error in the app's lifespan, uvicorn would print the traceback, and end the process with its own code.
+        await self._service.start()
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams and what waits for turns, then do what uvicorn does."""

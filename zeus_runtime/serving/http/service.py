@@ -93,12 +93,18 @@ class Service:
             self.keys = KeyRing(self.database)
 
     async def start(self) -> None:
-        """Resume what an earlier process left."""
-        if self.database is not None:
-            await ready(self.database)
-        # Before the watch: it may close idle agents, and knows a user as busy only by the turns that run.
-        await self.turns.recover()
-        await self.replicas.look()
+        """Resume what an earlier process left, once; a service that cannot start is closed."""
+        if self._watching is not None:
+            return
+        try:
+            if self.database is not None:
+                await ready(self.database)
+            # Before the watch: it may close idle agents, and knows a user as busy only by the turns that run.
+            await self.turns.recover()
+            await self.replicas.look()
+        except BaseException:
+            await self.aclose()
+            raise
         self._watching = asyncio.create_task(self._watch(), name="watch of a service")
 
     def stop(self) -> None:

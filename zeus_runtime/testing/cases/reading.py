@@ -45,12 +45,14 @@ class ReadEvaluation:
         document: the positions.
         path: the file.
         trust: decides about its parts.
+        newline: the line end of the file; ``document.sources`` has its text with ``\\n``.
     """
 
     evaluation: Evaluation
     document: Document
     path: Path
     trust: Trust
+    newline: str = "\n"
 
     def config_of(self, agent: str) -> str:
         """The config that an entry of ``agents`` means, as the command line takes it."""
@@ -160,7 +162,8 @@ def examine_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str
     except BuildError as error:
         raise document.error([document.diagnostic(error.path, "wrong-type", error.message)]) from None
     _refuse(document, _problems(evaluation, file.parent))
-    return ReadEvaluation(evaluation, document, file, trust_of(document, ["--eval", name], environ=environ))
+    trust = trust_of(document, ["--eval", name], environ=environ)
+    return ReadEvaluation(evaluation, document, file, trust, "\r\n" if b"\r\n" in data else "\n")
 
 
 def _refuse(document: Document, problems: Iterable[_Problem]) -> None:

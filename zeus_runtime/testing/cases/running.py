@@ -161,16 +161,17 @@ async def _outcome(read: ReadEvaluation, run: PlannedRun, source: Source) -> Run
     loop = asyncio.get_running_loop()
     began = loop.time()
     begun = RunOutcome(run.case.name, run.agent.name, run.agent.model, run.number, "error")
-    with _folder() as folder:
-        try:
+    # What fails here must not cost the outcomes of the other runs: a full disk, a plugin's fault.
+    try:
+        with _folder() as folder:
             done = await _Bench(read, run, source, folder).outcome(begun)
-        except (ZeusError, OSError) as error:
-            done = replace(begun, error=run.agent.checked.secrets(str(error)))
-        except Exception as error:  # noqa: BLE001 - a plugin's fault must not cost the outcomes of the other runs
-            from traceback import format_exc
+    except (ZeusError, OSError) as error:
+        done = replace(begun, error=run.agent.checked.secrets(str(error)))
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises
+        from traceback import format_exc
 
-            told = f"{type(error).__name__}: {error}\n{format_exc()}"
-            done = replace(begun, error=run.agent.checked.secrets(told))
+        told = f"{type(error).__name__}: {error}\n{format_exc()}"
+        done = replace(begun, error=run.agent.checked.secrets(told))
     return replace(done, seconds=loop.time() - began)
 
 
