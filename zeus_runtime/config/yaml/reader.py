@@ -277,7 +277,9 @@ class _Composer:
                 value = resolve(text)
                 if type(value) in _TAGGED[short]:
                     return float(value) if short == "float" and value is not None else value
-                self._problem("wrong-type", f"!!{short} does not fit the value {text!r}", mark)
+                # Without the value, which may be a password that begins with `!!int`.
+                hint = "quote it if it is a text, or remove the tag"
+                self._problem("wrong-type", f"!!{short} does not fit this value", mark, hint=hint)
                 return value
             self._tag_problem(tag, mark)
         except NotJsonError as error:
