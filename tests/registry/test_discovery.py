@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from threading import Event, RLock, Thread
 
 import pytest
 
 from tests.registry.conftest import WIKI, Discover, Install
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError
-from zeus_runtime.registry import Plugin, Registry
+from zeus_runtime.registry import Plugin, Registry, discover, discovery
 
 OTHER = WIKI.replace("wiki_search", "other_search")
 
@@ -384,3 +387,57 @@ def test_plugins_are_listed_by_name_with_files_last(
         ("zeta", "loaded"),
         ("alpha", "loaded"),
     ]
+
+
+def test_plugins_that_load_in_two_threads_leave_standard_output_as_it_was(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second thread comes while the first one loads, and ends after it."""
+    came, ended = Event(), Event()
+    lock = RLock()
+
+    class Told:
+        """The lock, which tells when a thread has to wait for it."""
+
+        def __enter__(self) -> None:
+            if not lock.acquire(blocking=False):
+                came.set()
+                lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    monkeypatch.setattr(discovery, "_OUTPUT", Told(), raising=False)
+    waiting = """
+    from zeus_runtime.plugin import hookimpl
+    from tests.registry.test_discovery import MET
+
+    @hookimpl
+    def register_tools():
+        MET["{name}"]()
+        return []
+    """
+    plugins = {name: install(name, waiting.format(name=name)) for name in ("first", "second")}
+    load = {name: partial(discover, environ={}, installed=[plugin]) for name, plugin in plugins.items()}
+    second = Thread(target=load["second"])
+
+    def begin() -> None:
+        second.start()
+        came.wait()
+
+    def end() -> None:
+        came.set()
+        ended.wait()
+
+    MET.update(first=begin, second=end)
+    before = sys.stdout
+    try:
+        load["first"]()
+        ended.set()
+        second.join()
+        assert sys.stdout is before
+    finally:
+        sys.stdout = before
+
+
+MET: dict[str, Callable[[], None]] = {}
