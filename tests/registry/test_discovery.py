@@ -389,6 +389,49 @@ def test_plugins_are_listed_by_name_with_files_last(
     ]
 
 
+OBJECT = """
+from zeus_runtime.plugin import Component, hookimpl
+
+class Plugin:
+    {body}
+
+    @hookimpl
+    def register_tools(self):
+        return [Component("slot_search", create="no_such_module:create", summary="Searches.")]
+
+plugin = Plugin()
+"""
+
+
+def test_an_object_without_a_dict_may_be_a_plugin(install: Install, find_plugins: Discover) -> None:
+    install("slots", OBJECT.format(body="__slots__ = ()"), attribute=":plugin")
+    registry = find_plugins()
+    assert registry.get("tool", "slot_search").component.name == "slot_search"
+    assert not registry.problems
+
+
+@pytest.mark.parametrize("code", ["value = 1", "value = object()", "value = [1]", "value = {}"])
+def test_an_object_without_hooks_does_not_affect_the_others(
+    install: Install, find_plugins: Discover, code: str
+) -> None:
+    install("empty", code, attribute=":value")
+    install("wiki")
+    registry = find_plugins()
+    assert "has no hook" in only_problem(registry)
+    assert statuses(registry) == {"empty": "failed", "wiki": "loaded"}
+
+
+def test_an_object_that_raises_when_it_is_read_does_not_affect_the_others(
+    install: Install, find_plugins: Discover
+) -> None:
+    body = "def __dir__(self):\n        raise RuntimeError('broken')"
+    install("broken", OBJECT.format(body=body), attribute=":plugin")
+    install("wiki")
+    registry = find_plugins()
+    assert "raised RuntimeError: broken" in only_problem(registry)
+    assert statuses(registry) == {"broken": "failed", "wiki": "loaded"}
+
+
 def test_plugins_that_load_in_two_threads_leave_standard_output_as_it_was(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
