@@ -102,8 +102,9 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
         return []
     from zeus_runtime.config.messages.schema_errors import problems
 
-    # Around a variable without a value, the schema's judgement is a guess; the unset variable itself is reported.
-    holes = {problem.path for problem in document.problems}
+    # The unset variable itself is reported. A guess at the form of a value that holds one may be wrong, too.
+    unset = (problem.path for problem in document.problems)
+    holes = [path for path in dict.fromkeys(unset) if find(document.root, path)]
     return [
         document.diagnostic(
             problem.path,
@@ -113,7 +114,10 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
             hint=problem.hint,
         )
         for problem in problems(schema, value)
-        if not any(hole[: len(problem.path)] == problem.path and find(document.root, hole) for hole in holes)
+        if not any(
+            hole == problem.path or (problem.is_guess and hole[: len(problem.path)] == problem.path)
+            for hole in holes
+        )
     ]
 
 
