@@ -36,7 +36,7 @@ CONFIG_SUFFIX: Final = ".yaml"
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-class _Waiting(NamedTuple):
+class _ReadLater(NamedTuple):
     """What a file extends that is not read yet, the weakest first.
 
     Args:
@@ -84,7 +84,7 @@ class Layers:
     named_homes: list[Path] = field(default_factory=list)
     instead: dict[Path, str] = field(default_factory=dict)
     _asked: Sequence[PluginHome] | None = None
-    _waiting: list[_Waiting] = field(default_factory=list)
+    _waiting: list[_ReadLater] = field(default_factory=list)
 
     def shown(self, path: Path) -> str:
         """A path as messages show it: relative to the working directory where it is inside."""
@@ -317,7 +317,7 @@ class Layers:
         # The strongest one, the last, is read first: its `plugins` decides whose Homes may be asked for the others.
         while entries:
             entry = entries.pop()
-            self._waiting.append(_Waiting(tuple(entries), folder, homes))
+            self._waiting.append(_ReadLater(tuple(entries), folder, homes))
             try:
                 layers.append(self._base(entry, folder, homes, chain))
             except ConfigError as error:
