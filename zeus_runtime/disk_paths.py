@@ -19,6 +19,17 @@ def expanded(path: str | Path) -> Path:
         return written
 
 
+def is_folder(path: Path) -> bool:
+    """Whether ``path`` leads to a folder; not if this user may not enter one above it, for which ``is_dir`` raises.
+
+    In a container of another user than root, ``HOME=/root`` is such a folder.
+    """
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def plain_path(path: str | Path) -> str:
     """``path`` without ``.`` and ``..``, as the system reads it: a link before ``..`` leads elsewhere than the text."""
     place = Path(path)
@@ -36,6 +47,22 @@ def real_path(path: str | Path) -> str:
         return os.path.realpath(path)
     except OSError as error:
         return str(error.filename)
+
+
+def closed_link(path: str | Path) -> str | None:
+    """The first link on the way of ``path`` that this user may not read, such as ``/proc/1/cwd``, if there is one.
+
+    Before Python 3.13 ``Path.resolve`` raises for such a path, and later versions do not say where it leads.
+    """
+    for place in places_passed(os.path.abspath(path)):
+        try:
+            os.readlink(place)
+        except PermissionError:
+            if os.path.islink(place):
+                return place
+        except OSError:
+            continue  # no link
+    return None
 
 
 def places_passed(path: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -22,14 +22,29 @@ def strict_json(text: str) -> Any:
     Raises:
         ValueError: not JSON, a number that is not finite, or nested too deeply.
     """
+    value = read_json(text, parse_constant=_no_constant, parse_float=_finite)
+    # Only an escape can be a lone surrogate.
+    return json.loads(well_formed(json.dumps(value, ensure_ascii=False))) if "\\u" in text else value
+
+
+def read_json(
+    text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None, **hooks: Any
+) -> Any:
+    """The value of JSON ``text``, as ``json.loads`` reads it, nested in at most 100 levels.
+
+    Args:
+        object_pairs_hook, hooks: as ``json.loads`` takes them.
+
+    Raises:
+        ValueError: not JSON, or nested too deeply.
+    """
     try:
-        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(text, object_pairs_hook=object_pairs_hook, **hooks)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     if _is_deeper(value, _MOST_LEVELS):
         raise ValueError(_TOO_DEEP)
-    # Only an escape can be a lone surrogate.
-    return json.loads(well_formed(json.dumps(value, ensure_ascii=False))) if "\\u" in text else value
+    return value
 
 
 def json_problem(value: Any, *, finite: bool = True) -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -76,6 +79,44 @@ def test_a_path_below_an_unknown_users_home_is_a_missing_file(
 ) -> None:
     project.write("zeus.yaml", f"{HEAD}{line}\n")
     assert_told(zeus("validate"), exit_code, f"zeus.yaml:{said}")
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("storage: {url: 'sqlite:///CLOSED/x.db'}", "3:16"),
+        ("workspace: {root: CLOSED/x}", "3:19"),
+        ("workspace: {routes: {/a/: CLOSED/x}}", "3:27"),
+        ("homes: [CLOSED/x]", "3:9"),
+        ("instructions: {file: CLOSED/x}", "3:22"),
+        ("plugins: {files: [CLOSED/x.py]}", "3:19"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["validate", "plan"])
+def test_a_path_behind_a_link_that_this_user_may_not_read_is_refused_at_its_place(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, verb: str, line: str, place: str
+) -> None:
+    closed = project.folder / "closed"
+    closed.symlink_to(project.folder)
+    project.write("zeus.yaml", f"{HEAD}{line.replace('CLOSED', str(closed))}\n")
+    readlink, stat = os.readlink, os.stat
+
+    # As Linux does for the link /proc/1/cwd; root may read every link, so that no real one can be used.
+    def no_link(path: Any, **more: Any) -> str:
+        if os.fspath(path) == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(closed))
+        return readlink(path, **more)
+
+    def no_stat(path: Any, **more: Any) -> os.stat_result:
+        behind = not isinstance(path, int) and os.fspath(path).startswith(f"{closed}/")
+        if behind or (path == str(closed) and more.get("follow_symlinks", True)):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "readlink", no_link)
+    monkeypatch.setattr(os, "stat", no_stat)
+    said = "this user may not read the link"
+    assert_told(zeus(verb), 3, f"zeus.yaml:{place}: unreadable-file", said, str(closed))
 
 
 def test_a_config_below_an_unknown_users_home_is_a_missing_file(zeus: Zeus, project: Project) -> None:

@@ -64,6 +64,30 @@ def test_a_missing_plugin_is_4(zeus: Zeus, project: Project) -> None:
     assert zeus("validate").exit_code == 4
 
 
+def test_an_error_in_overrides_shows_its_line_without_secrets(zeus: Zeus, project: Project) -> None:
+    project.write("sub.yaml", "version: 1\nmodel: gpt-5.2\n")
+    project.write(
+        "zeus.yaml",
+        """\
+version: 1
+model: gpt-5.2
+tools: [subagents]
+agents:
+  helper:
+    description: helps
+    config: sub.yaml
+    overrides:
+      limits: {max_step: 3}
+      model: {litellm: {model: gpt-5.2, api_key: hunter2-secret, foo: 1}}
+""",
+    )
+    result = zeus("validate")
+    assert result.exit_code == 3
+    assert "  9 |       limits: {max_step: 3}\n    |                ^^^^^^^^" in result.out
+    assert " 10 |       model: {litellm: {model: gpt-5.2, api_key: **********, foo: 1}}" in result.out
+    assert "hunter2" not in result.out + result.err
+
+
 def test_overlays_and_overrides_are_validated(zeus: Zeus, project: Project) -> None:
     project.agent()
     project.write("zeus.prod.yaml", "limits: {max_steps: 0}\n")

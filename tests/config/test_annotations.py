@@ -197,6 +197,13 @@ def test_values_are_built_typed_and_frozen() -> None:
         built.count = 3
 
 
+def test_an_integer_of_any_size_is_an_integer() -> None:
+    assert build(int, 10**400) == 10**400
+    assert build(int | None, -(10**400)) == -(10**400)
+    with pytest.raises(BuildError, match="too large"):
+        build(float, 10**400)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -205,6 +212,7 @@ def test_values_are_built_typed_and_frozen() -> None:
         ({"count": True}, "count: expected int, got True"),
         ({"count": 1.5}, "count: expected int, got 1.5"),
         ({"count": float("inf")}, "count: expected int"),
+        ({"count": 1, "ratio": 10**400}, "ratio: the number is too large"),
         ({"count": 1, "ratio": 2}, "ratio: 2.0 is more than 1"),
         ({"count": 1, "name": ""}, "name: shorter than 1"),
         ({"count": 1, "name": "b"}, "name: does not match"),

@@ -132,6 +132,43 @@ def test_a_line_that_is_no_variable_is_named_by_number_and_not_shown(text: str) 
     assert text not in str(raised.value)
 
 
+@pytest.mark.timeout(60)  # the square of the length would take hours
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=x{}y", "x{}y"),
+        ("A=x{}", "x"),
+        ("A={}", ""),
+        ("A=x{}# c", "x"),
+        ("{}export{}A{}={}x", "x"),
+        ("A='x'{}# c", "x"),
+        ("A='x'{}y", None),
+        ("A{}", None),
+        ("A={}'open", None),
+    ],
+)
+@pytest.mark.parametrize("blank", [" ", "\t", " \t"])
+def test_a_long_run_of_blanks_is_read_in_linear_time(line: str, value: str | None, blank: str) -> None:
+    blanks = blank * 500_000
+    text = line.replace("{}", blanks) + "\n"
+    if value is None:
+        with pytest.raises(ConfigError, match="NAME=value"):
+            parse_dotenv(text, ".env")
+    else:
+        assert parse_dotenv(text, ".env") == [("A", value.replace("{}", blanks))]
+
+
+WORDS = st.text(st.sampled_from("A= \t\n#'\"x\\$\r\x0c\x85"), max_size=12)
+
+
+@given(WORDS)
+def test_a_bare_value_ends_before_blanks_and_a_comment(text: str) -> None:
+    value = f"x{text}".partition("\n")[0]
+    comment = re.search(r"[ \t]#", value)
+    expected = (value if comment is None else value[: comment.start()]).rstrip()
+    assert parse_dotenv(f"A={value}\n", ".env") == [("A", expected)]
+
+
 def test_dotenv_beside_the_file_never_overrides_the_process(checked, write) -> None:  # type: ignore[no-untyped-def]
     write(".env", "NAME=from-file\nDESCRIPTION=from-file\n")
     text = "version: 1\nmodel: m\nname: ${NAME}\ndescription: ${DESCRIPTION}\n"

@@ -236,6 +236,13 @@ def test_all_settings_that_are_wrong_are_named(loaded) -> None:  # type: ignore[
     ]
 
 
+def test_a_setting_with_keys_without_end_is_refused(loaded) -> None:  # type: ignore[no-untyped-def]
+    assert loaded(WHOLE, sets=[f"metadata{'.a' * 63}=1"]).value["metadata"]["a"]
+    with pytest.raises(ConfigError, match="more than 64 keys") as raised:
+        loaded(WHOLE, sets=[f"metadata{'.a' * 64}=1"])
+    assert raised.value.diagnostics[0].code == "bad-set"
+
+
 def test_a_setting_in_a_variable_is_filled_in(loaded) -> None:  # type: ignore[no-untyped-def]
     assert loaded(WHOLE, sets=["name=${A}"], environ={"A": "x"}).value["name"] == "x"
 

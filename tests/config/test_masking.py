@@ -956,3 +956,21 @@ def test_an_error_of_a_setting_shows_no_password_of_an_address_with_a_slip(addre
 def test_what_only_resembles_an_address_stays_readable(value: str) -> None:
     assert not is_broken_login(value)
     assert mask_line(f"a: {value}") == f"a: {value}"
+
+
+def test_a_secret_that_another_thread_learns_meanwhile_does_not_end_the_masking() -> None:
+    learned = Learned()
+
+    class Growing(dict[str, str]):
+        """Learns one more secret between two steps of whoever goes through its items, as another thread may."""
+
+        def items(self) -> Any:
+            for each in super().items():
+                self["sk-learned-meanwhile"] = "LATER"
+                yield each
+
+    learned.names = Growing({"sk-learned-first": "FIRST", "sk-learned-second": "SECOND"})
+    redactor = Redactor(learned=(learned,))
+    assert redactor("sk-learned-first") == "<secret:FIRST>"
+    learned.add("sk-learned-meanwhile", "LATER")
+    assert redactor("sk-learned-meanwhile") == "<secret:LATER>"

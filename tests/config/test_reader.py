@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.yaml.reader import MAX_BYTES, MAX_DEPTH, decode, read
-from zeus_runtime.config.yaml.tree import Mark, find, plain, walk
+from zeus_runtime.config.yaml.tree import Mark, Node, find, plain, walk
 
 
 def value(text: str) -> Any:
@@ -149,6 +149,35 @@ def test_a_file_without_content_is_empty(text: str) -> None:
 def test_nesting_without_end_is_refused() -> None:
     assert code("a: " + "[" * (MAX_DEPTH + 5)) == "too-large"
     assert code("a: " + "{a: " * 100_000) == "too-large"
+
+
+def height(node: Node) -> int:
+    return max((len(path) for path, _ in walk(node)), default=0)
+
+
+def chained(links: int, levels: int, join: str) -> str:
+    """A chain of anchored values, each of some levels, that ``join`` makes of the anchor before it."""
+    lines = [f"a0: &a0 {'{k: ' * levels}1{'}' * levels}"]
+    lines += [
+        f"a{link}: &a{link} {'{k: ' * levels}{join % (link - 1)}{'}' * levels}" for link in range(1, links)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def test_nesting_through_aliases_is_refused_where_it_gets_too_deep() -> None:
+    assert height(read(chained(6, 10, "*a%d"), "f")) == 61
+    for text in (chained(7, 10, "*a%d"), chained(18, 60, "*a%d"), chained(40, 2, "{<<: *a%d}")):
+        assert code(text) == "too-large"
+    with pytest.raises(ConfigError) as raised:
+        read(chained(7, 10, "*a%d"), "f")
+    assert raised.value.diagnostics[0].position == Mark("f", 7, 49)
+    assert code(chained(2, 40, "*a%d")) == "too-large"
+
+
+@pytest.mark.parametrize("join", ["{<<: *a%d}", "{<<: [*a%d]}", "{<<: {<<: *a%d}}"])
+def test_a_merge_is_not_a_level(join: str) -> None:
+    text = chained(200, 0, join).replace("&a0 1", "&a0 {k: [1]}")
+    assert height(read(text, "f")) == 3
 
 
 def test_a_file_without_end_is_refused() -> None:

@@ -469,3 +469,26 @@ def test_the_key_in_the_json_of_a_service_account_is_found_in_its_own_file() -> 
     for shown in (known.text(numbered), known.text(key)):
         assert not [line for line in lines if line in shown]
     assert '2\t  "project_id": "acme",' in known.text(numbered)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '"sk-abc${hunter2-rest"',
+        '"sk-abc${hunter2 rest}d"',
+        '"sk-abc${%hunter2}"',
+        f'"{"${a:-" * 30}hunter2{"}" * 30}"',
+        "!!int hunter2",
+        "!!bool hunter2",
+        "!!null hunter2",
+        "!!float hunter2",
+    ],
+)
+def test_a_password_that_looks_like_a_variable_or_a_tag_is_in_no_error(checked, written) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ConfigError) as raised:
+        checked(f"version: 1\nmodel:\n  litellm:\n    model: gpt-5.2\n    api_key: {written}\n")
+    (found,) = raised.value.diagnostics
+    assert found.code in ("bad-interpolation", "wrong-type")
+    assert found.position is not None
+    assert found.position.line == 5
+    assert "hunter2" not in str(raised.value)

@@ -98,6 +98,39 @@ def test_an_unset_variable_hides_no_other_problem_and_adds_none(checked) -> None
     ]
 
 
+def test_an_unset_variable_hides_no_missing_key(checked) -> None:  # type: ignore[no-untyped-def]
+    server = "mcpServers: {docs: {command: '${UNSET}'}}\nagents: {helper: {config: '${UNSET}'}}\n"
+    with pytest.raises(ConfigError) as raised:
+        checked(f"name: ${{UNSET}}\n{server}")
+    found = [(problem.code, problem.message) for problem in raised.value.diagnostics]
+    assert [code for code, _ in found].count("unset-variable") == 3
+    missing = [message for code, message in found if code == "missing-key"]
+    assert missing[:2] == ["the key 'version' is missing", "the key 'model' is missing"]
+    assert "description" in " ".join(missing[2:])
+    assert len(found) == 3 + len(missing)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "hint"),
+    [
+        ("timeout_seconds", "1,5", "write 1.5"),
+        ("timeout_seconds", "-0,25", "write -0.25"),
+        ("timeout_seconds", "1,500", "write 1500"),
+        ("timeout_seconds", "1_000", "write 1000"),
+        ("timeout_seconds", "'1.5'", "remove the quotes"),
+        ("max_steps", "1,000,000", "write 1000000"),
+        ("max_steps", "1,5", None),
+        ("max_steps", "1,5,2", None),
+        ("timeout_seconds", "1,000,5", None),
+    ],
+)
+def test_the_hint_for_a_number_keeps_its_value(checked, key: str, value: str, hint: str | None) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ConfigError) as raised:
+        checked(f"{WHOLE}limits:\n  {key}: {value}\n")
+    (problem,) = raised.value.diagnostics
+    assert (problem.code, problem.hint) == ("wrong-type", hint)
+
+
 def test_a_document_that_was_not_checked_gives_no_config_with_holes(loaded) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError, match="unset-variable"):
         loaded(WHOLE + "name: ${UNSET}\n").config()

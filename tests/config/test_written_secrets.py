@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from zeus_runtime.config import ConfigError, render
+from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.written_secrets import (
     secrets_of_file,
     secrets_of_repository,
     written_secrets,
 )
+from zeus_runtime.errors import OptionsError
 from zeus_runtime.plan.validated import check
 
 
@@ -70,6 +72,19 @@ def test_a_files_variables_are_filled_in_first_and_a_broken_file_is_its_readers_
     file.write_text("{")
     assert secrets_of_file(file, environ) == {}
     assert secrets_of_file(tmp_path / "none.json", environ) == {}
+
+
+@pytest.mark.parametrize("levels", [101, 900, 100_000])
+@pytest.mark.parametrize("opened", ["[", '{"a": '])
+def test_a_file_of_servers_that_is_nested_too_deeply_is_an_error(
+    tmp_path: Path, levels: int, opened: str
+) -> None:
+    closed = "]" if opened == "[" else "}"
+    file = tmp_path / ".mcp.json"
+    file.write_text('{"mcpServers": {"a": ' + opened * levels + "1" + closed * levels + "}}")
+    assert secrets_of_file(file, {}) == {}
+    with pytest.raises(OptionsError, match="nested too deeply"):
+        servers_in_file(file, {})
 
 
 def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path: Path) -> None:

@@ -297,6 +297,8 @@ def test_the_catalogue_shows_what_a_lookup_shows(table: Table) -> None:
         ("modles: {}\n", ":1:1", "unknown key 'modles'"),
         ("models: [a]\n", ":1:9", "mapping"),
         ("models:\n  m: {}\n  m: {}\n", ":3:3", "twice"),
+        ("models:\n  m: {vision: true, vision: false}\n", ":2:21", "'vision' stands here twice"),
+        ("models: {}\nmodels: {}\n", ":2:1", "'models' stands here twice"),
         ("models: {\n", ":2:1", "not YAML"),
     ],
 )
@@ -308,6 +310,14 @@ def test_a_malformed_profiles_file_is_an_error_with_its_place(
         lookup("m", homes=[folder], table=table)
     assert caught.value.exit_code == 3
     assert str(caught.value.where) == f"{folder / 'configs' / 'profiles.yaml'}{place}"
+
+
+def test_a_home_may_say_that_a_model_sees_no_pictures(tmp_path: Path, table: Table) -> None:
+    assert lookup("gpt-5.2", homes=[HOME], table=table).vision
+    folder = home(tmp_path, "models:\n  gpt-5.2: {vision: false, input_cost_per_token: 0}\n")
+    profile = lookup("gpt-5.2", homes=[folder, HOME], table=table)
+    assert (profile.vision, profile.sources["vision"].partition(": ")[2]) == (False, "gpt-5.2")
+    assert profile.input_cost_per_token
 
 
 def test_without_litellm_there_is_still_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:

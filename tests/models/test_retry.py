@@ -62,6 +62,15 @@ async def test_a_call_that_succeeds_passes_through() -> None:
     assert await play(Playing([TextDelta("a"), ANSWER])) == ([TextDelta("a"), ANSWER], [])
 
 
+@pytest.mark.parametrize(("first", "longest"), [(1.0, 8.0), (0.0, 0.0)])
+async def test_a_factor_of_any_size_waits_no_longer_than_the_longest_wait(
+    first: float, longest: float
+) -> None:
+    retry = Retry(attempts=5, initial_seconds=first, factor=1e300, max_seconds=8.0)
+    _, waits = await play(Playing(*([failing("server")] for _ in range(4)), [ANSWER]), retry)
+    assert waits == [first, longest, longest, longest]
+
+
 @pytest.mark.parametrize("kind", ["rate_limit", "server", "network", "timeout"])
 async def test_a_passing_fault_is_cured_by_another_try(kind: ErrorClass) -> None:
     pieces, waits = await play(Playing([failing(kind)], [failing(kind)], [ANSWER]))

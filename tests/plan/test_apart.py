@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from zeus_runtime.models.recorder import Tape
-from zeus_runtime.plan.apart import set_apart
+from zeus_runtime.plan.apart import routes_apart, set_apart
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin import Redactor
@@ -40,6 +40,17 @@ def test_files_archive_database_and_vectors_are_in_the_folder(tmp_path: Path) ->
     assert plan.memory is not None
     assert plan.memory.vector_store.name == "sqlite"
     assert plan.context.directory == project
+
+
+def test_every_route_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    routes = dict.fromkeys(("/a/b/", "/a_b/", "/a%2Fb/", "/a/", "/b/"), "memo")
+    (tmp_path / "memo").mkdir()
+    (tmp_path / "zeus.yaml").write_text(json.dumps({**CONFIG, "workspace": {"routes": routes}}))
+    config = check("zeus.yaml", directory=tmp_path, environ={}).config
+    places = routes_apart(config, tmp_path / "apart")
+    assert places.keys() == routes.keys()
+    assert len(set(places.values())) == len(routes)
+    assert not [one for one in places.values() for other in places.values() if other in one.parents]
 
 
 def test_a_replayed_plan_opens_no_model_for_its_middlewares(tmp_path: Path) -> None:

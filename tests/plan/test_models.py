@@ -51,6 +51,26 @@ def test_every_setting_and_model_changes_the_digest(tmp_path: Path) -> None:
     assert len({planned(tmp_path, each).digest for each in models}) == len(models)
 
 
+def test_what_the_model_is_sent_changes_the_digest(tmp_path: Path) -> None:
+    def known(model: str, **values: Any) -> dict[str, Any]:
+        return {"profiles": {"models": {model: values}}}
+
+    chain = {"chain": [GPT, CLAUDE]}
+    configs: list[dict[str, Any]] = [
+        {},
+        {"secrets": {"to_model": "allow"}},
+        known(GPT, vision=False),
+        known(CLAUDE, vision=False),
+        known(GPT, max_output_tokens=7_000),
+        known(GPT, tokenizer="estimate"),
+        known(GPT, max_input_tokens=9_000),
+        {"models": {"summary": GPT}},
+        {"models": {"summary": GPT}, **known(GPT, vision=False)},
+    ]
+    assert len({planned(tmp_path, chain, **each).digest for each in configs}) == len(configs)
+    assert planned(tmp_path, chain).digest == planned(tmp_path, chain, secrets={"to_model": "mask"}).digest
+
+
 @pytest.mark.parametrize(
     ("model", "more", "codes"),
     [

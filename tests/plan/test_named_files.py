@@ -157,7 +157,7 @@ def test_neither_the_name_of_a_model_nor_an_address_is_the_name_of_a_file(folder
     put(folder, **{"h.yaml": "version: 1\nmodel: ollama/of-a-sub-agent\n"})
     put(folder, **{"zeus.prod.yaml": "version: 1\nmodel: openai/of-an-overlay\n"})
     yaml = (
-        "version: 1\nmodel: {chain: [openai/gpt-4o, {litellm: {model: plain, api_base: localhost}}]}\n"
+        "version: 1\nmodel: {chain: [openai/gpt-4o, {litellm: {model: plain, api_base: http://localhost}}]}\n"
         "models: {summary: openai/gpt-4o-mini}\n"
         "tools: [filesystem, subagents]\nagents: {h: {description: H., config: h.yaml}}\n"
         "memory: {embeddings: {litellm: {model: openai/embedder, dimension: 8}}}\n"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from threading import Event, RLock, Thread
 
 import pytest
 
 from tests.registry.conftest import WIKI, Discover, Install
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError
-from zeus_runtime.registry import Plugin, Registry
+from zeus_runtime.registry import Plugin, Registry, discover, discovery
 
 OTHER = WIKI.replace("wiki_search", "other_search")
 
@@ -384,3 +387,100 @@ def test_plugins_are_listed_by_name_with_files_last(
         ("zeta", "loaded"),
         ("alpha", "loaded"),
     ]
+
+
+OBJECT = """
+from zeus_runtime.plugin import Component, hookimpl
+
+class Plugin:
+    {body}
+
+    @hookimpl
+    def register_tools(self):
+        return [Component("slot_search", create="no_such_module:create", summary="Searches.")]
+
+plugin = Plugin()
+"""
+
+
+def test_an_object_without_a_dict_may_be_a_plugin(install: Install, find_plugins: Discover) -> None:
+    install("slots", OBJECT.format(body="__slots__ = ()"), attribute=":plugin")
+    registry = find_plugins()
+    assert registry.get("tool", "slot_search").component.name == "slot_search"
+    assert not registry.problems
+
+
+@pytest.mark.parametrize("code", ["value = 1", "value = object()", "value = [1]", "value = {}"])
+def test_an_object_without_hooks_does_not_affect_the_others(
+    install: Install, find_plugins: Discover, code: str
+) -> None:
+    install("empty", code, attribute=":value")
+    install("wiki")
+    registry = find_plugins()
+    assert "has no hook" in only_problem(registry)
+    assert statuses(registry) == {"empty": "failed", "wiki": "loaded"}
+
+
+def test_an_object_that_raises_when_it_is_read_does_not_affect_the_others(
+    install: Install, find_plugins: Discover
+) -> None:
+    body = "def __dir__(self):\n        raise RuntimeError('broken')"
+    install("broken", OBJECT.format(body=body), attribute=":plugin")
+    install("wiki")
+    registry = find_plugins()
+    assert "raised RuntimeError: broken" in only_problem(registry)
+    assert statuses(registry) == {"broken": "failed", "wiki": "loaded"}
+
+
+def test_plugins_that_load_in_two_threads_leave_standard_output_as_it_was(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second thread comes while the first one loads, and ends after it."""
+    came, ended = Event(), Event()
+    lock = RLock()
+
+    class Told:
+        """The lock, which tells when a thread has to wait for it."""
+
+        def __enter__(self) -> None:
+            if not lock.acquire(blocking=False):
+                came.set()
+                lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    monkeypatch.setattr(discovery, "_OUTPUT", Told(), raising=False)
+    waiting = """
+    from zeus_runtime.plugin import hookimpl
+    from tests.registry.test_discovery import MET
+
+    @hookimpl
+    def register_tools():
+        MET["{name}"]()
+        return []
+    """
+    plugins = {name: install(name, waiting.format(name=name)) for name in ("first", "second")}
+    load = {name: partial(discover, environ={}, installed=[plugin]) for name, plugin in plugins.items()}
+    second = Thread(target=load["second"])
+
+    def begin() -> None:
+        second.start()
+        came.wait()
+
+    def end() -> None:
+        came.set()
+        ended.wait()
+
+    MET.update(first=begin, second=end)
+    before = sys.stdout
+    try:
+        load["first"]()
+        ended.set()
+        second.join()
+        assert sys.stdout is before
+    finally:
+        sys.stdout = before
+
+
+MET: dict[str, Callable[[], None]] = {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -50,6 +53,30 @@ def test_homes_that_may_be_absent_are_left_out_and_none_is_searched_twice(tmp_pa
     home = make(tmp_path / "home")
     found = search_path(directory=tmp_path, environ={"ZEUS_HOME": "home"}, homes=[str(home)])
     assert found == (home, bundled_home())
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that this user may not enter: root may enter every one, so the system's answer is imitated."""
+    folder, stat = make(tmp_path / "root", ".config/zeus/configs/a.yaml"), os.stat
+
+    def no_stat(path: Any, **more: Any) -> os.stat_result:
+        if not isinstance(path, int) and os.fspath(path).startswith(f"{folder}/"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", no_stat)
+    return folder
+
+
+def test_the_users_home_is_absent_where_this_user_may_not_enter_home(tmp_path: Path, closed: Path) -> None:
+    assert search_path(directory=tmp_path, environ={"HOME": str(closed)}) == (bundled_home(),)
+
+
+def test_a_named_home_that_this_user_may_not_enter_is_an_error(tmp_path: Path, closed: Path) -> None:
+    with pytest.raises(MissingError, match=r"not a folder: .*root/x") as raised:
+        search_path(directory=tmp_path, environ={}, homes=["root/x"])
+    assert "enter" in str(raised.value.remedy)
 
 
 @pytest.mark.parametrize("where", ["yaml", "variable"])

@@ -190,6 +190,38 @@ def test_a_blocked_plugins_presets_are_not_found_and_it_is_not_imported(
     assert "zeus_pirate" not in sys.modules
 
 
+BLOCK, FREE = "plugins: {disable: [pirate]}\n", "plugins: {disable: []}\n"
+
+
+@pytest.mark.parametrize(
+    ("extends", "a", "b"),
+    [
+        ("[a.yaml, b.yaml]", f"{FREE}extends: librarian\n", BLOCK),
+        ("[a.yaml, b.yaml]", BLOCK, "extends: librarian\n"),
+        ("[a.yaml, b.yaml, librarian]", FREE, BLOCK),
+        ("[a.yaml, b.yaml, c.yaml]", BLOCK, "mode: ask\n"),
+        ("[librarian, a.yaml, b.yaml]", FREE, BLOCK),
+    ],
+)
+def test_a_plugin_that_the_strongest_file_blocks_is_not_imported_for_a_weaker_one(
+    tmp_path: Path, site: Path, extends: str, a: str, b: str
+) -> None:
+    for name, text in {"zeus": f"extends: {extends}\n", "a": a, "b": b, "c": "extends: librarian\n"}.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="there is no preset 'librarian'"):
+        Agent.from_config("zeus.yaml", directory=tmp_path)
+    assert "zeus_pirate" not in sys.modules
+
+
+@pytest.mark.parametrize("extends", ["[a.yaml, b.yaml, librarian]", "[librarian, a.yaml, b.yaml]"])
+def test_a_plugin_that_the_strongest_file_allows_again_is_asked(
+    project: Project, tmp_path: Path, extends: str
+) -> None:
+    for name, text in {"a": BLOCK, "b": FREE}.items():
+        (tmp_path / "project" / f"{name}.yaml").write_text(text)
+    assert project(f"extends: {extends}\n").config.name == "librarian"
+
+
 def test_no_plugin_is_imported_for_a_preset_that_a_nearer_home_has(tmp_path: Path, site: Path) -> None:
     from zeus_runtime.config import load
     from zeus_runtime.registry import bundled_home

@@ -405,6 +405,28 @@ def test_more_folders_than_are_looked_in_are_said(tmp_path: Path, monkeypatch: p
     assert "note" in dict(part(Form(("x", "a", "b", "c"), ""), tmp_path).lines)
 
 
+def test_more_names_than_are_looked_up_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_files, "MOST_LOOKUPS", 200)
+    words = tuple(f"w{number}" for number in range(100))
+    assert "note" not in dict(part(Form(("x", *words[:20]), ""), tmp_path).lines)
+    (said,) = (value for label, value in part(Form(("x", *words), ""), tmp_path).lines if label == "note")
+    assert "more names than are looked up" in said
+
+
+@pytest.mark.timeout(60)  # the square of each word's length would take many minutes
+def test_long_paths_are_looked_up_in_linear_time(tmp_path: Path) -> None:
+    words = [f"{number}/{'../' * 1_300}" for number in range(200)]
+    lines = part(
+        Form(("x", *words, *(f"{number}/{'../' * 60}" for number in range(1_000))), ""), tmp_path
+    ).lines
+    assert any("more names than are looked up" in value for label, value in lines if label == "note")
+
+
+def test_a_very_long_path_that_names_nothing_is_said(tmp_path: Path) -> None:
+    lines = part(Form(("x", "gone/" * 65), ""), tmp_path).lines
+    assert any("gone/" in value and "not covered" in value for label, value in lines if label == "note")
+
+
 @pytest.mark.parametrize(
     "words",
     [

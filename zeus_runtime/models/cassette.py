@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER
@@ -216,7 +217,7 @@ def read_cassette(path: Path) -> Cassette:
     """
     model = cassette_model(path)
     calls: list[RecordedCall] = []
-    previous: list[JSON] = []
+    previous = _Messages([], 0, [])
     # As bytes: a killed recording may end within a character.
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -224,18 +225,66 @@ def read_cassette(path: Path) -> Cassette:
                 continue
             try:
                 value = json.loads(line)
-                request = value["request"]
+                request = {**value["request"]}
                 # Of the line before, whichever model's call that was.
-                previous = [*previous[: request.pop("same")], *request["messages"]]
+                previous = previous.continued(request.pop("same"), _mappings(request["messages"]))
                 request["messages"] = previous
-                calls.append(RecordedCall(number, request, value["pieces"], value["response"]))
-            except (ValueError, KeyError, TypeError) as problem:
+                calls.append(RecordedCall(number, request, _checked(value["pieces"]), {**value["response"]}))
+            except (ValueError, KeyError, TypeError, RecursionError) as problem:
                 raise CassetteError(
                     f"the line is not a recorded call: {problem!r}",
                     where=f"{path}:{number}",
                     remedy="Record it again",
                 ) from None
     return Cassette(path, model, tuple(calls))
+
+
+def _checked(value: JSON) -> list[JSON]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} where a list belongs")
+    return value
+
+
+def _mappings(value: JSON) -> list[JSON]:
+    return [{**each} for each in _checked(value)]
+
+
+class _Messages(Sequence[JSON]):
+    """A request's messages: the first ones of a list that it shares with requests before it, and its own.
+
+    Complete lists would take the square of a conversation's length.
+    """
+
+    def __init__(self, shared: list[JSON], count: int, own: list[JSON]) -> None:
+        self._shared, self._count, self._own = shared, count, own
+
+    def continued(self, same: int, messages: list[JSON]) -> _Messages:
+        """The first ``same`` of these messages, and more."""
+        if not 0 <= same <= len(self):
+            raise ValueError(f"the request before has {len(self)} messages, not {same}")
+        if same <= self._count:
+            return _Messages(self._shared, same, messages)
+        more = self._own[: same - self._count]
+        # Others see their own part of the list alone, so it may grow at its end; within it, it may not change.
+        shared = self._shared if len(self._shared) == self._count else self._shared[: self._count]
+        shared += more
+        return _Messages(shared, same, messages)
+
+    def __iter__(self) -> Iterator[JSON]:
+        return chain(islice(self._shared, self._count), self._own)
+
+    def __len__(self) -> int:
+        return self._count + len(self._own)
+
+    @overload
+    def __getitem__(self, index: int) -> JSON: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[JSON]: ...
+    def __getitem__(self, index: int | slice) -> JSON:
+        if isinstance(index, slice):
+            return [self[each] for each in range(len(self))[index]]
+        place = range(len(self))[index]
+        return self._shared[place] if place < self._count else self._own[place - self._count]
 
 
 def recorded_answer(
@@ -305,6 +354,9 @@ def _answers(messages: Sequence[Mapping[str, JSON]]) -> int:
     return sum(message["role"] == "assistant" for message in messages)
 
 
+_SEQUENCES: Final = (list, tuple, _Messages)
+
+
 def same(recorded: JSON, live: JSON) -> bool:
     """Whether two JSON values are equal. A masked part of the recording fits any text, a session's id any other id."""
     if isinstance(recorded, str) and isinstance(live, str):
@@ -318,7 +370,7 @@ def same(recorded: JSON, live: JSON) -> bool:
             # A key may be masked too; a recording keeps the order of keys.
             return same(list(recorded.items()), list(live.items()))
         return all(same(recorded[key], live[key]) for key in recorded)
-    if isinstance(recorded, list | tuple) and isinstance(live, list | tuple):
+    if isinstance(recorded, _SEQUENCES) and isinstance(live, _SEQUENCES):
         return len(recorded) == len(live) and all(map(same, recorded, live))
     return bool(recorded == live)
 

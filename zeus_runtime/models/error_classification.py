@@ -220,6 +220,16 @@ def _headers(error: BaseException) -> Mapping[str, str]:
     return {}
 
 
+_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_DURATION: Final = re.compile(
+    r"(?:retryDelay\"?: ?\"?|try again in )(?=\d)"
+    r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m(?!s))?"
+    r"(?:(?P<s>\d+(?:\.\d+)?)s)?(?:(?P<ms>\d+(?:\.\d+)?)ms)?(?![\w])",
+    re.IGNORECASE,
+)
+"""A duration as Go writes it: ``1h2m3s``, ``1.2s``, ``200ms``."""
+
+
 def retry_after(headers: Mapping[str, str], text: str = "", now: datetime | None = None) -> float | None:
     """How many seconds the provider asks to wait; None when it does not say.
 
@@ -242,13 +252,10 @@ def retry_after(headers: Mapping[str, str], text: str = "", now: datetime | None
             return max(0.0, (parsedate_to_datetime(lower["retry-after"]) - now).total_seconds())
         except (TypeError, ValueError):
             return None
-    said = re.search(
-        r"(?:retryDelay\"?: ?\"?|try again in )(?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s)\b", text, re.IGNORECASE
-    )
+    said = _DURATION.search(text)
     if said is None:
         return None
-    seconds = float(said[2]) / (1000 if said[3].lower() == "ms" else 1)
-    return int(said[1] or 0) * 60 + seconds
+    return sum(float(said[unit] or 0) * seconds for unit, seconds in _UNITS.items())
 
 
 def readable(text: str) -> str:

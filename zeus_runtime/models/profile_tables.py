@@ -129,7 +129,7 @@ def read_profiles(path: Path) -> Mapping[str, Row]:
     """The rows of one profiles.yaml: ``models:`` maps exact names to values.
 
     Raises:
-        ProfileFileError: not YAML, an unknown key, or a value of the wrong type.
+        ProfileFileError: not YAML, an unknown key, one that is there twice, or a value of the wrong type.
     """
     import yaml
 
@@ -147,8 +147,6 @@ def read_profiles(path: Path) -> Mapping[str, Row]:
         if key.value != "models":
             raise _fault(path, key, f"unknown key {key.value!r}", ("models",))
         for name, row in _pairs(value, path, "models"):
-            if name.value in rows:
-                raise _fault(path, name, f"the model {name.value!r} stands here twice")
             rows[name.value] = {
                 field.value: _value(field, node, path) for field, node in _pairs(row, path, name.value)
             }
@@ -158,9 +156,13 @@ def read_profiles(path: Path) -> Mapping[str, Row]:
 def _pairs(node: Any, path: Path, what: str) -> list[tuple[Any, Any]]:
     if node.id != "mapping":
         raise _fault(path, node, f"{what!r} must be a mapping")
+    seen: set[str] = set()
     for key, _ in node.value:
         if key.id != "scalar":
             raise _fault(path, key, "a key must be a plain name")
+        if key.value in seen:
+            raise _fault(path, key, f"{key.value!r} stands here twice")
+        seen.add(key.value)
     pairs: list[tuple[Any, Any]] = node.value
     return pairs
 

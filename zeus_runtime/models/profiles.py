@@ -244,8 +244,9 @@ def _pick(rows: Sequence[tuple[str, Row]]) -> tuple[dict[str, Any], dict[str, st
     for name in _VALUES:
         for source, row in rows:
             value = row.get(name)
-            # A table has 0 for what it does not know; a user's 0 is a price.
-            if value is None or (value == 0 and not source.startswith("profiles.models")):
+            # A table has 0 for a number that it does not know; a user's 0 is a price, and `vision: false` is known.
+            is_unknown = value is None or (value == 0 and value is not False)
+            if value is None or (is_unknown and not source.startswith("profiles.models")):
                 continue
             values[name], sources[name] = value, source
             break

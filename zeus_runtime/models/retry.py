@@ -93,7 +93,11 @@ class _Retried:
             )
         if asked is not None:
             return asked
-        wait = min(retry.max_seconds, retry.initial_seconds * retry.factor ** (attempt - 1))
+        try:
+            wait = min(retry.max_seconds, retry.initial_seconds * retry.factor ** (attempt - 1))
+        # Of numbers of any size, since the schema sets no upper limit.
+        except OverflowError:
+            wait = retry.max_seconds if retry.initial_seconds else 0.0
         # Jitter only shortens the wait, which so stays within `retry.max_seconds`.
         return wait * (1 - retry.jitter * self._random())
 

@@ -71,8 +71,12 @@ def _document(checked: Checked, above: Document, name: str, config: str | None, 
     laid = find(above.root, ("agents", name, "overrides"))
     if laid is None or not laid.is_map or not overrides:
         return document
-    # The overrides are written in the parent's file, and their relative paths start there.
-    document = replace(document, folders={**above.folders, **document.folders})
+    # The overrides are written in the parent's file: their relative paths start there, and errors show its lines.
+    document = replace(
+        document,
+        folders={**above.folders, **document.folders},
+        sources=document.sources.joined(above.sources),
+    )
     return laid_over(document, merge(document.root, laid, ref_places(Config)), shared=config is None)
 
 

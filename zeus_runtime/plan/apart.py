@@ -50,7 +50,9 @@ def set_apart(checked: Checked, folder: Path) -> Checked:
 
 
 def routes_apart(config: Config, folder: Path) -> Mapping[str, Path]:
-    """The folder of each route of the workspace, within ``folder``."""
+    """The folder of each route of the workspace, within ``folder``; none is within another one."""
+    # Encoded, because `/a/b/` and `/a_b/` may both be routes.
     return {
-        prefix: folder / "routes" / prefix.strip("/").replace("/", "_") for prefix in config.workspace.routes
+        prefix: folder / "routes" / prefix.strip("/").replace("%", "%25").replace("/", "%2F")
+        for prefix in config.workspace.routes
     }

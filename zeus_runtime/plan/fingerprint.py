@@ -11,6 +11,7 @@ from zeus_runtime.plan.components import as_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.plan.models import PlannedModel
     from zeus_runtime.plan.plan import Plan
 
@@ -53,7 +54,9 @@ def plan_digest(plan: Plan) -> str:
         "workspace": as_json(plan.config.workspace),
         "limits": as_json(plan.config.limits),
         "retry": as_json(plan.config.retry),
-        "window": plan.profile.max_input_tokens,
+        "profile": _known(plan.profile),
+        # Masked is the default, left out so that it does not change the digest of a config without the key.
+        **({"secrets": plan.config.secrets.to_model} if plan.config.secrets.to_model != "mask" else {}),
         **(
             {"agents": {name: [each.plan.digest, as_json(each.spec)] for name, each in plan.agents.items()}}
             if plan.agents
@@ -65,18 +68,23 @@ def plan_digest(plan: Plan) -> str:
 
 
 def _chain(plan: Plan) -> list[object]:
-    """The settings of the chain, and its further models with their windows."""
+    """The settings of the chain, and its further models with what is known of them."""
     settings = as_json(plan.config.chain)
     return [{key: value for key, value in settings.items() if key != "chain"}, _models(plan.fallbacks)]
 
 
 def _role(plan: Plan, name: str) -> list[object]:
-    """The models for a part of the work with their windows, and the settings of their chain."""
+    """The models for a part of the work with what is known of them, and the settings of their chain."""
     return [as_json(getattr(plan.config.models, name)), _models(plan.roles[name])]
 
 
 def _models(models: Sequence[PlannedModel]) -> list[object]:
-    return [[each.component.name, each.component.options, each.profile.max_input_tokens] for each in models]
+    return [[each.component.name, each.component.options, _known(each.profile)] for each in models]
+
+
+def _known(profile: ModelProfile) -> list[object]:
+    """The facts of a model that decide what it is sent: limits, how tokens are counted, whether it sees pictures."""
+    return [profile.max_input_tokens, profile.max_output_tokens, profile.tokenizer, profile.vision]
 
 
 _UNSET: Final = ("backend", None)

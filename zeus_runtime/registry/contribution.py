@@ -109,12 +109,13 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
     # Names are unique here, so pluggy was given one object twice.
     except ValueError as error:
         raise HookError(f"{plugin.source} is already loaded as another plugin") from error
+    # pluggy asks an object for its attributes and compares it, and its own methods for that may raise anything.
+    except FAILURES as error:
+        raise HookError(f"{plugin.source} raised {brief(error)}") from error
     callers = (manager.get_hookcallers(module) or []) if registered else []
-    own_models = (
-        each
-        for each in vars(module).values()
-        if is_model(each) and each.__module__ == vars(module)["__name__"]
-    )
+    # An entry point may be any object, also one with `__slots__` and no `__dict__`.
+    own = getattr(module, "__dict__", {})
+    own_models = (each for each in own.values() if is_model(each) and each.__module__ == own.get("__name__"))
     if not callers and plugin.distribution is None and any(own_models):
         return {}  # `output.schema` may name the model
     if not callers:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from threading import RLock
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.layers.plugin_home import PluginHome
 from zeus_runtime.config.model import Plugins
@@ -124,6 +125,11 @@ def _texts(listed: object, environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+_OUTPUT: Final = RLock()
+"""Held while ``sys.stdout`` is another file, which is so for all threads: two that planned at once would restore it in
+the wrong order. Reentrant, because a plugin may itself discover plugins while it loads."""
+
+
 class _LoadError(Exception):
     def __init__(self, problem: PluginProblem) -> None:
         super().__init__(problem.message)
@@ -157,7 +163,7 @@ def _load(manager: PluginManager, plugin: Plugin, codes: Mapping[str, bytes]) ->
         raise _LoadError(_failure("plugin-version", plugin, message, remedy))
     try:
         # Standard output is the command's answer, which must not contain the text that a plugin prints while it loads.
-        with redirect_stdout(sys.stderr):
+        with _OUTPUT, redirect_stdout(sys.stderr):
             module = (
                 import_reference(plugin.source, plugin)
                 if by_import

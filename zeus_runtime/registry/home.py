@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.config.layers.plugin_home import plugin_named
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.disk_paths import expanded, is_folder
 from zeus_runtime.errors import MissingError, UsageError
 
 Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
@@ -48,7 +48,7 @@ def search_path(
     if added:
         named.append(_existing(directory / expanded(added), "ZEUS_HOME names"))
     candidates = [directory / ".zeus", *named, *user_home(environ), bundled_home()]
-    return tuple(dict.fromkeys(home for home in candidates if home.is_dir()))
+    return tuple(dict.fromkeys(filter(is_folder, candidates)))
 
 
 @cache
@@ -112,10 +112,10 @@ def _refuse_escape(folder: str, name: str) -> None:
 
 
 def _existing(home: Path, who: str, place: object = None) -> Path:
-    if not home.is_dir():
+    if not is_folder(home):
         raise MissingError(
             f"{who} a Home that is not a folder: {home}",
-            remedy="create the folder, or correct the path",
+            remedy="create the folder where this user may enter it, or correct the path",
             where=None if place is None else str(place),
         )
     return home

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _MAX_PATH: Final = 4_096
 MOST_BASES: Final = 32
 """Folders that the words of one command name, below which its other words are looked for."""
+MOST_LOOKUPS: Final = 100_000
+"""Names that the words of one command may have, each counted for each folder below which it is looked for."""
 MOST_ENTRIES: Final = 1_000
 """Files and folders that the folders of one command may hold to be covered."""
 MOST_BYTES: Final = 8 << 20
@@ -45,6 +47,8 @@ _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 # `server.py`, but not `v1.2`.
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_OPTION: Final = 255
+_MOST_PARTS: Final = 64
+"""Folders in a path that names nothing, up to which its parts are looked up; only the program knows a longer one."""
 _CACHES: Final = "__pycache__"
 Held: TypeAlias = tuple[Path, str]
 """A file, and the SHA-256 of its content."""
@@ -81,7 +85,7 @@ class Covered:
         named: the files that the words name, without ``data``.
         unsplit: the words that a shell would expand, so the files they name are unknown.
         unknown: words with a path that names nothing but has a part that does, each with this path.
-        has_more: the words name more folders than are searched for names.
+        has_more: the words name more folders than are searched for names, or more names than are looked up.
         refused: the entries of ``data`` that name a file that the command starts.
         absent: files that are not there and that the words would name, each as its folder and a glob for its name.
     """
@@ -181,7 +185,7 @@ class _NameSearch:
         cwd: the command's working directory.
 
     Attributes:
-        has_more: the words name more folders than are searched.
+        has_more: the words name more folders than are searched, or more names than are looked up.
     """
 
     def __init__(self, project: Project, cwd: Path) -> None:
@@ -195,7 +199,7 @@ class _NameSearch:
         self._modes: dict[str, int] = {}
         self._entries_in: dict[str, Mapping[str, list[Path]]] = {}
         self._beginnings: set[str] = set()
-        self._entries, self._bytes = MOST_ENTRIES, MOST_BYTES
+        self._entries, self._bytes, self._lookups = MOST_ENTRIES, MOST_BYTES, MOST_LOOKUPS
 
     def grow(self, words: Sequence[str]) -> None:
         """Also search the folders that are named: ``--directory tools run server.py``, ``cd a && cd b && ./run``.
@@ -265,6 +269,8 @@ class _NameSearch:
             certain.update(each for value in paths for each in value.split(os.pathsep))
         for name in dict.fromkeys(chain(certain, *map(self._names, words[1:]))):
             for base in self._bases[:2]:
+                if not self._may_look(name):
+                    return
                 for place in _places(base, name):
                     found = self._absent(place, base, name, is_certain=name in certain)
                     yield from (each for each in found if not _is_in(Path(*each), free))
@@ -311,11 +317,12 @@ class _NameSearch:
             free: files that may change, also if they do not exist yet.
         """
         for text in dict.fromkeys([unquote(word, errors="surrogateescape"), word]):
-            for path in filter(_is_path, _SIGN.split(text)):
+            for path in dict.fromkeys(filter(_is_path, _SIGN.split(text))):
                 if any(path in each.name for each in named) or self._has(_begun_at(path)):
                     continue
                 is_free = any(_is_in(Path(_place(base, path)), free) for base in self._bases)
-                if not is_free and self._has(_parts_of(path)):
+                # Looking a part up takes time by its length, so the parts of a very long path are not looked up.
+                if not is_free and (path.count("/") > _MOST_PARTS or self._has(_parts_of(path))):
                     yield path
 
     def _has(self, names: Iterable[str]) -> bool:
@@ -365,7 +372,15 @@ class _NameSearch:
                 # `.` and `..` are the working directory's own.
                 is_placed = name.startswith(os.sep) or not name.strip("./")
                 for base in bases[:1] if is_placed else bases:
+                    if not self._may_look(name):
+                        return
                     yield from look(base, name)
+
+    def _may_look(self, name: str) -> bool:
+        """Whether a further name may be looked up; a long path counts as several."""
+        self._lookups -= 1 + name.count("/") // 16
+        self.has_more = self.has_more or self._lookups < 0
+        return self._lookups >= 0
 
     def _module(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         folder, module = os.path.split(name)

@@ -257,7 +257,10 @@ def _called(index: int, command: Command) -> str:
 
 _FREE: Final = "its content may change"
 _STARTED: Final = "it is started, so its content may not change"
-_MORE: Final = f"more than {MOST_BASES} folders are named; files below the others are not covered"
+_MORE: Final = (
+    f"more than {MOST_BASES} folders are named, or more names than are looked up; files that the others lead to are not"
+    " covered"
+)
 _UNKNOWN: Final = "this names no file or folder, so the files that the program finds for it are not covered"
 _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell finds for it are not covered"
 

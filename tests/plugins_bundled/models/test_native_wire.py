@@ -25,6 +25,7 @@ from tests.plugins_bundled.models.test_litellm import LS, ask, asking, failing, 
 from tests.run.test_trajectories import trajectories
 from tests.support.provider import Call, Provider, Received, Reply
 from zeus_runtime import ConfigError, OptionsError
+from zeus_runtime.config import Diagnostic
 from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
@@ -650,3 +651,72 @@ def test_a_config_that_demands_a_wire_that_cannot_be_had_is_refused_with_its_pla
     (problem,) = raised.value.diagnostics
     assert (problem.position and problem.position.line, problem.hint) == (5, "Use wire: auto")
     assert "the provider is not known" in problem.message
+
+
+def refused(tmp_path: Path, options: str) -> list[Diagnostic]:
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel:\n  litellm:\n    model: openai/acme\n    {options}\n")
+    with pytest.raises(ConfigError) as raised:
+        make_plan(check(config, environ={}, directory=tmp_path))
+    assert "hunter2" not in str(raised.value)
+    return list(raised.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("api_base: 'http://[::1'", "not a URL"),
+        ("api_base: http://host:port/v1", "not a URL"),
+        ("api_base: nonsense", "does not begin with http"),
+        ("api_base: localhost:8000/v1", "does not begin with http"),
+        ("api_base: 'http:///v1'", "names no host"),
+        ("headers: {'X Team': hunter2}", "no header can have this name"),
+        ("headers: {'': hunter2}", "no header can have this name"),
+        ('headers: {X-Team: "a\\nhunter2"}', "its value has a line break"),
+        ('headers: {X-Team: "\\xe9hunter2"}', "its value has"),
+        ('api_key: "hunter2\\nhunter2"', "the key has a line break"),
+    ],
+)
+@pytest.mark.parametrize("wire", ["auto", "litellm"])
+def test_an_address_a_key_and_a_header_that_no_request_can_have_are_refused_at_their_place(
+    tmp_path: Path, options: str, why: str, wire: str
+) -> None:
+    (problem,) = refused(tmp_path, f"{options}\n    wire: {wire}")
+    assert problem.position is not None
+    assert (problem.code, problem.position.line) == ("misfit", 5)
+    assert why in problem.message
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
+@pytest.mark.parametrize("base", ["http://[::1", "nonsense"])
+def test_a_variable_without_an_address_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, base: str
+) -> None:
+    monkeypatch.setenv(variable, base)
+    (problem,) = refused(tmp_path, "stream: true")
+    assert problem.position is not None
+    assert problem.position.line == 4
+    assert f"the address in {variable}" in problem.message
+
+
+@pytest.mark.parametrize("wire", ["native", "litellm"])
+async def test_white_space_around_a_key_and_a_header_is_not_sent(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received, _, _ = await asked(wire, asking(), headers={"X-Team": " blue\n"})
+    assert received.headers["x-team"] == "blue"
+    for key in (Secret("sk-mounted\n"), None):
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-mounted\n")
+        received, _, _ = await asked(wire, asking(), api_key=key)
+        assert received.headers["authorization"] == "Bearer sk-mounted"
+
+
+async def test_a_key_of_a_variable_that_no_header_can_have_is_not_a_connections_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a\nhunter2")
+    with Provider() as provider:
+        error = await failing(known(provider, "native", api_key=None))
+    assert error.kind == "bad_request"
+    assert "'authorization'" in str(error)
+    assert "hunter2" not in str(error)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, cast
@@ -355,6 +357,80 @@ def test_a_damaged_line_is_named(path: Path) -> None:
     with pytest.raises(CassetteError) as caught:
         ask(replay(path), asking("go"))
     assert caught.value.where == f"{path}:2"
+
+
+def written(path: Path, requests: Sequence[tuple[int, Sequence[str]]]) -> Path:
+    """A cassette whose lines have these numbers of messages in common with the line before, and these further ones."""
+    path.parent.mkdir(exist_ok=True)
+    asked = {"purpose": "turn", "tools": []}
+    lines: list[Any] = [{"zeus_cassette": 1, "model": "m"}]
+    for count, texts in requests:
+        messages = [{"role": "user", "content": text} for text in texts]
+        lines.append(
+            {"request": {**asked, "same": count, "messages": messages}, "pieces": [], "response": {}}
+        )
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"request": "text"},
+        {"request": ["text"]},
+        {"request": {"same": 0, "messages": "text"}},
+        {"request": {"same": 0, "messages": ["text"]}},
+        {"request": {"same": 5, "messages": []}},
+        {"request": {"same": -1, "messages": []}},
+        {"request": {"same": "0", "messages": []}},
+        {"pieces": "text"},
+        {"response": "text"},
+    ],
+    ids=repr,
+)
+def test_a_line_of_another_form_is_named(path: Path, changed: dict[str, Any]) -> None:
+    header, line, *_ = written(path, [(0, "a")]).read_text().splitlines()
+    path.write_text(f"{header}\n{line}\n{json.dumps({**json.loads(line), **changed})}\n")
+    with pytest.raises(CassetteError, match="not a recorded call") as caught:
+        read_cassette(path)
+    assert caught.value.where == f"{path}:3"
+
+
+REQUESTS = st.lists(st.tuples(st.floats(0, 1), st.lists(st.sampled_from("abc"), max_size=3)), max_size=12)
+
+
+@given(REQUESTS)
+def test_the_messages_of_each_request_are_read(
+    tmp_path_factory: pytest.TempPathFactory, given: Sequence[tuple[float, list[str]]]
+) -> None:
+    expected: list[list[str]] = []
+    requests: list[tuple[int, list[str]]] = []
+    for share, texts in given:
+        before = expected[-1] if expected else []
+        requests.append((round(share * len(before)), texts))
+        expected.append([*before[: requests[-1][0]], *texts])
+    calls = read_cassette(written(tmp_path_factory.getbasetemp() / "all" / "c.jsonl", requests)).calls
+    for call, texts in zip(calls, expected, strict=True):
+        messages = call.request["messages"]
+        assert [each["content"] for each in messages] == texts
+        assert [messages[place]["content"] for place in range(-len(texts), len(texts))] == texts * 2
+        assert [each["content"] for each in messages[1:]] == texts[1:]
+        assert same(messages, [{"role": "user", "content": text} for text in texts])
+        assert not same(messages, [*messages, {}])
+
+
+@pytest.mark.parametrize("volatile", [0, 1])
+def test_a_long_conversation_takes_memory_by_its_length(path: Path, volatile: int) -> None:
+    """Complete lists of 3,000 requests would take 36 MB. The last message may be another one in each request."""
+    written(path, [(number, "ab"[: 1 + volatile]) for number in range(3_000)])
+    tracemalloc.start()
+    try:
+        cassette = read_cassette(path)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(cassette.calls[-1].request["messages"]) == 3_000 + volatile
+    assert kept < 18_000_000
 
 
 def test_a_file_that_is_no_cassette_is_not_overwritten(path: Path) -> None:

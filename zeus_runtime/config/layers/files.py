@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from zeus_runtime.config.layers.merge import RefPlaces, merge
 from zeus_runtime.config.layers.plugin_home import (
@@ -34,6 +34,19 @@ CONFIG_SUFFIX: Final = ".yaml"
 """Of the configs in a folder that a service runs."""
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+class _ReadLater(NamedTuple):
+    """What a file extends that is not read yet, the weakest first.
+
+    Args:
+        folder: the file's folder.
+        homes: where it looks presets up.
+    """
+
+    entries: Sequence[Node]
+    folder: Path
+    homes: Sequence[Path]
 
 
 @dataclass
@@ -71,6 +84,7 @@ class Layers:
     named_homes: list[Path] = field(default_factory=list)
     instead: dict[Path, str] = field(default_factory=dict)
     _asked: Sequence[PluginHome] | None = None
+    _waiting: list[_ReadLater] = field(default_factory=list)
 
     def shown(self, path: Path) -> str:
         """A path as messages show it: relative to the working directory where it is inside."""
@@ -244,8 +258,23 @@ class Layers:
 
     def _of_plugins(self) -> Sequence[PluginHome]:
         if self._asked is None:
-            self._asked = self.plugin_homes(rules_of((*self.stronger(), *self.read)))
+            self._asked = self.plugin_homes(rules_of((*self.stronger(), *self.read, *self._read_later())))
         return self._asked
+
+    def _read_later(self) -> Iterator[Node]:
+        """The own trees of files that will be read after the present one, strongest first, as far as they can be read
+        without the Homes of plugins; what is wrong in them is reported when they are read."""
+        for waiting in reversed(self._waiting):
+            near = homes_for(waiting.folder, self.directory, waiting.homes)
+            for name in (entry.value for entry in reversed(waiting.entries)):
+                places = [home / "configs" / f"{name}.yaml" for home in near]
+                file = waiting.folder / expanded(name)
+                path = next(filter(_is_file, places if names_preset(name) else [file]), None)
+                try:
+                    if path is not None:
+                        yield read(decode(_bytes(path, name, self.sources, None), name), name)
+                except ConfigError:
+                    continue
 
     def _file(
         self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None
@@ -282,10 +311,23 @@ class Layers:
             return own
         # What this file extends looks up its own presets in these Homes too.
         homes = (*own_homes, *homes)
-        layers = [self._base(entry, folder, homes, chain) for entry in self._names(extends)]
-        merged = layers[0]
-        for layer in (*layers[1:], own):
-            merged = merge(merged, layer, self.refs)
+        layers = [own]
+        wrong: list[Diagnostic] = []
+        entries = self._names(extends)
+        # The strongest one, the last, is read first: its `plugins` decides whose Homes may be asked for the others.
+        while entries:
+            entry = entries.pop()
+            self._waiting.append(_ReadLater(tuple(entries), folder, homes))
+            try:
+                layers.append(self._base(entry, folder, homes, chain))
+            except ConfigError as error:
+                wrong[:0] = error.diagnostics
+            self._waiting.pop()
+        if wrong:
+            raise ConfigError(wrong)
+        merged = layers.pop()
+        while layers:
+            merged = merge(merged, layers.pop(), self.refs)
         return merged
 
     def _own_homes(self, root: Node, folder: Path) -> Iterator[Path]:

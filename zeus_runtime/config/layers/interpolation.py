@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from zeus_runtime.cutting import cut_text
-
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NESTED: Final = 20
 """Defaults within defaults."""
@@ -74,10 +72,10 @@ def interpolate(text: str, environ: Mapping[str, str], *, depth: int = 0) -> Int
 
 def _expand(body: str, environ: Mapping[str, str], depth: int) -> Interpolated:
     if depth > _MOST_NESTED:
-        raise _malformed(f"${{{body}}}", f"defaults are nested deeper than {_MOST_NESTED}")
+        raise _malformed(f"its defaults are nested deeper than {_MOST_NESTED}")
     name = _NAME.match(body)
     if name is None:
-        raise _malformed(f"${{{body}}}", "a variable's name begins with a letter or `_`")
+        raise _malformed("a variable's name begins with a letter or `_`")
     variable, rest = name[0], body[name.end() :]
     value = environ.get(variable)
     # `os.environ` has half surrogates for bytes that are not UTF-8 (PEP 383); no database and no request takes them.
@@ -98,7 +96,7 @@ def _expand(body: str, environ: Mapping[str, str], depth: int) -> Interpolated:
             message = f"the variable {variable} is {'empty' if value == '' else 'not set'}"
             raise InterpolationError("unset-variable", message, rest[2:] or f"set {variable}")
         return Interpolated(value, (variable,))
-    raise _malformed(f"${{{body}}}", "after the name comes `}`, `:-default}` or `:?message}`")
+    raise _malformed("after the name comes `}`, `:-default}` or `:?message}`")
 
 
 def _is_text(value: str) -> bool:
@@ -118,10 +116,11 @@ def _closing(text: str, start: int) -> int:
             if depth == 0:
                 return position
             depth -= 1
-    raise _malformed(text[start - 2 :], "the `}` is missing")
+    raise _malformed("the `}` is missing")
 
 
-def _malformed(written: str, why: str) -> InterpolationError:
+def _malformed(why: str) -> InterpolationError:
+    # Without the text, which may be a password that holds `${` itself.
     return InterpolationError(
-        "bad-interpolation", f"`{cut_text(written, 40)}`: {why}", "write `$$` for a plain `$`"
+        "bad-interpolation", f"a `${{` is malformed: {why}", "write `$$` for a plain `$`"
     )

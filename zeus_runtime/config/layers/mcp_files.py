@@ -10,6 +10,7 @@ from typing import Any
 from zeus_runtime.config.layers.interpolation import interpolate
 from zeus_runtime.config.mcp import McpServer, mcp_server, server_problems
 from zeus_runtime.errors import OptionsError
+from zeus_runtime.strict_json import read_json
 
 
 def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") -> Mapping[str, McpServer]:
@@ -34,7 +35,7 @@ def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") 
             where=where or None,
         )
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        content = read_json(path.read_text(encoding="utf-8-sig"), _once)
     except json.JSONDecodeError as error:
         place = f":{error.lineno}:{error.colno}"
         raise wrong(f"it is not readable JSON: {error.msg}", "Repair it.", place) from None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import MASK, mask_line
 from zeus_runtime.config.secrets.parts import holds_headers
-from zeus_runtime.config.yaml.reader import read_value
+from zeus_runtime.config.yaml.reader import MAX_DEPTH, read_value
 from zeus_runtime.config.yaml.sources import Sources, unread_lines
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path
 
@@ -42,7 +42,8 @@ def parse_setting(text: str) -> Setting:
     The value is YAML: ``3``, ``true``, ``[a, b]``, ``{a: 1}``, ``null``; an empty value is null.
 
     Raises:
-        ConfigError: there is no ``=``, a key is empty or unquoted wrongly, or the value is not valid YAML.
+        ConfigError: there is no ``=``, a key is empty or unquoted wrongly, there are too many keys, or the value is
+            not valid YAML.
     """
     # Not read yet, so it may be invalid YAML.
     source = "--set " + mask_line("\n".join(unread_lines(text)))
@@ -54,6 +55,8 @@ def parse_setting(text: str) -> Setting:
         raise _wrong(source, text, "there is no `=`")
     if not all(path):
         raise _wrong(source, text, "a key is empty")
+    if len(path) > MAX_DEPTH:
+        raise _wrong(source, text, f"more than {MAX_DEPTH} keys lie within each other")
     start = len(text) - len(rest)
     shown = text
     if any(map(holds_headers, path)):

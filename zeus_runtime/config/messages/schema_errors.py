@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,9 @@ from zeus_runtime.config.secrets.masking import HiddenStr
 from zeus_runtime.config.yaml.tree import Path, show_path
 from zeus_runtime.cutting import cut_text
 
+_GROUPED: Final = re.compile(r"-?\d+(_\d+)+|-?\d{1,3}(,\d{3})+")
+_COMMA: Final = re.compile(r"-?\d+,\d+")
+
 
 class Problem(NamedTuple):
     """What is wrong at a path.
@@ -23,6 +27,7 @@ class Problem(NamedTuple):
         path: where in the value.
         at_key: the key at ``path`` is wrong, not its value.
         hint: what to do.
+        is_guess: it follows from the form that the value was probably meant to have, of several.
     """
 
     code: str
@@ -30,6 +35,7 @@ class Problem(NamedTuple):
     path: Path
     at_key: bool = False
     hint: str | None = None
+    is_guess: bool = False
 
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[Problem]:
@@ -37,7 +43,12 @@ def problems(schema: Mapping[str, Any], value: Any) -> list[Problem]:
     from jsonschema import Draft202012Validator
 
     found = Draft202012Validator(schema).iter_errors(value)
-    return list(dict.fromkeys(problem for error in found for problem in _worded(error, schema)))
+    worded = (
+        problem._replace(is_guess=error.validator in ("anyOf", "oneOf"))
+        for error in found
+        for problem in _worded(error, schema)
+    )
+    return list(dict.fromkeys(worded))
 
 
 def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
@@ -73,8 +84,6 @@ def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _white(error: Any) -> str | None:
     """The problem of a text that has too little besides white space, or white space around a valid value."""
-    import re
-
     text: str = error.instance
     if not text.strip():
         return "the text is blank" if text else "the text is empty"
@@ -334,8 +343,6 @@ def _strangeness(part: Mapping[str, Any], value: Any) -> int:
 
 
 def _unknown_keys(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
-    import re
-
     known = error.schema.get("properties", {})
     patterns = error.schema.get("patternProperties", {})
     # A config that extends another may have them there.
@@ -393,10 +400,12 @@ def _slip(value: Any, names: Sequence[str]) -> str | None:
     if isinstance(value, str) and "boolean" in names and value.lower() in _BOOLEAN_WORDS:
         return f"YAML 1.2 knows only true and false: write {_BOOLEAN_WORDS[value.lower()]}"
     if isinstance(value, str) and {"integer", "number"} & set(names):
-        digits = value.replace("_", "").replace(",", "")
-        if digits != value and digits.isdecimal():
-            return f"write {digits}"
-        if digits.lstrip("-").replace(".", "", 1).isdecimal():
+        # Three digits behind each comma are thousands; other digits behind one are a fraction.
+        if _GROUPED.fullmatch(value):
+            return f"write {value.replace('_', '').replace(',', '')}"
+        if "number" in names and _COMMA.fullmatch(value):
+            return f"write {value.replace(',', '.')}"
+        if value.lstrip("-").replace(".", "", 1).isdecimal():
             return "remove the quotes"
     if "string" in names and isinstance(value, bool | int | float):
         return "put it in quotes"

@@ -93,16 +93,15 @@ def _scalar(tp: Any, value: Any, path: tuple[str | int, ...]) -> Any:
         return None
     if tp is bool and isinstance(value, bool):
         return value
-    if (
-        tp is int
-        and isinstance(value, int | float)
-        and not isinstance(value, bool)
+    if tp in (int, float) and isinstance(value, int | float) and not isinstance(value, bool):
         # JSON Schema counts 5.0 as an integer.
-        and float(value).is_integer()
-    ):
-        return int(value)
-    if tp is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        if tp is int and (isinstance(value, int) or value.is_integer()):
+            return int(value)
+        if tp is float:
+            try:
+                return float(value)
+            except OverflowError:
+                raise BuildError("the number is too large", path) from None
     if tp is str and isinstance(value, str):
         return value
     if tp is Secret and isinstance(value, str | Secret):

@@ -17,10 +17,12 @@ from zeus_runtime.config.schema.types import HOLDS_SECRETS, PLAIN, REF, WORK_REL
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets.masking import HiddenStr, told_apart
 from zeus_runtime.config.secrets.written_secrets import secrets_of_file
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.scalars import NotJsonError, resolve
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node, Path, find, hidden, nearest, plain, show_path
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.disk_paths import closed_link, expanded
+from zeus_runtime.errors import MissingError
 
 KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
 """Says of a model's name whether it is known: None if so, else names that may have been meant, nearest first."""
@@ -100,8 +102,9 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
         return []
     from zeus_runtime.config.messages.schema_errors import problems
 
-    # Around a variable without a value, the schema's judgement is a guess; the unset variable itself is reported.
-    holes = {problem.path for problem in document.problems}
+    # The unset variable itself is reported. A guess at the form of a value that holds one may be wrong, too.
+    unset = (problem.path for problem in document.problems)
+    holes = [path for path in dict.fromkeys(unset) if find(document.root, path)]
     return [
         document.diagnostic(
             problem.path,
@@ -111,7 +114,10 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
             hint=problem.hint,
         )
         for problem in problems(schema, value)
-        if not any(hole[: len(problem.path)] == problem.path and find(document.root, hole) for hole in holes)
+        if not any(
+            hole == problem.path or (problem.is_guess and hole[: len(problem.path)] == problem.path)
+            for hole in holes
+        )
     ]
 
 
@@ -215,7 +221,8 @@ def _absolute(document: Document, node: Node) -> FilePath:
 
 
 def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """A problem for each path that the system could never open: too long, a NUL, links in a circle."""
+    """A problem for each path that the system could never open: too long, a NUL, links in a circle, a closed
+    link."""
     for path, node, places in walk_with(document.root, schema):
         if not isinstance(node.value, str):
             continue
@@ -223,8 +230,10 @@ def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator
             file = _absolute(document, node)
         elif any(place.get(WORK_RELATIVE) for place in places):
             file = document.directory / node.value
-        else:
+        elif path != ("storage", "url") or (database := _database(document, node.value)) is None:
             continue
+        else:
+            file = database
         if (reason := _impossible(file)) is not None:
             from zeus_runtime.config.messages.schema_errors import shown_value
 
@@ -234,14 +243,24 @@ def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator
             )
 
 
+def _database(document: Document, url: str) -> FilePath | None:
+    try:
+        return database_file(url, document.directory)
+    except MissingError:
+        return None  # a URL that names no file is refused by the schema, or where it is opened
+
+
 def _impossible(file: FilePath) -> str | None:
     try:
         file.stat()
     except ValueError:
         return "it holds a NUL character or half of a surrogate pair"
     except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            return error.strerror
         # A file that is missing or closed may be there when a run opens it.
-        return error.strerror if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else None
+        closed = closed_link(file)
+        return None if closed is None else f"this user may not read the link {closed}"
     return None
 
 

@@ -506,7 +506,8 @@ class Redactor:
         if kept is None or kept[0] != count:
             known = Redactor(self.names)
             for each in self.learned:
-                known = known.adding(each.names)
+                # A copy, since another thread may learn a secret meanwhile; the next question finds another count then.
+                known = known.adding(dict(each.names))
             # Into the `__dict__`, because the class is frozen.
             kept = self.__dict__["_kept"] = count, known
         return kept[1]

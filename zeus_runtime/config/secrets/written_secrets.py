@@ -11,6 +11,7 @@ from typing import Any, Final
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.secrets.parts import holds_secret, secrets_within
 from zeus_runtime.config.yaml.tree import show_path
+from zeus_runtime.strict_json import read_json
 
 _WITH_ADDRESSES: Final = frozenset({"config", "config.worktree", "FETCH_HEAD"})
 _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
@@ -69,10 +70,8 @@ def _files_of_repository(root: Path) -> Iterator[Path]:
 def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The secrets in a JSON file to their names, its variables filled in; none if it cannot be read, which its reader
     reports."""
-    import json
-
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig")) if path.is_file() else None
+        content = read_json(path.read_text(encoding="utf-8-sig")) if path.is_file() else None
     except (OSError, ValueError):
         return {}
     named: dict[str, str] = {}

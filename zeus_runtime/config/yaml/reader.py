@@ -14,6 +14,7 @@ from zeus_runtime.config.yaml.tree import Mark, Node, Origin
 
 MAX_BYTES: Final = 4_000_000
 MAX_DEPTH: Final = 64
+"""Levels in one file with all aliases written out: what walks the tree is recursive."""
 MAX_NODES: Final = 100_000
 """Values in one file with all aliases written out; ten nested aliases of ten entries each ask for 10,000,000,000."""
 
@@ -100,10 +101,14 @@ def read_value(text: str, source: str) -> Node | None:
 
 
 class _Size(NamedTuple):
-    """An anchored value and how many values it holds, itself included; None while it is still being read."""
+    """An anchored value, how many values it holds, itself included, and the levels below it.
+
+    The value is None while it is still being read.
+    """
 
     node: Node | None
     size: int
+    levels: int
 
 
 @dataclass
@@ -115,6 +120,7 @@ class _Composer:
     problems: list[Diagnostic] = field(default_factory=list)
     anchors: dict[str, _Size] = field(default_factory=dict)
     size: int = 0
+    deepest: int = 0  # the deepest level so far of the anchored value that is being read
     parser: Any = None
 
     def document(self, text: str) -> Node | None:
@@ -162,16 +168,15 @@ class _Composer:
         # By its name, because `yaml` is imported in `document` only.
         kind = type(event).__name__
         mark = self._mark(event.start_mark)
-        if depth > MAX_DEPTH:
-            self._problem("too-large", f"nested deeper than {MAX_DEPTH} levels", mark, hint="flatten it")
-            raise _StopError
+        self._deepen(depth, mark)
         if kind == "AliasEvent":
-            return self._alias(event.anchor, mark, key)
-        before = self.size
+            return self._alias(event.anchor, mark, key, depth)
+        before, deepest = self.size, self.deepest
         self._grow(1, mark)
         if event.anchor:
             # Before the value is read, so that an alias within it finds its own anchor open.
-            self.anchors[event.anchor] = _Size(None, 0)
+            self.anchors[event.anchor] = _Size(None, 0, 0)
+            self.deepest = depth
         origins = (Origin(mark, key),)
         if kind == "ScalarEvent":
             node = Node(self._scalar(event, mark), origins)
@@ -182,10 +187,11 @@ class _Composer:
             self._check_tag(event, "map", mark)
             node = Node(self._map(depth), origins)
         if event.anchor:
-            self.anchors[event.anchor] = _Size(node, self.size - before)
+            self.anchors[event.anchor] = _Size(node, self.size - before, self.deepest - depth)
+            self.deepest = max(self.deepest, deepest)
         return node
 
-    def _alias(self, name: str, mark: Mark, key: Mark | None) -> Node:
+    def _alias(self, name: str, mark: Mark, key: Mark | None, depth: int) -> Node:
         anchored = self.anchors.get(name)
         if anchored is None:
             # Neither message shows the name: an unquoted password that begins with * or ! looks like one.
@@ -198,6 +204,7 @@ class _Composer:
             )
             raise _StopError
         self._grow(anchored.size, mark)
+        self._deepen(depth + anchored.levels, mark)
         return anchored.node._replace(origins=(Origin(mark, key),))
 
     def _list(self, depth: int) -> list[Node]:
@@ -214,7 +221,7 @@ class _Composer:
             mark = self._mark(event.start_mark)
             # Only a plain one: in quotes or with a tag, `<<` is a key like any other.
             if type(event).__name__ == "ScalarEvent" and event.value == "<<" and event.implicit[0]:
-                node = self._value(self.parser.get_event(), mark, depth + 1)
+                node = self._source(mark, depth)
                 if merge_key is not None:
                     self._duplicate("<<", mark, merge_key)
                 merge_key, merged = mark, self._merged(node)
@@ -233,6 +240,13 @@ class _Composer:
             entries = {**{key: node for key, node in source.value.items() if key not in entries}, **entries}
         return entries
 
+    def _source(self, key: Mark, depth: int) -> Node:
+        """The value of a ``<<``. Its entries are those of the mapping itself, so a merge is not a level."""
+        deepest, self.deepest = self.deepest, depth + 1
+        node = self._value(self.parser.get_event(), key, depth + 1)
+        self.deepest = max(deepest, self.deepest - (2 if node.is_list else 1))
+        return node
+
     def _merged(self, node: Node) -> list[Node]:
         sources = node.value if node.is_list else [node]
         for source in sources:
@@ -245,12 +259,12 @@ class _Composer:
 
     def _key(self, event: Any, mark: Mark, depth: int) -> str | None:
         if type(event).__name__ == "AliasEvent":
-            node = self._alias(event.anchor, mark, None)
+            node = self._alias(event.anchor, mark, None, depth + 1)
             value, written = node.value, f"*{event.anchor}"
         elif type(event).__name__ == "ScalarEvent":
             value, written = self._scalar(event, mark), event.value
             if event.anchor:
-                self.anchors[event.anchor] = _Size(Node(value, (Origin(mark),)), 1)
+                self.anchors[event.anchor] = _Size(Node(value, (Origin(mark),)), 1, 0)
         else:
             value, written = self._value(event, None, depth + 1).value, ""
         if isinstance(value, str):
@@ -277,7 +291,9 @@ class _Composer:
                 value = resolve(text)
                 if type(value) in _TAGGED[short]:
                     return float(value) if short == "float" and value is not None else value
-                self._problem("wrong-type", f"!!{short} does not fit the value {text!r}", mark)
+                # Without the value, which may be a password that begins with `!!int`.
+                hint = "quote it if it is a text, or remove the tag"
+                self._problem("wrong-type", f"!!{short} does not fit this value", mark, hint=hint)
                 return value
             self._tag_problem(tag, mark)
         except NotJsonError as error:
@@ -308,6 +324,13 @@ class _Composer:
             hint="keep one of them",
             width=len(key),
         )
+
+    def _deepen(self, depth: int, mark: Mark) -> None:
+        self.deepest = max(self.deepest, depth)
+        if depth > MAX_DEPTH:
+            message = f"nested deeper than {MAX_DEPTH} levels, aliases written out"
+            self._problem("too-large", message, mark, hint="flatten it")
+            raise _StopError
 
     def _grow(self, by: int, mark: Mark) -> None:
         self.size += by

@@ -41,6 +41,13 @@ class Sources:
         """These sources and one more."""
         return Sources({**self.texts, name: text}, self.redactor, self.headers)
 
+    def joined(self, other: Sources) -> Sources:
+        """These sources and others, with what neither of them shows."""
+        unshown = (
+            None if self.headers is None or other.headers is None else frozenset(self.headers | other.headers)
+        )
+        return Sources({**other.texts, **self.texts}, self.redactor.joined(other.redactor), unshown)
+
     def line(self, mark: Mark | None) -> str | None:
         """The line that ``mark`` is in, secrets masked; None if there is none."""
         if mark is None or mark.source not in self.texts:

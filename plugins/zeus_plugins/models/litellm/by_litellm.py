@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from zeus_plugins.models.litellm.addressing import sent_headers
 from zeus_plugins.models.litellm.failures import classified
 from zeus_plugins.models.litellm.reading import delta_of, reason_of, usage_of, whole_answer, whole_delta
 from zeus_runtime.plugin.model import ModelError
@@ -32,7 +33,7 @@ async def chunks(
         **found,
         **request,
         "model": options.model,
-        **({"extra_headers": dict(options.headers)} if options.headers else {}),
+        **({"extra_headers": sent_headers(options.headers)} if options.headers else {}),
         "timeout": options.timeout_seconds,
         # litellm's retries are off, because the runtime retries. One retry cannot be turned off: litellm's HTTP handler
         # (for Anthropic and others, not OpenAI) repeats a request once if the connection is reset before a response.

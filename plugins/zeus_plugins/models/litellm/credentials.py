@@ -115,7 +115,7 @@ def credentials(
     _require_package(provider.name, options.model)
     found = _from_dotenv(provider, options, environ, dotenv)
     if options.api_key is not None:
-        found["api_key"] = options.api_key.reveal()
+        found["api_key"] = options.api_key.reveal().strip()
     if options.api_base is not None:
         found["api_base"] = options.api_base
     unset = provider.missing(found.get("api_key"), found.get("api_base"))
@@ -223,16 +223,19 @@ def refused_key(provider: KnownProvider, options: Options, environ: Mapping[str,
 def _from_dotenv(
     provider: KnownProvider, options: Options, environ: Mapping[str, str], dotenv: Set[str]
 ) -> dict[str, Any]:
-    """Return the arguments from ``.env``. As part of the project, ``.env`` may not decide which host gets the keys.
+    """Return the arguments that litellm does not read itself: from ``.env``, and with white space around them.
+
+    As part of the project, ``.env`` may not decide which host gets the keys.
 
     Raises:
         ModelError: (bad_request) ``.env`` sets a host that the YAML does not set.
     """
     found = {}
     for name in _variables(provider):
-        value = environ.get(name)
-        # A variable of the process is left to litellm, which reads it itself.
-        if not value or os.environ.get(name):
+        # A variable of the process is left to litellm, which reads it itself, but with the newline of a mounted secret.
+        process = os.environ.get(name)
+        value = (process or environ.get(name) or "").strip()
+        if not value or (process and process == process.strip()):
             continue
         for argument in (argument for end, argument in _ARGUMENTS if name.endswith(end)):
             said = argument in options.extra or (argument == "api_base" and options.api_base is not None)

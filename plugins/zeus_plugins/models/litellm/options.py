@@ -86,8 +86,12 @@ class Options:
     ] = "auto"
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Report keys of ``extra`` that control litellm, or that have an option; and a ``wire`` that cannot be had."""
+        """Report keys of ``extra`` that control litellm, or that have an option; an address or headers that cannot be
+        used; and a ``wire`` that cannot be had."""
+        from zeus_plugins.models.litellm.addressing import misfits_of
         from zeus_runtime.plugin import Misfit
+
+        yield from misfits_of(self)
 
         if self.extra:
             from zeus_plugins.models.litellm.extra import problems_of
@@ -97,7 +101,7 @@ class Options:
             try:
                 self.wire_for(around.profile, os.environ)
             except OptionsError as error:
-                yield Misfit(("wire",), error.message, error.remedy or "")
+                yield Misfit((error.where or "wire",), error.message, error.remedy or "")
 
     def notes(self, context: PlanContext) -> Sequence[str]:
         """Return how the requests are sent, and why."""
@@ -114,9 +118,20 @@ class Options:
         """Return how the requests of a model with this profile are sent.
 
         Raises:
-            OptionsError: the options demand a wire that the model does not have.
+            OptionsError: the options demand a wire that the model does not have, or a variable names an address to
+                which no request can be sent.
         """
-        from zeus_plugins.models.litellm.native.choice import Wire, wire_of
+        from zeus_plugins.models.litellm.addressing import address_fault
+        from zeus_plugins.models.litellm.native.choice import Wire, named_base, served_of, wire_of
+
+        served = None if self.api_base else served_of(self, profile)
+        variable = None if served is None else named_base(served.server, environ)
+        if variable is not None and (why := address_fault(environ[variable])):
+            raise OptionsError(
+                f"no request can be sent to the address in {variable}: {why}",
+                remedy=f"Correct {variable}, or write api_base",
+                where="model",
+            )
 
         if self.wire == "litellm":
             return Wire(None, "model.litellm.wire says so")

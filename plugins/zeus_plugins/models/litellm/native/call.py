@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zeus_plugins.models.litellm.addressing import sent_headers
 from zeus_plugins.models.litellm.credentials import key_of
 from zeus_plugins.models.litellm.failures import classified
 from zeus_plugins.models.litellm.native import chat, messages
@@ -41,13 +42,13 @@ async def chunks(
     url = spoken.url(served, base, api_version(options, environ))
     body = spoken.body(served, request, base)
     headers = {
-        **spoken.headers(served, found.get("api_key") or key_of(served.server, environ), environ),
+        **spoken.headers(served, (found.get("api_key") or key_of(served.server, environ)).strip(), environ),
         **({"anthropic-beta": messages.FORM_BETA} if "output_format" in body else {}),
         "content-type": "application/json",
         "accept": "application/json",
         "user-agent": "zeus-runtime",
         # Last and in small letters, so that a header of the user's replaces ours.
-        **{key.lower(): value for key, value in options.headers.items()},
+        **{key.lower(): value for key, value in sent_headers(options.headers).items()},
     }
     try:
         if not options.stream:
@@ -66,7 +67,7 @@ def _key_headers(served: Served, key: str, environ: Mapping[str, str]) -> dict[s
         return {"api-key": key}
     account = _ACCOUNT if served.server is OPENAI else ()
     named = {header: environ[variable] for variable, header in account if environ.get(variable)}
-    return {"authorization": f"Bearer {key}", **named}
+    return {"authorization": f"Bearer {key}", **sent_headers(named)}
 
 
 class _Protocol(NamedTuple):
@@ -89,7 +90,7 @@ _SPOKEN: Final[Mapping[str, _Protocol]] = {
     "chat": _Protocol(chat.url_of, _key_headers, chat.body_of, chat.ChatReading),
     "messages": _Protocol(
         lambda _, base, __: messages.url_of(base),
-        lambda _, key, __: {"x-api-key": key.strip(), "anthropic-version": messages.VERSION},
+        lambda _, key, __: {"x-api-key": key, "anthropic-version": messages.VERSION},
         lambda served, request, _: messages.body_of(served, request),
         messages.MessagesReading,
     ),

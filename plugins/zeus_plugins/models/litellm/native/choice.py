@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
+from zeus_plugins.models.litellm.addressing import address_fault, split_address
 from zeus_plugins.models.litellm.native import claude
 from zeus_plugins.models.litellm.native.servers import ANTHROPIC, AZURE, MISTRAL, OPENAI, SERVERS, ModelServer
 
@@ -117,8 +117,13 @@ def served_of(options: Options, profile: ModelProfile) -> Served | None:
 
 def base_of(server: ModelServer, options: Options, environ: Mapping[str, str]) -> str:
     """Return the address of the requests, without the path of the call; empty if none is known."""
-    named = next((value for each in server.bases if (value := environ.get(each))), None)
-    return options.api_base or named or server.base or ""
+    named = named_base(server, environ)
+    return options.api_base or (named and environ[named]) or server.base or ""
+
+
+def named_base(server: ModelServer, environ: Mapping[str, str]) -> str | None:
+    """Return the variable that names the server's address; None if none does."""
+    return next((each for each in server.bases if environ.get(each)), None)
 
 
 def only_by_litellm(request: ModelRequest, served: Served) -> str | None:
@@ -140,7 +145,8 @@ def unsendable_tool(served: Served, tools: Sequence[Any], base: str) -> str | No
 
 def is_official(base: str) -> bool:
     """Whether OpenAI itself gets the requests."""
-    host = urlsplit(base).hostname
+    parts = split_address(base)
+    host = parts and parts.hostname
     # With the dot, because `notopenai.com` is somebody else's.
     return host is None or host == "openai.com" or host.endswith(".openai.com")
 
@@ -161,9 +167,8 @@ def _read(server: ModelServer) -> tuple[str, ...]:
 
 
 def _not_an_address(base: str) -> str | None:
-    parts = urlsplit(base)
-    is_plain = parts.scheme in ("http", "https") and parts.hostname
-    if is_plain and not (parts.query or parts.fragment or parts.username):
+    parts = split_address(base)
+    if parts and not (address_fault(base) or parts.query or parts.fragment or parts.username):
         return None
     return "the address is not a plain URL" if base else "no api_base names the server"
 
@@ -199,9 +204,8 @@ def api_version(options: Options, environ: Mapping[str, str]) -> str:
 
 def _not_a_deployment(name: str, options: Options, environ: Mapping[str, str]) -> str | None:
     """Why litellm builds the address of a deployment; None if it is the usual one."""
-    if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or urlsplit(base_of(AZURE, options, environ)).path.strip(
-        "/"
-    ):
+    address = split_address(base_of(AZURE, options, environ))
+    if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or address is None or address.path.strip("/"):
         return "litellm builds the address"
     if not re.match(r"\d{4}-", version := api_version(options, environ)):
         return (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
+from zeus_plugins.models.litellm.addressing import header_fault
 from zeus_plugins.models.litellm.native.chat import answer_of
 from zeus_plugins.models.litellm.native.quick_httpx import httpx
 from zeus_plugins.models.litellm.native.sse import ServerSentEvents
@@ -126,15 +127,15 @@ async def _response(
 def _request(
     client: httpx.AsyncClient, url: str, headers: Mapping[str, str], body: Mapping[str, Any]
 ) -> httpx.Request:
+    for name, value in headers.items():
+        if why := header_fault(name, value):
+            raise ModelError(
+                f"the header {name!r} of the request cannot be sent: {why}",
+                kind="bad_request",
+                remedy="Correct headers, or the key in api_key or its variable",
+            )
     content = dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
-    try:
-        return client.build_request("POST", url, content=content, headers=dict(headers))
-    except UnicodeEncodeError as error:
-        raise ModelError(
-            "a header of the request has characters outside ASCII",
-            kind="bad_request",
-            remedy="Correct headers and api_key",
-        ) from error
+    return client.build_request("POST", url, content=content, headers=dict(headers))
 
 
 async def _events(pieces: AsyncIterator[bytes], timeouts: Timeouts) -> AsyncGenerator[str, None]:
