@@ -418,3 +418,19 @@ def test_an_export_of_memories_holds_no_secret_that_became_known_later(project: 
     for text in (told.out, (project.folder / "kept.jsonl").read_text()):
         assert "The gate word is <secret:SHIP_TOKEN>" in text
         assert OLD not in text
+
+
+def test_no_table_cuts_a_secret_before_it_is_masked(project: Project, zeus: Zeus) -> None:
+    secret = "argo-Secret-4711-Wx9zz"
+    project.agent("x", more="homes: [home]\nmiddlewares: [skills]\nmemory: {}\n")
+    for count in range(24, 60, 4):
+        text = f"{'word ' * (count // 5)}{'x' * (count % 5)} {secret} more"
+        project.write(f"home/skills/s{count}/SKILL.md", f"---\nname: s{count}\ndescription: {text}\n---\nx\n")
+    said = f"The harbour of the old town is always closed by its keepers at noon on {secret}"
+    added = zeus("memory", "add", said)
+    assert added.exit_code == 0, added.err
+    project.write(".env", f"SHIP_TOKEN={secret}\n")
+    for arguments in (("skills", "list", "zeus.yaml"), ("memory", "list"), ("memory", "search", "harbour")):
+        shown = zeus(*arguments)
+        assert shown.exit_code == 0, shown.err
+        assert "argo" not in shown.out, arguments

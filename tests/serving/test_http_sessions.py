@@ -209,3 +209,29 @@ async def test_a_session_is_archived_restored_and_exported(tmp_path: Path) -> No
         back = (await client.post(f"/v1/sessions/{session}/restore")).json()
         assert back["archived_ms"] is None
         assert len((await client.get(f"/v1/sessions/{session}/messages")).json()) == 2
+
+
+async def test_what_a_model_may_see_is_still_masked_for_those_who_read(tmp_path: Path) -> None:
+    key = "Zq7ownkey0123456789"
+    write_agent(tmp_path, "secrets: {to_model: allow}\nworkspace: {root: work}\n", tools="[filesystem]")
+    (tmp_path / "work").mkdir()
+    (tmp_path / ".env").write_text(f"OWN_API_KEY={key}\n")
+    wrote = calling(call("write_file", "w", path="/b.txt", content=f"z {key}\n"))
+    async with serving(service_of(tmp_path, script(wrote, f"The answer is {key}."))) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        assert (tmp_path / "work/b.txt").read_text() == f"z {key}\n"
+        for path in ("messages", "context", "trace", "export", "artifacts/content?path=/b.txt"):
+            shown = await client.get(f"/v1/sessions/{session}/{path}")
+            assert (shown.status_code, key in shown.text) == (200, False), path
+        found = (await client.get("/v1/sessions/search", params={"query": "answer"})).json()
+        assert [each["excerpt"] for each in found] == ["The answer is <secret:OWN_API_KEY>."]
+
+
+async def test_an_excerpt_drops_no_control_character(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("a\x1cb\u2028c\x85d\n needle"))) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "complete")
+        found = (await client.get("/v1/sessions/search", params={"query": "needle"})).json()
+        assert [each["excerpt"] for each in found] == ["a\x1cb\u2028c\x85d needle"]

@@ -417,7 +417,7 @@ class Agent:
         from zeus_runtime.agent.artifacts import content
 
         async with self._runner.lent_plan(session) as plan:
-            return await content(await self.log(), plan, self._runner.secrets, session, path)
+            return await content(await self.log(), plan, self._runner.redactor, session, path)
 
     @_masking
     async def message_file(self, session: str, number: int, path: str) -> MessageFile:
@@ -434,7 +434,7 @@ class Agent:
         from zeus_runtime.agent.message_files import message_file
 
         async with self._runner.lent_plan(session) as plan:
-            return await message_file(await self.log(), plan, self._runner.secrets, session, number, path)
+            return await message_file(await self.log(), plan, self._runner.redactor, session, number, path)
 
     @_masking
     async def stored_session(self, session: str) -> StoredSession:
@@ -452,7 +452,7 @@ class Agent:
         """``log`` with known secrets masked in everything that is read."""
         from zeus_runtime.store.masked_log import MaskedLog
 
-        return MaskedLog((await self._open()).database, self._runner.secrets, owner=self._owner)
+        return MaskedLog((await self._open()).database, self._runner.redactor, owner=self._owner)
 
     @_masking
     async def log(self) -> ThreadLog:

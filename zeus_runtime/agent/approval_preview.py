@@ -14,7 +14,7 @@ from zeus_runtime.plan.redaction import masked_for
 from zeus_runtime.store.approvals import note_shown
 from zeus_runtime.store.session_tree import parent_of
 from zeus_runtime.tools.approval import ApprovalRequest
-from zeus_runtime.tools.preview import Preview, masked, preview_of, redacted
+from zeus_runtime.tools.preview import Preview, masked, preview_of
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -184,8 +184,10 @@ async def _previewed(
         and redactor.real(arguments) != arguments
         and not _is_of(pending, arguments, setting)
     ):
-        shows = Preview(problem="the stored arguments do not tell every known secret from its placeholder")
-    return replace(pending, preview=shows, shown=redacted(preview, redactor.masked).digest)
+        # Nor would this change be the run's: the decision stays bound to the one that the run itself computed.
+        problem = "the stored arguments do not tell every known secret from its placeholder"
+        return replace(pending, preview=Preview(problem=problem))
+    return replace(pending, preview=shows, shown=shows.digest)
 
 
 def _written(pending: PendingApproval, secrets: Redactor, setting: str) -> Mapping[str, JSON]:

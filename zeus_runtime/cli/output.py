@@ -10,7 +10,7 @@ from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
-from zeus_runtime.columns import columns, cut_line, most_columns
+from zeus_runtime.columns import columns, cut_line, most_columns, shortened
 from zeus_runtime.escaping import json_text, terminal_line, utf8_text
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.strict_json import plain_json
@@ -29,6 +29,17 @@ _NARROWEST: Final = 12
 _GAP: Final = 2
 _BREAK: Final = re.compile("(?<=[^ ]) ")
 """Where a cell may break. Further blanks begin the next line, where they can be seen."""
+
+
+class ShortCell(str):
+    """A cell of at most ``most`` columns: cut by ``shortened``, but only when the secrets in it are masked."""
+
+    most: int
+
+    def __new__(cls, text: str, most: int) -> ShortCell:
+        made = super().__new__(cls, text)
+        made.most = most
+        return made
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class TextTable:
 
         def laid_out(rows: Sequence[Sequence[str]], indent: str) -> list[list[str]]:
             return _fitted(
-                [[terminal_line(mask(cell) if mask else cell) for cell in row] for row in rows], indent, most
+                [[terminal_line(_shown_cell(cell, mask)) for cell in row] for row in rows], indent, most
             )
 
         lines = laid_out([self.header, *self.rows] if self.header else self.rows, self.indent)
@@ -70,6 +81,11 @@ class TextTable:
             for own, rows in zip(lines[-len(self.rows) :], self.below, strict=True):
                 own += [line for _ in rows for line in next(under)]
         return "\n".join(line for row in lines for line in row)
+
+
+def _shown_cell(cell: str, mask: Mask | None) -> str:
+    masked = str(mask(cell) if mask else cell)
+    return shortened(masked, cell.most) if isinstance(cell, ShortCell) else masked
 
 
 Shown: TypeAlias = str | TextTable | Sequence[str | TextTable]

@@ -14,9 +14,8 @@ from zeus_runtime.cli.options import (
     json_option,
     read_owner,
 )
-from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.output import ShortCell, TextTable, tell
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.columns import shortened
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def list_skills(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """
     found, listed = _found(process, which)
     rows = [
-        (each.name, _status(each), str(each.folder), shortened(each.description, 60)) for each in found.all
+        (each.name, _status(each), str(each.folder), ShortCell(each.description, 60)) for each in found.all
     ]
     tell(
         process,

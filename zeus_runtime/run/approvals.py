@@ -15,7 +15,7 @@ from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
 from zeus_runtime.tools.pausable_timeout import all_standing_still
-from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted, shows_place
+from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, shows_place
 from zeus_runtime.tools.question import texts_of, tool_label
 from zeus_runtime.tools.tool import ToolResult
 from zeus_runtime.tracing import TraceSpan
@@ -322,7 +322,7 @@ class ApprovalBroker:
     async def _change(self, tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
         session = "" if self._thread is None else self._thread.session
         change = await preview_of(tool, arguments, self._secrets, session)
-        return change and redacted(change, self._known)
+        return change and masked(change, self._told)
 
     async def _asked_before(self) -> bool:
         """Whether this run has asked anything yet, also before a resume."""
@@ -366,7 +366,7 @@ class ApprovalBroker:
         # `_dispatch` comes to the same place later, and `held` must not ask again there.
         self._heard.add(request.place)
         shown = self._known(request.arguments)
-        change = request.preview and redacted(request.preview, self._known)
+        change = request.preview and masked(request.preview, self._told)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)
         stored = replace(request, reason=reason, schema=schema, preview=change)
         if request.needs_person:
@@ -388,8 +388,7 @@ class ApprovalBroker:
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
-            shows = request.preview and masked(request.preview, self._told)
-            pending = replace(pending, preview=shows)
+            pending = replace(pending, preview=change)
             # Stored before the request is shown: another process may show a later change, and a decision is bound to
             # the change that its user saw.
             if self.channel is not None and change is not None:

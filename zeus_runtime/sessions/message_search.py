@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, select
 
+from zeus_runtime.cutting import unwrapped
 from zeus_runtime.models.content import whole_text
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.store.branch import SessionBranch, line_of
@@ -132,4 +133,4 @@ def _excerpt(text: str, wanted: str) -> str | None:
         return None
     begins = max(0, at - _BEFORE)
     cut = text[begins : begins + _EXCERPT]
-    return " ".join(f"{'…' if begins else ''}{cut}{'…' if begins + _EXCERPT < len(text) else ''}".split())
+    return unwrapped(f"{'…' if begins else ''}{cut}{'…' if begins + _EXCERPT < len(text) else ''}")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.cutting import unwrapped
 from zeus_runtime.escaping import json_text, printable
 from zeus_runtime.strict_json import plain_json
 from zeus_runtime.tools.question import tool_label
@@ -113,7 +114,7 @@ def as_document(stored: StoredSession) -> dict[str, Any]:
 
 def as_markdown(stored: StoredSession) -> str:
     """The conversation to read: a heading for each message; results, calls and what was set aside in their place."""
-    title = printable(" ".join(re.split(r"[ \t\r\n]+", stored.info.title.strip())))
+    title = printable(unwrapped(stored.info.title))
     parts = [f"# {title or stored.info.session}"]
     parts.append(f"Session `{stored.info.session}` of the agent {stored.info.agent}.")
     for each in stored.messages:

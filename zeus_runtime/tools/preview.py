@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -145,7 +145,10 @@ def _edit(change: Change) -> tuple[int, list[str], list[str]]:
 
 
 def masked(preview: Preview, secrets: Redactor) -> Preview:
-    """Return the preview for a person, without known secrets; a changed text still differs if only a secret changes."""
+    """Return the preview without known secrets, as a person is shown it and as a decision is bound to it.
+
+    A text that only looks like a placeholder differs from the secret that the placeholder stands for.
+    """
     changes = tuple(
         replace(
             each,
@@ -156,12 +159,6 @@ def masked(preview: Preview, secrets: Redactor) -> Preview:
         for each in preview.changes
     )
     return replace(preview, changes=changes, problem=secrets.text(preview.problem))
-
-
-def redacted(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
-    """Return the preview without known secrets; its digest does not depend on whether the arguments are masked."""
-    changes = tuple(Change(**redact(vars(each))) for each in preview.changes)
-    return Preview(changes, preview.stands_for, str(redact(preview.problem)))
 
 
 async def preview_of(

@@ -921,6 +921,21 @@ async def test_a_file_of_which_no_diff_can_be_shown_any_more_is_left_alone(folde
     assert waiting.file.read_bytes() == b"\x89PNG\0 two"
 
 
+@pytest.mark.parametrize("to_model", ["mask", "allow"])
+async def test_text_that_looked_like_a_placeholder_and_became_its_secret_is_a_change(
+    folder: Path, to_model: str
+) -> None:
+    """Only in a file that holds the secret does a placeholder stand for it: the call would write the secret."""
+    (folder / ".env").write_text("MY_TOKEN=hunter2hunter2\n")
+    asked = calling(write("B=1\nA=<secret:MY_TOKEN>\n"))
+    waiting = Waiting(folder, asked, more=f"secrets: {{to_model: {to_model}}}\n")
+    waiting.file.write_text("B=<secret:MY_TOKEN>\n")
+    (name,) = await waiting.begin()
+    waiting.file.write_text("B=hunter2hunter2\n")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert waiting.file.read_text() == "B=hunter2hunter2\n"
+
+
 async def test_a_file_that_is_gone_is_not_made_again(folder: Path) -> None:
     waiting = Waiting(folder, calling(write()))
     (name,) = await waiting.begin()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime.cli.output import TextTable, local_time
-from zeus_runtime.columns import shortened
+from zeus_runtime.cli.output import ShortCell, TextTable, local_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +37,7 @@ def items_table(
             local_time(each.updated_at),
             _validity(each),
             ", ".join(other.id for other in linked.get(each.id, ())),
-            shortened(each.content, _CONTENT_COLUMNS),
+            ShortCell(each.content, _CONTENT_COLUMNS),
         )
         for each in items
     ]
@@ -70,7 +69,7 @@ def quarantine_table(items: Sequence[MemoryItem], now: datetime) -> TextTable:
             " ".join(filter(None, (each.source, each.source_id))),
             each.created_by,
             local_time(each.updated_at),
-            shortened(each.content, _CONTENT_COLUMNS),
+            ShortCell(each.content, _CONTENT_COLUMNS),
         )
         for each in items
     ]
@@ -94,8 +93,11 @@ def item_table(item: MemoryItem, linked: Linked, now: datetime) -> TextTable:
         ("saved", f"{local_time(item.created_at)} by {item.created_by}"),
         ("changed", f"{local_time(item.updated_at)} (version {item.version})" if item.version > 1 else ""),
     ]
-    near = [
-        ("near" if not at else "", f"{each.id} ({local_time(each.said_at)}) {_line(each.content)}")
+    near: list[tuple[str, str]] = [
+        (
+            "near" if not at else "",
+            ShortCell(f"{each.id} ({local_time(each.said_at)}) {each.content}", _CONTENT_COLUMNS + 40),
+        )
         for at, each in enumerate(linked.get(item.id, ()))
     ]
     return TextTable([row for row in rows if row[1]] + near)
@@ -127,7 +129,7 @@ def found_table(found: Sequence[Ranked]) -> TextTable:
             each.scope,
             each.item.memory_type,
             each.item.id,
-            shortened(each.item.content, _CONTENT_COLUMNS),
+            ShortCell(each.item.content, _CONTENT_COLUMNS),
         )
         for each in found
     ]
@@ -151,7 +153,7 @@ def history_table(changes: Sequence[HistoryEntry]) -> TextTable:
             local_time(each.at),
             each.by,
             _validity(each),
-            shortened(each.content, _CONTENT_COLUMNS),
+            ShortCell(each.content, _CONTENT_COLUMNS),
         )
         for each in changes
     ]
@@ -170,4 +172,4 @@ def profile_table(fields: Sequence[ProfileField]) -> TextTable:
 
 
 def _line(text: str) -> str:
-    return shortened(text, _CONTENT_COLUMNS)
+    return ShortCell(text, _CONTENT_COLUMNS)

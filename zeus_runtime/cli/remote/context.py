@@ -113,4 +113,4 @@ def _edit(fate: Any) -> str:
 
 
 def _line(text: str) -> str:
-    return shortened(" ".join(text.split()), 60)
+    return shortened(text, 60)
