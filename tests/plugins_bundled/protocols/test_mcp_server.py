@@ -27,7 +27,7 @@ from tests.support.agents import call, calling, script
 from tests.support.serving import TOKEN, until
 from tests.support.talking import Talking, talking
 from zeus_runtime.config.ref import Ref
-from zeus_runtime.plugin.protocol import ProtocolService, ServedProtocol
+from zeus_runtime.plugin.protocol import ProtocolCaller, ProtocolService, ServedProtocol, UsageError
 from zeus_runtime.serving.http.principals import Principal
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.store.threads import Owner
@@ -127,6 +127,57 @@ async def test_a_user_who_declines_rejects_and_one_who_dismisses_leaves_the_call
     assert facts(dismissed)["approvals"][0]["id"] == pending["id"]
     assert "never mind" in facts(after)["answer"]
     assert not (tmp_path / "effects.txt").exists()
+
+
+@MODES
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_call_that_is_decided_elsewhere_while_the_clients_user_is_asked_goes_on(
+    tmp_path: Path, mode: str, action: Any
+) -> None:
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        (pending,) = (await native.get("/v1/approvals")).json()
+        decided = await native.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
+        assert decided.is_success
+        return ElicitResult(action=action)
+
+    async with (
+        serving(tmp_path) as (native, _model),
+        connected(native, mode, elicitation_callback=elicit) as client,
+    ):
+        answer = await client.call_tool("test", {"prompt": "record it"})
+    assert not answer.is_error
+    assert facts(answer)["answer"] == "It said: recorded: draft"
+
+
+async def test_a_decision_that_is_refused_is_told_while_its_call_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def decide(self: ProtocolCaller, *_: Any, **__: Any) -> None:
+        raise UsageError("that decision is not possible")
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="decline")
+
+    monkeypatch.setattr(ProtocolCaller, "decide", decide)
+    async with (
+        serving(tmp_path) as (native, _model),
+        connected(native, "legacy", elicitation_callback=elicit) as client,
+    ):
+        answer = await client.call_tool("test", {"prompt": "record it"})
+    assert answer.is_error
+    assert "that decision is not possible" in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_a_prompt_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (native, _model), connected(native) as client:
+        assert (await client.call_tool("test", {"prompt": " "})).is_error
+        assert (await native.get("/v1/sessions")).json() == []
+        session = facts(await client.call_tool("test", {"prompt": "record it"}))["session"]
+        waiting = (await native.get("/v1/approvals")).json()
+        assert (await client.call_tool("test", {"prompt": " ", "session": session})).is_error
+        assert (await native.get("/v1/approvals")).json() == waiting != []
+        (turn,) = (await native.get(f"/v1/sessions/{session}/runs")).json()
+    assert turn["state"] == "waiting"
 
 
 @MODES

@@ -369,6 +369,25 @@ async def test_errors_have_openais_form_and_are_not_repeated(tmp_path: Path) -> 
             assert deep.json()["error"]["type"] == "invalid_request_error"
 
 
+async def test_a_request_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    own: Any = [{"type": "function", "function": {"name": "record", "parameters": {"type": "object"}}}]
+    async with asked(tmp_path) as (client, native, _model):
+        ask = client.chat.completions.create
+        for wrong, tools in ((" ", CHAT_TOOLS), ("hello", own)):
+            with pytest.raises(BadRequestError):
+                await ask(model="test", messages=[user(wrong)], tools=tools)
+        assert (await native.get("/v1/sessions")).json() == []
+        first = await ask(model="test", messages=[user("record it")])
+        said = first.choices[0].message.model_dump(exclude_none=True)
+        waiting = (await native.get("/v1/approvals")).json()
+        with pytest.raises(BadRequestError, match="the agent has a tool of this name"):
+            await ask(model="test", messages=[user("record it"), said, user("never mind")], tools=own)
+        assert (await native.get("/v1/approvals")).json() == waiting != []
+        (session,) = (await native.get("/v1/sessions")).json()
+        (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+    assert turn["state"] == "waiting"
+
+
 async def test_a_service_may_let_parameters_pass(tmp_path: Path) -> None:
     async with asked(tmp_path, ignore=["temperature"]) as (client, _, _model):
         made = await client.chat.completions.create(

@@ -219,6 +219,20 @@ class ProtocolCaller:
         hosted, _ = await self._service.of_session(self._principal, session)
         return hosted.name
 
+    def check_turn(self, agent: str, prompt: str, tools: Sequence[ClientTool] = ()) -> None:
+        """Refuse a prompt or tools that ``begin_turn`` would refuse, before anything is changed for them.
+
+        Raises:
+            NotFoundError: there is no such agent.
+            UsageError: the prompt is empty, or a tool is not possible.
+        """
+        self._principal.require("run")
+        hosted = self._service.agent(self._principal, agent)
+        if not prompt.strip():
+            raise UsageError("the prompt is empty", remedy="Say what is to be done.")
+        if tools:
+            tools_of_client(tools, [each.tool.name for each in hosted.plan.tools])
+
     async def begin_turn(
         self,
         session: str,
@@ -241,11 +255,8 @@ class ProtocolCaller:
             UsageError: the prompt is empty, or a tool is not possible.
         """
         self._principal.require("run")
-        if not prompt.strip():
-            raise UsageError("the prompt is empty", remedy="Say what is to be done.")
         hosted, _ = await self._service.of_session(self._principal, session)
-        if tools:
-            tools_of_client(tools, [each.tool.name for each in hosted.plan.tools])
+        self.check_turn(hosted.name, prompt, tools)
         request = {"prompt": prompt, **({"tools": [each.as_json() for each in tools]} if tools else {})}
         return await self._service.turns.add(
             hosted, self._principal.owner, session, request, key=key, queue=queue

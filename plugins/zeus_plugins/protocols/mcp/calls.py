@@ -21,7 +21,7 @@ from mcp.types import (
     Tool,
 )
 
-from zeus_runtime.plugin import printable
+from zeus_runtime.plugin import ZeusError, printable
 from zeus_runtime.plugin.approval import decision_of, question_and_form
 from zeus_runtime.plugin.protocol import UsageError
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.types import CallToolRequestParams
 
-    from zeus_runtime.plugin.approval import PendingApproval
+    from zeus_runtime.plugin.approval import Decision, PendingApproval
     from zeus_runtime.plugin.protocol import AgentInfo, ProtocolCaller, ServedEvent, StoredTurn
 
 STATELESS_FROM: Final = "2026-07-28"
@@ -102,7 +102,7 @@ class AgentCall:
                 return _ended(ending)
             if self.is_stateless:
                 return _asked(waiting, self.turn.run, last.number)
-            if not await self._answered(waiting):
+            if not await self._answered(session, waiting):
                 return _ended(ending)
             after = last.number
 
@@ -122,16 +122,18 @@ class AgentCall:
             raise UsageError("`prompt` and `session` are texts", remedy="Call the tool with a prompt.")
         if unknown := sorted(set(arguments) - {"prompt", "session"}):
             raise UsageError(f"the tool has no argument {unknown[0]!r}", remedy="It has prompt and session.")
+        if session is not None and await self._caller.agent_of(session) != agent:
+            raise UsageError(f"there is no session {session!r} of the agent {agent!r}")
+        # A refused prompt leaves no empty session behind, and withdraws no call.
+        self._caller.check_turn(agent, prompt)
         if session is None:
             session = await self._caller.begin_session(agent, title=prompt[:200])
-        elif await self._caller.agent_of(session) != agent:
-            raise UsageError(f"there is no session {session!r} of the agent {agent!r}")
+        # Before the turn begins, so that its first event comes after this number.
+        after = await self._caller.last_number(session)
         turns = await self._caller.turns(session)
         if turns and turns[-1].state == "waiting":
             # As on a terminal: whoever says something else withdraws the call.
             await self._caller.cancel(turns[-1].run)
-        # Before the turn begins, so that its first event comes after this number.
-        after = await self._caller.last_number(session)
         return await self._caller.begin_turn(session, prompt), after
 
     async def _continued(self, params: CallToolRequestParams) -> tuple[StoredTurn, int]:
@@ -143,7 +145,7 @@ class AgentCall:
                 decision = decision_of(waiting[name], answer.action, answer.content)
                 if decision is not None:
                     # The call may have been shown elsewhere since, with another change.
-                    await self._caller.decide(name, decision, seen=replace(waiting[name], shown=seen[name]))
+                    await self._decide(turn.session, replace(waiting[name], shown=seen[name]), decision)
         if await self._caller.waiting(turn.session):
             # Not every call is decided: the turn still waits, and has no further event to tell.
             return turn, after - 1
@@ -165,22 +167,37 @@ class AgentCall:
                     await self._ctx.session.report_progress(self._told, None, told)
         return last
 
-    async def _answered(self, waiting: Sequence[PendingApproval]) -> bool:
-        """Ask the client's user about each call; whether all are decided."""
+    async def _answered(self, session: str, waiting: Sequence[PendingApproval]) -> bool:
+        """Ask the client's user about each call; whether all are decided, by that user or elsewhere."""
         request = self._ctx.request_id
 
-        async def ask(pending: PendingApproval) -> bool:
+        async def ask(pending: PendingApproval) -> None:
             question, form = question_and_form(pending)
             try:
                 answer = await self._ctx.session.elicit_form(question, dict(form), request)
             except MCPError:  # the connection has no way back to the client
-                return False
+                return
             decision = decision_of(pending, answer.action, answer.content)
             if decision is not None:
-                await self._caller.decide(pending.id, decision, seen=pending)
-            return decision is not None
+                await self._decide(session, pending, decision)
 
-        return all(await asyncio.gather(*map(ask, waiting)))
+        # Each question gets its answer, also beside one whose answer is refused.
+        for failed in await asyncio.gather(*map(ask, waiting), return_exceptions=True):
+            if failed is not None:
+                raise failed
+        return not await self._still_waits(session, *waiting)
+
+    async def _decide(self, session: str, pending: PendingApproval, decision: Decision) -> None:
+        try:
+            await self._caller.decide(pending.id, decision, seen=pending)
+        except ZeusError:
+            # A call that was decided elsewhere meanwhile waits no longer, and its turn continues.
+            if await self._still_waits(session, pending):
+                raise
+
+    async def _still_waits(self, session: str, *calls: PendingApproval) -> bool:
+        names = {each.id for each in calls}
+        return any(each.id in names for each in await self._caller.waiting(session))
 
 
 def _asked(waiting: Sequence[PendingApproval], run: str, after: int) -> InputRequiredResult:

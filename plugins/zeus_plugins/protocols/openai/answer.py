@@ -323,14 +323,18 @@ async def _begun_turn(caller: ProtocolCaller, request: AnswerRequest, turn: Stor
     if session is None:
         earlier = await _earlier(caller, request)
         prompt = _EARLIER[0] + earlier + _EARLIER[1] + prompt if earlier else prompt
+    known = "" if session is None else await _instructions(caller, session)
+    if conversation.instructions and conversation.instructions != known:
+        prompt = _INSTRUCTIONS[0] + conversation.instructions + _INSTRUCTIONS[1] + prompt
+    # A refused request leaves no empty session behind, and withdraws no call.
+    caller.check_turn(request.agent, prompt, request.tools)
+    if session is None:
         session = await caller.begin_session(request.agent, title=conversation.new[0].text[:200])
+    # Before the turn begins: the answer's id names this number, and its events come after it.
+    after = await caller.last_number(session)
     if turn is not None and turn.state == "waiting":
         # As on a terminal: whoever says something else withdraws the call.
         await caller.cancel(turn.run)
-    if conversation.instructions and conversation.instructions != await _instructions(caller, session):
-        prompt = _INSTRUCTIONS[0] + conversation.instructions + _INSTRUCTIONS[1] + prompt
-    # Before the turn begins: the answer's id names this number, and its events come after it.
-    after = await caller.last_number(session)
     made = await caller.begin_turn(session, prompt, tools=request.tools)
     return _answer(caller, request, made, after)
 
