@@ -404,6 +404,24 @@ async def test_with_none_to_show_there_is_none(tmp_path: Path) -> None:
     assert "<memories>" not in model.requests[0].system
 
 
+async def test_a_profile_that_fails_keeps_no_other_from_being_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zeus_runtime.errors import RunError
+    from zeus_runtime.memory.profile.profiles import MemoryProfiles
+
+    asked: list[str] = []
+
+    async def failing(_self: MemoryProfiles, kind: str) -> int:
+        asked.append(kind)
+        raise RunError("the database does not answer")
+
+    monkeypatch.setattr(MemoryProfiles, "news", failing)
+    async with opened(tmp_path, PositionModel(lambda request: "Fine."), profile_after=1) as agent:
+        await agent.run("Hello")
+    assert asked == ["user", "project"]
+
+
 async def test_a_profile_is_drawn_after_enough_new_memories_and_shown_from_then_on(tmp_path: Path) -> None:
     model = PositionModel(lambda request: "Fine.")
     async with opened(tmp_path, model, profile_after=2) as agent:

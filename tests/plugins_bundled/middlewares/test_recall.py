@@ -85,6 +85,9 @@ async def test_an_item_is_read_whole_by_pages(tmp_path: Path) -> None:
     assert answer.endswith("\n\nthe secret of room 1 is number 111")
     answer, _ = await asked(tmp_path / "missing", item="99")
     assert answer == "There is no message 99; the last is 11."
+    # Python reads no number of more than 4,300 digits.
+    answer, _ = await asked(tmp_path / "long", item="9" * 5000)
+    assert answer.startswith("Nothing of this conversation is kept under")
 
 
 async def test_an_evicted_result_is_read_by_the_path_the_notice_names(tmp_path: Path) -> None:

@@ -170,6 +170,13 @@ async def test_the_users_last_request_is_carried_over_word_for_word_through_ever
     assert request_in(again.content) == (1, "Please count the stars of every sky.")
 
 
+def test_a_place_that_a_user_wrote_may_have_any_number_of_digits() -> None:
+    """Python reads no number of more than 4,300 digits."""
+    digits = "9" * 5000
+    text = f'<user_message message="{digits}">\n<last_request message="{digits}">\nGo.\n</last_request>'
+    assert (said_in(text), request_in(text)) == (set(), None)
+
+
 async def test_a_request_that_stays_in_view_is_not_repeated() -> None:
     messages = [*history(60), AIMessage("Done."), HumanMessage("And the moons?"), AIMessage("Two.")]
     edit = await proposed(policy(), view_of(messages))

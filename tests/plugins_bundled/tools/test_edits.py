@@ -23,6 +23,13 @@ def refusal(data: bytes, old: str, new: str) -> str:
     return str(caught.value)
 
 
+def test_a_line_may_begin_with_any_number_of_digits() -> None:
+    """Python reads no number of more than 4,300 digits."""
+    digits = "9" * 5000
+    assert edit(f"{digits}\ta\nb\n".encode(), f"{digits}\ta", "x") == b"x\nb\n"
+    assert "old was not found" in refusal(b"a\nb\n", f"{digits}\ta", "x")
+
+
 def test_one_occurrence_is_replaced_and_its_line_given() -> None:
     edited = replace_text(b"a\nb\nc\n", "b", "B", replace_all=False)
     assert edited == (b"a\nB\nc\n", (2,), False)

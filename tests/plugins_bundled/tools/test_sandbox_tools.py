@@ -239,6 +239,8 @@ async def test_the_sandbox_is_emptied_on_request_and_goes_with_its_session(tmp_p
     running = agent(
         tmp_path,
         calling(("execute_code", {"code": "open('a', 'w')"})),
+        calling(("create_sandbox", {"empty": True, "files": ["/typo.csv"]})),
+        calling(("execute_code", {"code": "print('kept' if __import__('os').path.exists('a') else 'lost')"})),
         calling(("create_sandbox", {"empty": True})),
         calling(("execute_code", {"code": "open('b', 'w')"})),
     )
@@ -250,7 +252,9 @@ async def test_the_sandbox_is_emptied_on_request_and_goes_with_its_session(tmp_p
         assert [each.name for each in folder.iterdir()] == ["b"]
         await running.delete_session(end.session)
         assert not folder.exists()
-    assert "The sandbox is ready and has no files." in [getattr(each, "content", "") for each in told]
+    said = [getattr(each, "content", "") for each in told]
+    assert "The sandbox is ready and has no files." in said
+    assert [each for each in said if each.startswith("kept")], "a file that is not there costs no others"
 
 
 @pytest.mark.parametrize("by", ["python", "command"])

@@ -130,13 +130,13 @@ class RememberedContext(Middleware):
     async def _draw_profiles(self, memory: MemoryService, after: int) -> None:
         model = self._options.profile_model
         ask = None if model is None else partial(self._ask, model)
-        try:
-            for kind in ("user", "project"):
+        for kind in ("user", "project"):
+            try:
                 if await memory.profiles.news(kind) >= after:
                     await memory.profiles.draw(kind, ask)
-        except ZeusError as error:
-            # The run already has its answer; the next run derives the profile again.
-            _log.warning("the profile could not be derived: %s", error)
+            except ZeusError as error:
+                # The run already has its answer; the next run derives the profile again.
+                _log.warning("the profile of the %s could not be derived: %s", kind, error)
 
     async def _ask(self, name: Ref, system: str, text: str) -> str:
         from langchain_core.messages import HumanMessage

@@ -116,7 +116,7 @@ def _date(view: View, seq: int) -> str:
 
 
 def _read(view: View, item: str, page: int, options: Options) -> ToolResult:
-    number = re.fullmatch(r"(?:#|message )?(\d+)", item)
+    number = re.fullmatch(r"(?:#|message )?([0-9]{1,18})", item)
     if number is None:
         seq = seq_of(view, item)
         if seq is None:

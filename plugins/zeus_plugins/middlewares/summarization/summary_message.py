@@ -12,9 +12,9 @@ from zeus_plugins.middlewares.summarization.transcript import head
 _SUMMARY: Final = re.compile(
     r"<summary>\n(.*?)\n</summary>(?=\n<(?:user_message|last_request) |\Z)", re.DOTALL
 )
-_SAID: Final = re.compile(r"^<(?:user_message|last_request) message=\"(\d+)\">$", re.MULTILINE)
+_SAID: Final = re.compile(r"^<(?:user_message|last_request) message=\"([0-9]{1,18})\">$", re.MULTILINE)
 # Greedy: it comes last, and the user's words may have the closing tag in them.
-_REQUEST: Final = re.compile(r"<last_request message=\"(\d+)\">\n(.*)\n</last_request>", re.DOTALL)
+_REQUEST: Final = re.compile(r"<last_request message=\"([0-9]{1,18})\">\n(.*)\n</last_request>", re.DOTALL)
 _FRAME_TOKENS: Final = 16
 """The tags around one of the user's messages."""
 

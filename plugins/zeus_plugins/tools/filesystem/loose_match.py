@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 # Takes `  12\tx = 1`, as read_file shows a line, and not `12 x = 1`.
-_NUMBERED: Final = re.compile(r" *\d+\t")
+_NUMBERED: Final = re.compile(r" *[0-9]{1,18}\t")
 
 
 class LooseMatch(NamedTuple):

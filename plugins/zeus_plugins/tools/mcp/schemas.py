@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
@@ -12,6 +13,8 @@ from zeus_runtime.plugin import cut_text
 MAX_CHARACTERS: Final = 200_000
 """Most characters of a tool's parameters as JSON."""
 _LONGEST: Final = 200
+_INDEX: Final = re.compile("[0-9]{1,9}")
+"""Python reads no number of more than 4,300 digits, and `isdigit` takes a `²`, which it does not read either."""
 
 
 def schema_problem(schema: Mapping[str, Any], subject: str = "its parameters") -> str | None:
@@ -70,7 +73,7 @@ def _leads(name: str, schema: Mapping[str, Any]) -> bool:
     # RFC 6901: in a fragment, first percent signs are decoded, then `~1` before `~0`.
     for written in unquote(name.removeprefix("#")).split("/")[1:]:
         step = written.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, list) and step.isdigit() and int(step) < len(place):
+        if isinstance(place, list) and _INDEX.fullmatch(step) and int(step) < len(place):
             place = place[int(step)]
         elif isinstance(place, dict) and step in place:
             place = place[step]

@@ -66,13 +66,19 @@ def _create_sandbox(options: Options, backend: SandboxBackend, workspace: Worksp
             files: Workspace files to copy, such as /data/sales.csv; each gets the same path below /workspace.
             empty: First remove all files from the sandbox.
         """
+        import asyncio
+
+        most = options.max_copy_mb * 2**20
+        inners = [workspace.normalize(path) for path in files or ()]
         if empty:
+            for inner in inners:
+                # A wrong name must not cost the sandbox's files; all contents together may not fit into memory.
+                await asyncio.to_thread(workspace.read, inner, max_bytes=most)
             await backend.remove(run.session)
         box = await backend.create(run.session)
         copied = []
-        for path in files or ():
-            inner = workspace.normalize(path)
-            data = workspace.read(inner, max_bytes=options.max_copy_mb * 2**20)
+        for inner in inners:
+            data = await asyncio.to_thread(workspace.read, inner, max_bytes=most)
             await box.write(f"{WORKING_FOLDER}{inner}", data)
             copied.append(f"{WORKING_FOLDER}{inner} ({len(data):,} bytes)")
         held = await box.list(max_files=_MOST_LISTED + 1)

@@ -228,6 +228,20 @@ BROKEN: dict[str, tuple[Any, str]] = {
         {"inputSchema": {"type": "object", "properties": {"x": {"$ref": "https://example.com/x"}}}},
         "its parameters refer to 'https://example.com/x'",
     ),
+    "index": (
+        {"inputSchema": {"type": "object", "properties": {"x": {"$ref": "#/anyOf/²"}}, "anyOf": [{}]}},
+        "its parameters refer to '#/anyOf/²'",
+    ),
+    "digits": (
+        {
+            "inputSchema": {
+                "type": "object",
+                "properties": {"x": {"$ref": f"#/anyOf/{'1' * 5000}"}},
+                "anyOf": [{}],
+            }
+        },
+        "its parameters refer to '… (5,008 characters)'",
+    ),
     "pattern": ({"inputSchema": {"type": "object", "required": "x"}}, "required: "),
 }
 
