@@ -140,14 +140,6 @@ def instructed(text: str) -> str:
     return str(profile_section([field], [], max_characters=300 + len(INSTRUCTIONS)))
 
 
-def malformed(text: str) -> str:
-    from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
-
-    with pytest.raises(InterpolationError) as caught:
-        interpolate(f"${{{text}", {})
-    return caught.value.message
-
-
 def repeated(text: str) -> str:
     from langchain_core.messages import AIMessage
 
@@ -175,7 +167,6 @@ CUTTERS: dict[Callable[[str], str], int] = {
     remembered: 300,
     drawn: 300,
     instructed: 300,
-    malformed: 40,
     repeated: 120,
 }
 """What cuts text that is not yet masked, and about where."""

@@ -431,14 +431,12 @@ def mounted(kind):
     subprocess.run(["mount", "-t", kind, "none", sys.argv[1]], check=True)
     return os.stat(sys.argv[1]).st_dev
 
-first = mounted("tmpfs")
-said = [is_proc(first)]
+said = [is_proc(mounted("tmpfs"))]
 subprocess.run(["umount", sys.argv[1]], check=True)
-second = mounted("proc")
-said.append(is_proc(second))
+said.append(is_proc(mounted("proc")))
 subprocess.run(["umount", sys.argv[1]], check=True)
 said.append(is_proc(mounted("tmpfs")))
-print(first == second, said)
+print(said)
 """
 
 
@@ -453,7 +451,8 @@ def test_a_proc_file_system_is_known_by_its_mount_though_numbers_of_devices_are_
     done = subprocess.run(
         [*apart, sys.executable, "-c", REMOUNTED, str(tmp_path)], capture_output=True, text=True
     )
-    assert done.stdout == "True [False, True, False]\n", done.stderr
+    # Linux gives the first number again, unless another program mounts something at this moment.
+    assert done.stdout == "[False, True, False]\n", done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")

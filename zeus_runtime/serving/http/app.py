@@ -77,8 +77,9 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        # Outside the block: a service that cannot start closes itself.
+        await service.start()
         try:
-            await service.start()
             async with all_running(protocols):
                 yield
         finally:

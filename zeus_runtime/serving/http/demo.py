@@ -29,9 +29,9 @@ SESSIONS: Final = {
 class DemoService(Service):
     """Begins the turns of ``SESSIONS``; the next process on the same folder finds them begun, by their keys."""
 
-    async def start(self) -> None:
+    async def _begin(self) -> None:
         """Resume what an earlier process left, and begin what is missing."""
-        await super().start()
+        await super()._begin()
         (hosted,) = self.hosting
         for title, prompts in SESSIONS.items():
             begun = await self.turns.begin_session(hosted, None, title=title, key=f"{CONFIG}:{title}")

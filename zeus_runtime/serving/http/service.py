@@ -97,15 +97,18 @@ class Service:
         if self._watching is not None:
             return
         try:
-            if self.database is not None:
-                await ready(self.database)
-            # Before the watch: it may close idle agents, and knows a user as busy only by the turns that run.
-            await self.turns.recover()
-            await self.replicas.look()
+            await self._begin()
         except BaseException:
             await self.aclose()
             raise
+        # Last: it may close idle agents, and knows a user as busy only by the turns that run.
         self._watching = asyncio.create_task(self._watch(), name="watch of a service")
+
+    async def _begin(self) -> None:
+        if self.database is not None:
+            await ready(self.database)
+        await self.turns.recover()
+        await self.replicas.look()
 
     def stop(self) -> None:
         """End all streams, and all requests that wait for a turn; the next process resumes the turns."""
