@@ -85,6 +85,7 @@ class TurnQueue:
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
+    # Nobody waits for it: of a bool, mypy takes the value before an await for that after it.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
