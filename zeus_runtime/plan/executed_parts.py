@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
+from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.sqlite_url import database_file, is_sqlite
 from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import real_path
@@ -290,8 +291,22 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
     name = ".".join([each for each in path if isinstance(each, str)][-2:])
     where = str(document.position(path))
     mask = _mask(document, ground.trust)
-    part = destination_part(name, show_path(path), text, file=file, mask=mask, where=where)
+    headers = _headers_beside(document, path)
+    part = destination_part(name, show_path(path), text, file=file, headers=headers, mask=mask, where=where)
     yield _with_owner(ground, part)
+
+
+def _headers_beside(document: Document, path: ConfigPath) -> dict[str, object]:
+    """The headers that go to a destination: of the keys beside it that hold headers, as ``_server_part`` says why."""
+    beside = document.get(path[:-1])
+    if not isinstance(beside, dict):
+        return {}
+    return {
+        str(name): value
+        for key, headers in beside.items()
+        if holds_headers(key) and isinstance(headers, dict)
+        for name, value in headers.items()
+    }
 
 
 def _layers(ground: FileSource) -> Iterator[Part]:

@@ -286,27 +286,43 @@ def option_part(
 
 def remote_part(remote: Remote, *, mask: PartMask = _OPEN, where: str = "") -> Part:
     """A server on another machine, shown as its address and header names; the digest also covers the header values."""
-    lines = [
-        ("address", one_line(mask.address(remote.address))),
-        *(("header", one_line(f"{mask.own.text(name)}: {MASK}")) for name in sorted(remote.headers)),
-    ]
+    lines = [("address", one_line(mask.address(remote.address))), *_header_lines(remote.headers, mask)]
     digest = part_digest("remote", address=remote.address, headers=dict(remote.headers))
     return Part("server", remote.name, digest, tuple(lines), where=where)
 
 
+def _header_lines(headers: Mapping[str, object], mask: PartMask) -> Iterator[tuple[str, str]]:
+    for name in sorted(headers):
+        yield "header", one_line(f"{mask.own.text(name)}: {MASK}")
+
+
 def destination_part(
-    name: str, path: str, value: str, *, file: Path | None = None, mask: PartMask = _OPEN, where: str = ""
+    name: str,
+    path: str,
+    value: str,
+    *,
+    file: Path | None = None,
+    headers: Mapping[str, object] | None = None,
+    mask: PartMask = _OPEN,
+    where: str = "",
 ) -> Part:
-    """An option that says where data is sent, identified by its value.
+    """An option that says where data is sent, identified by its value and the headers beside it.
 
     Args:
         name: component and option, such as ``litellm.api_base``.
         path: its place in the config, as ``--set`` writes it.
         file: the file that the value names, which may itself name addresses.
+        headers: sent there with every request; shown by name, and the digest covers the values.
     """
     content = None if file is None else content_of(file)
-    digest = part_digest("destination", name=name, value=value, content=content)
-    lines = [("sends to", one_line(mask.address(value))), *([("content", content)] if content else [])]
+    # Without headers the digest is the one from before they counted, so that nobody is asked again.
+    sent = {"headers": dict(headers)} if headers else {}
+    digest = part_digest("destination", name=name, value=value, content=content, **sent)
+    lines = [
+        ("sends to", one_line(mask.address(value))),
+        *_header_lines(headers or {}, mask),
+        *([("content", content)] if content else []),
+    ]
     held = () if file is None or content is None else ((file, content.removeprefix("sha256 ")),)
     return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where, held=held)
 
