@@ -23,7 +23,7 @@ from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.mounts import sees_judged
 from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of
 from zeus_plugins.tools.shell.encoding import other_encoding
-from zeus_plugins.tools.shell.processes import CommandOutput, Start
+from zeus_plugins.tools.shell.processes import Background, CommandOutput, RunningCommand, ShellError, Start
 
 from tests.support.shells import (
     LEAVING,
@@ -324,6 +324,67 @@ def test_output_of_any_pieces_keeps_its_beginning_and_its_end() -> None:
     assert output.take(Redactor(), has_ended=False) == (b"", 0, b"")
 
 
+class EndsAtOnce:
+    """Starts nothing; the output is what a test adds."""
+
+    async def refusal(self) -> str | None:
+        return None
+
+    async def wait(self) -> int:
+        return 3
+
+    def kill(self) -> None:
+        pass
+
+
+async def ended(background: Background, printed: int, most: int = 2**20) -> tuple[str, RunningCommand]:
+    """A background command that has printed so many bytes and ended, and its id."""
+    read, write = os.pipe()
+    os.close(write)
+    running = RunningCommand(EndsAtOnce(), read, CommandOutput(most))
+    running.output.add(b"^" + b"x" * (printed - 2) + b"$")
+    name = background.add("s", running)
+    await running.wait()
+    await asyncio.sleep(0)  # its callback
+    return name, running
+
+
+async def test_the_output_of_ended_background_commands_is_bounded() -> None:
+    background = Background(3 * 2**20)
+    made = [await ended(background, 2**20) for _ in range(10)]
+    assert sum(each.output.held for _, each in made) <= 3 * 2**20
+    assert [background.find("s", name) for name, _ in made] == [each for _, each in made]
+    head, lost, tail = made[0][1].output.take(Redactor(), has_ended=True)
+    assert (head[:1], tail[-1:], len(head) + lost + len(tail)) == (b"^", b"$", 2**20)
+    assert len(head) + len(tail) == 2**15
+    head, lost, tail = made[-1][1].output.take(Redactor(), has_ended=True)
+    assert (lost, len(head + tail)) == (0, 2**20)
+
+
+async def test_ended_background_commands_are_forgotten_oldest_first_and_the_last_one_never() -> None:
+    background = Background(100_000)
+    first, _ = await ended(background, 40_000)
+    second, _ = await ended(background, 40_000)
+    last, huge = await ended(background, 200_000)
+    for each in (first, second):
+        with pytest.raises(ShellError, match="there is no background command") as caught:
+            background.find("s", each)
+        assert (
+            caught.value.remedy
+            == f"There are: {last}. Of those that have ended, the last 1,000 are kept at most."
+        )
+    assert background.find("s", last).output.held == huge.output.held == 200_000
+
+
+async def test_no_more_than_a_thousand_ended_background_commands_are_kept() -> None:
+    background = Background(2**20)
+    names = [(await ended(background, 2))[0] for _ in range(1_003)]
+    for each in names[:3]:
+        with pytest.raises(ShellError):
+            background.find("s", each)
+    assert all(background.find("s", each).exit_code == 3 for each in names[3:])
+
+
 KEY = "ghp_A1b2C3d4E5f6 \u00e97h8I9"
 FORMS = [
     KEY.encode(),
@@ -338,9 +399,10 @@ FORMS = [
     st.lists(st.integers(0, 400), max_size=6),
     st.integers(1, 6),
     st.sampled_from([1, 30, 100, 10**6]),
+    st.sampled_from([None, 20, 100]),
 )
 def test_no_part_of_a_secret_is_in_output_that_is_read_in_pieces_and_cut(
-    parts: list[bytes], places: list[int], reads: int, most: int
+    parts: list[bytes], places: list[int], reads: int, most: int, least: int | None
 ) -> None:
     known = Redactor({KEY: "KEY"})
     data = b"".join(parts)
@@ -348,6 +410,8 @@ def test_no_part_of_a_secret_is_in_output_that_is_read_in_pieces_and_cut(
     output, shown, dropped = CommandOutput(most), b"", False
     for number, (start, end) in enumerate(pairwise([0, *ends])):
         output.add(data[start:end])
+        if end == len(data) and least is not None:
+            output.shrink(least)
         if end == len(data) or number % reads == 0:
             head, lost, tail = output.take(known, has_ended=end == len(data))
             shown += masked_bytes(head + (b"|" if lost else b"") + tail, known)

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import Redactor
 
 _CHUNK: Final = 2**16
+_LEFT_BYTES: Final = 2**15
+"""Of the output of a command that ended long ago: more than a result shows, unless `max_result_chars` is raised."""
+_MOST_ENDED: Final = 1_000
+"""Ended commands that are kept; one without output takes some kilobytes."""
 _WAITING: Final = ("/bin/sh", "-c", 'echo >&0 && read -r go && exec "$@" </dev/null', "sh")
 """Waits for the gate, then becomes the command. If the gate closes, as when Zeus is killed, the command never runs."""
 
@@ -126,6 +131,23 @@ class CommandOutput:
         room = 0 if self._dropped else max(0, self._most // 2 - len(self._head))
         self._head += data[:room]
         self._tail += data[room:]
+        self._keep_limit()
+
+    def shrink(self, most: int) -> None:
+        """Keep ``most`` bytes from now on, if that is less than before: the beginning and the end, as always."""
+        if most >= self._most:
+            return
+        self._most = most
+        rest = self._head[most // 2 :]
+        del self._head[most // 2 :]
+        # If something is lost already, the rest of the beginning joins it: it lies before that gap.
+        if self._dropped:
+            self._dropped += len(rest)
+        else:
+            self._tail[:0] = rest
+        self._keep_limit()
+
+    def _keep_limit(self) -> None:
         if (excess := len(self._tail) - max(0, self._most - len(self._head)) - OPEN_BYTES) > 0:
             del self._tail[:excess]
             self._dropped += excess
@@ -180,6 +202,10 @@ class RunningCommand:
     async def wait(self) -> int:
         """Return the exit code once all its processes are gone."""
         return await asyncio.shield(self._end)
+
+    def when_ended(self, call: Callable[[], object]) -> None:
+        """Call ``call`` in the event loop once all its processes are gone."""
+        self._end.add_done_callback(lambda _: call())
 
     async def stop(self) -> None:
         """End all its processes; return when they are gone."""
@@ -363,10 +389,20 @@ def _memory(stack: ExitStack, data: bytes) -> int:
 
 
 class Background:
-    """The background commands of an agent's sessions, each with an id."""
+    """The background commands of an agent's sessions, each with an id.
 
-    def __init__(self) -> None:
+    Those that have ended are kept too, so that their exit code and output can be read; their memory is bounded.
+
+    Args:
+        most_bytes: how much unread output of ended commands is kept. Of more, those that ended first keep only the
+            beginning and the end of theirs (``_LEFT_BYTES``); if that is still too much, they are forgotten.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._commands: dict[tuple[str, str], RunningCommand] = {}
+        # In the order in which they ended.
+        self._ended: dict[tuple[str, str], RunningCommand] = {}
         self._numbers = itertools.count(1)
 
     @property
@@ -378,7 +414,24 @@ class Background:
         """Keep a command and return its id."""
         name = f"cmd_{next(self._numbers)}"
         self._commands[session, name] = running
+        running.when_ended(partial(self._note_end, (session, name), running))
         return name
+
+    def _note_end(self, key: tuple[str, str], ended: RunningCommand) -> None:
+        if self._commands.get(key) is not ended:  # closed meanwhile
+            return
+        self._ended[key] = ended
+        *before, _ = self._ended.items()  # the last one stays whole
+        excess = sum(each.output.held for each in self._ended.values()) - self._most_bytes
+        for _, each in before:
+            if excess > 0:
+                held = each.output.held
+                each.output.shrink(_LEFT_BYTES)
+                excess -= held - each.output.held
+        for first, each in before:
+            if excess > 0 or len(self._ended) > _MOST_ENDED:
+                excess -= each.output.held
+                del self._ended[first], self._commands[first]
 
     def running(self, session: str) -> int:
         """Return how many commands of the session have not ended."""
@@ -393,9 +446,10 @@ class Background:
         found = self._commands.get((session, name))
         if found is None:
             known = [each for of, each in self._commands if of == session]
+            kept = f"Of those that have ended, the last {_MOST_ENDED:,} are kept at most."
             raise ShellError(
                 f"there is no background command {name!r}",
-                remedy=f"There are: {', '.join(known)}."
+                remedy=f"There are: {', '.join(known)}. {kept}"
                 if known
                 else "Background commands end with the process of the agent; start it again if it is needed.",
             )
@@ -404,5 +458,5 @@ class Background:
     async def aclose(self) -> None:
         """End all commands."""
         # Exchanged before the await: a command that starts meanwhile is kept, and closed, anew.
-        commands, self._commands = self._commands, {}
+        commands, self._commands, self._ended = self._commands, {}, {}
         await asyncio.gather(*(each.stop() for each in commands.values()))

@@ -22,7 +22,7 @@ from zeus_plugins.tools.shell.processes import (
     started_uncontained,
 )
 from zeus_runtime.plugin import Minimum
-from zeus_runtime.plugin.files import WorkspaceError, masked_bytes
+from zeus_runtime.plugin.files import OPEN_BYTES, WorkspaceError, masked_bytes
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class _Shell:
         self._options = options
         self._context = context
         self._files = context.workspace
-        self._background = Background()
+        # The ended ones keep as much together as those that run may keep in one session.
+        self._background = Background(options.max_background * (options.max_output_kb * 1024 + OPEN_BYTES))
         self._bubblewrap: BubblewrapCommands | None = None
         if options.contain == "bubblewrap":
             from zeus_plugins.tools.shell.containment import BubblewrapCommands
