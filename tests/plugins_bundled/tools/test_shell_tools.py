@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import secrets
@@ -23,7 +24,14 @@ from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.mounts import sees_judged
 from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of
 from zeus_plugins.tools.shell.encoding import other_encoding
-from zeus_plugins.tools.shell.processes import Background, CommandOutput, RunningCommand, ShellError, Start
+from zeus_plugins.tools.shell.processes import (
+    Background,
+    CommandOutput,
+    RunningCommand,
+    ShellError,
+    Start,
+    Starter,
+)
 
 from tests.support.shells import (
     LEAVING,
@@ -337,11 +345,94 @@ class EndsAtOnce:
         pass
 
 
-async def ended(background: Background, printed: int, most: int = 2**20) -> tuple[str, RunningCommand]:
-    """A background command that has printed so many bytes and ended, and its id."""
+class Fails(EndsAtOnce):
+    """A command that cannot be followed to its end, until it is killed."""
+
+    def __init__(self) -> None:
+        self.killed = asyncio.Event()
+
+    async def wait(self) -> int:
+        await self.killed.wait()
+        raise OSError(errno.EIO, "no more of it")
+
+    def kill(self) -> None:
+        self.killed.set()
+
+
+class Lingers(Fails):
+    """A command that ends some turns of the event loop after it was killed."""
+
+    async def wait(self) -> int:
+        await self.killed.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return -signal.SIGKILL
+
+
+class FailsAtOnce(Fails):
+    """A command that runs on, but cannot be followed."""
+
+    async def wait(self) -> int:
+        raise OSError(errno.EIO, "no more of it")
+
+
+def begun(starter: Starter, most: int = 100) -> RunningCommand:
     read, write = os.pipe()
     os.close(write)
-    running = RunningCommand(EndsAtOnce(), read, CommandOutput(most))
+    return RunningCommand(starter, read, CommandOutput(most))
+
+
+async def test_all_background_commands_are_ended_also_if_one_of_them_fails() -> None:
+    background = Background(100)
+    running = [begun(each) for each in (Lingers(), Fails(), Fails(), Lingers())]
+    for each in running:
+        background.add("s", each)
+    with pytest.raises(OSError, match="no more of it") as caught:
+        await background.aclose()
+    assert caught.value.__notes__ == ["Also failed: OSError: [Errno 5] no more of it"]
+    assert [each.exit_code for each in running] == [137, 137, 137, 137]
+
+
+async def test_a_command_that_cannot_be_followed_is_killed_and_no_reader_waits_for_more() -> None:
+    starter = FailsAtOnce()
+    running = begun(starter)
+    with pytest.raises(OSError, match="no more of it"):
+        await running.wait()
+    assert starter.killed.is_set()
+    assert running.exit_code == 137
+    assert running.news.is_set()
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(errno.EMFILE, "Too many open files"), RuntimeError("can't start new thread")]
+)
+async def test_a_command_whose_begin_fails_is_not_run_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    need_bubblewrap()
+    failures, pidfd_open = [failure], os.pidfd_open
+
+    def fails_once(process: int) -> int:
+        if failures:
+            raise failures.pop()
+        return pidfd_open(process)
+
+    before = set(below(os.getpid()))
+    async with shell_agent(tmp_path, command("touch ran"), command("echo next")) as agent:
+        held = descriptors_of(os.getpid())
+        monkeypatch.setattr(os, "pidfd_open", fails_once)
+        answers = [each async for each in agent.stream("go") if isinstance(each, ToolCallResult)]
+        assert descriptors_of(os.getpid()) == held
+    assert answers[0].is_error
+    assert answers[0].content == f"the command cannot be started: {failure}"
+    assert answers[1].content == "next"
+    assert not (tmp_path / "ran").exists()
+    assert set(below(os.getpid())) <= before
+
+
+async def ended(background: Background, printed: int, most: int = 2**20) -> tuple[str, RunningCommand]:
+    """A background command that has printed so many bytes and ended, and its id."""
+    running = begun(EndsAtOnce(), most)
     running.output.add(b"^" + b"x" * (printed - 2) + b"$")
     name = background.add("s", running)
     await running.wait()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED
 from zeus_runtime.plugin import RunError
 from zeus_runtime.plugin.files import OPEN_BYTES, open_bytes
-from zeus_runtime.plugin.tool import finished, in_thread
+from zeus_runtime.plugin.tool import all_tried, finished, in_thread
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.shell.keepers import Keepers
@@ -31,6 +31,8 @@ _LEFT_BYTES: Final = 2**15
 """Of the output of a command that ended long ago: more than a result shows, unless `max_result_chars` is raised."""
 _MOST_ENDED: Final = 1_000
 """Ended commands that are kept; one without output takes some kilobytes."""
+_TOO_MANY: Final = (OSError, RuntimeError)
+"""Raised where the process may open no more files, or start no more threads."""
 _WAITING: Final = ("/bin/sh", "-c", 'echo >&0 && read -r go && exec "$@" </dev/null', "sh")
 """Waits for the gate, then becomes the command. If the gate closes, as when Zeus is killed, the command never runs."""
 
@@ -65,7 +67,11 @@ class Starter(Protocol):
     """The process that runs a command: bubblewrap, or a keeper."""
 
     async def refusal(self) -> str | None:
-        """Return why the command may not run, because of the files that it would see; None if it runs."""
+        """Return why the command may not run, because of the files that it would see; None if it runs.
+
+        Raises:
+            ShellError: it could not be started; ``kill`` it.
+        """
 
     async def wait(self) -> int:
         """Return the exit code once all processes of the command are gone."""
@@ -90,12 +96,18 @@ class _Bubblewrap:
         self._begin = asyncio.create_task(begun, name="shell command's begin")
 
     async def refusal(self) -> str | None:
-        # `wait` needs the same task, also after the caller of this was cancelled.
-        refusal, _ = await asyncio.shield(self._begin)
+        try:
+            # `wait` needs the same task, also after the caller of this was cancelled.
+            refusal, _ = await asyncio.shield(self._begin)
+        except _TOO_MANY as error:
+            raise _not_started(error) from None
         return refusal
 
     async def wait(self) -> int:
-        _, first = await self._begin
+        try:
+            _, first = await self._begin
+        except _TOO_MANY:  # told by `refusal`, whose caller ends the command
+            first = None
         # Its own thread: the loop's are few, and a server's command waits for hours.
         ended = in_thread(_await_end, process=self._process, status=self._status, first=first)
         return await finished(ended)
@@ -196,7 +208,11 @@ class RunningCommand:
         self._end = asyncio.create_task(self._ended(), name="shell command")
 
     async def refusal(self) -> str | None:
-        """Return why the command may not run, because of the files that it would see; None if it runs."""
+        """Return why the command may not run, because of the files that it would see; None if it runs.
+
+        Raises:
+            ShellError: it could not be started; ``stop`` it.
+        """
         return await self._starter.refusal()
 
     async def wait(self) -> int:
@@ -217,16 +233,21 @@ class RunningCommand:
         loop = asyncio.get_running_loop()
         os.set_blocking(self._pipe, False)
         loop.add_reader(self._pipe, self._read)
+        code = -signal.SIGKILL
         try:
             code = await self._starter.wait()
             # The processes are gone, but their last output is still in the pipe.
             while self._read():
                 pass
+        except BaseException:
+            self._starter.kill()  # nobody could tell any more when it ends
+            raise
         finally:
+            # Also after an error: else `read_output` would wait for more, and the command would count as running.
+            self.exit_code = 128 - code if code < 0 else code
+            self.news.set()
             loop.remove_reader(self._pipe)
             os.close(self._pipe)
-        self.exit_code = 128 - code if code < 0 else code
-        self.news.set()
         return self.exit_code
 
     def _read(self) -> bool:
@@ -306,7 +327,7 @@ def _pipe(stack: ExitStack, on_error: ExitStack) -> tuple[int, int]:
     return read, write
 
 
-def _not_started(error: OSError | ValueError) -> ShellError:
+def _not_started(error: Exception) -> ShellError:
     return ShellError(f"the command cannot be started: {error}")
 
 
@@ -346,6 +367,9 @@ def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int |
     """Return why a command may not run, and a pidfd of the first process in the namespaces; blocks.
 
     There is no pidfd if bubblewrap failed before it, or the process is gone.
+
+    Raises:
+        OSError: there are too many open files; a command that waits for the gate does not run then.
     """
     report = b""
     while b"}" not in report and (more := os.read(status, _CHUNK)):
@@ -357,7 +381,11 @@ def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int |
             first = os.pidfd_open(process)
         except (ValueError, KeyError, ProcessLookupError):
             return None, None
-        return None if gate is None else gate.refusal(process), first
+        try:
+            return None if gate is None else gate.refusal(process), first
+        except BaseException:
+            os.close(first)
+            raise
 
 
 def _await_end(process: subprocess.Popen[bytes], status: int, first: int | None) -> int:
@@ -459,4 +487,6 @@ class Background:
         """End all commands."""
         # Exchanged before the await: a command that starts meanwhile is kept, and closed, anew.
         commands, self._commands, self._ended = self._commands, {}, {}
-        await asyncio.gather(*(each.stop() for each in commands.values()))
+        # All at once, so that none runs on while another one is slow to end.
+        stopping = [asyncio.create_task(each.stop()) for each in commands.values()]
+        await all_tried(*(partial(finished, each) for each in stopping))
