@@ -270,6 +270,17 @@ async def test_the_next_command_runs_if_one_has_killed_the_process_of_all_keeper
     assert set(below(os.getpid())) <= before
 
 
+@pytest.mark.timeout(30)
+async def test_an_agent_closes_although_a_command_has_stopped_the_process_of_all_keepers(
+    tmp_path: Path,
+) -> None:
+    before = set(below(os.getpid()))
+    stop = "kill -STOP $(cut -d ' ' -f 4 /proc/$PPID/stat) && echo stopped"
+    (stopped,) = await results(tmp_path, stop, contain="none")
+    assert stopped.content == "stopped"
+    assert set(below(os.getpid())) <= before
+
+
 @both
 async def test_a_keeper_that_its_command_kills_ends_the_command(tmp_path: Path, contain: str) -> None:
     """In bubblewrap the first process cannot be killed."""
