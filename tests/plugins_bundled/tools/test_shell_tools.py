@@ -12,9 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +33,7 @@ from zeus_plugins.tools.shell.processes import (
     ShellError,
     Start,
     Starter,
+    TakenOutput,
 )
 
 from tests.support.shells import (
@@ -53,6 +56,7 @@ from zeus_runtime.events import RunCompleted, ToolCallResult
 from zeus_runtime.plugin import Redactor, UntrustedError
 from zeus_runtime.plugin.files import ProgramMount, masked_bytes
 from zeus_runtime.testing import ScriptedModel, calling
+from zeus_runtime.tools import invoke
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 
@@ -335,12 +339,23 @@ async def test_beyond_the_limit_the_middle_is_lost_and_the_result_says_so(tmp_pa
     assert "bytes are lost: the command printed too much" in shown.content
 
 
+def taken(
+    output: CommandOutput, secrets: Redactor, *, has_ended: bool, meanwhile: bytes = b""
+) -> tuple[bytes, int, bytes]:
+    """What is told of the output; ``meanwhile`` is printed while it is prepared."""
+    taken = output.take()
+    output.add(meanwhile)
+    head, lost, tail, end = taken.parted(secrets, has_ended=has_ended)
+    output.put_back(end)
+    return head, lost, tail
+
+
 def test_output_of_any_pieces_keeps_its_beginning_and_its_end() -> None:
     output = CommandOutput(10)
     for piece in (b"abc", b"defgh", b"", b"ijklmnopqrstuvwxyz"):
         output.add(piece)
-    assert output.take(Redactor(), has_ended=False) == (b"abcde", 16, b"vwxyz")
-    assert output.take(Redactor(), has_ended=False) == (b"", 0, b"")
+    assert taken(output, Redactor(), has_ended=False) == (b"abcde", 16, b"vwxyz")
+    assert taken(output, Redactor(), has_ended=False) == (b"", 0, b"")
 
 
 class EndsAtOnce:
@@ -456,10 +471,10 @@ async def test_the_output_of_ended_background_commands_is_bounded() -> None:
     made = [await ended(background, 2**20) for _ in range(10)]
     assert sum(each.output.held for _, each in made) <= 3 * 2**20
     assert [background.find("s", name) for name, _ in made] == [each for _, each in made]
-    head, lost, tail = made[0][1].output.take(Redactor(), has_ended=True)
+    head, lost, tail = taken(made[0][1].output, Redactor(), has_ended=True)
     assert (head[:1], tail[-1:], len(head) + lost + len(tail)) == (b"^", b"$", 2**20)
     assert len(head) + len(tail) == 2**15
-    head, lost, tail = made[-1][1].output.take(Redactor(), has_ended=True)
+    head, lost, tail = taken(made[-1][1].output, Redactor(), has_ended=True)
     assert (lost, len(head + tail)) == (0, 2**20)
 
 
@@ -502,20 +517,25 @@ FORMS = [
     st.integers(1, 6),
     st.sampled_from([1, 30, 100, 10**6]),
     st.sampled_from([None, 20, 100]),
+    st.sampled_from([0, 3, 50]),
 )
 def test_no_part_of_a_secret_is_in_output_that_is_read_in_pieces_and_cut(
-    parts: list[bytes], places: list[int], reads: int, most: int, least: int | None
+    parts: list[bytes], places: list[int], reads: int, most: int, least: int | None, between: int
 ) -> None:
     known = Redactor({KEY: "KEY"})
     data = b"".join(parts)
     ends = sorted({min(each, len(data)) for each in places} | {len(data)})
     output, shown, dropped = CommandOutput(most), b"", False
+    added = 0
     for number, (start, end) in enumerate(pairwise([0, *ends])):
-        output.add(data[start:end])
+        output.add(data[max(start, added) : end])
+        added = max(end, added)
         if end == len(data) and least is not None:
             output.shrink(least)
         if end == len(data) or number % reads == 0:
-            head, lost, tail = output.take(known, has_ended=end == len(data))
+            more = b"" if end == len(data) else data[added : added + between]
+            added += len(more)
+            head, lost, tail = taken(output, known, has_ended=end == len(data), meanwhile=more)
             shown += masked_bytes(head + (b"|" if lost else b"") + tail, known)
             dropped |= bool(lost)
     if not dropped:
@@ -904,3 +924,56 @@ def test_an_encoding_in_which_commands_are_not_judged_is_refused(tmp_path: Path)
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
     with pytest.raises(ConfigError, match=r"LC_ALL is for another encoding than UTF-8"):
         _ = Agent.from_config(directory=tmp_path, model=ScriptedModel([]), environ={}, trust="all").plan
+
+
+@pytest.mark.parametrize(("printed", "in_thread"), [(100, False), (100_000, True)])
+async def test_the_event_loop_masks_short_outputs_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: int, in_thread: bool
+) -> None:
+    """Megabytes take a tenth of a second, in which the runs of other sessions would wait."""
+    masked_in = []
+
+    def noting(data: bytes, known: Redactor) -> bytes:
+        masked_in.append(threading.current_thread() is not threading.main_thread())
+        return masked_bytes(data, known)
+
+    monkeypatch.setattr("zeus_plugins.tools.shell.tools.masked_bytes", noting)
+    (shown,) = await results(tmp_path, f"head -c {printed} /dev/zero | tr '\\0' x", contain="none")
+    assert shown.content.startswith("xxx")
+    assert masked_in == [in_thread]
+
+
+async def test_a_reader_that_is_cancelled_leaves_no_half_of_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text(KEY)
+    known, searching, go_on = Redactor({KEY: "KEY"}), asyncio.Event(), threading.Event()
+    loop, parted = asyncio.get_running_loop(), TakenOutput.parted
+
+    def slow(output: TakenOutput, given: Redactor, *, has_ended: bool) -> Any:
+        loop.call_soon_threadsafe(searching.set)
+        assert go_on.wait(60)
+        return parted(output, given, has_ended=has_ended)
+
+    async def there(name: str) -> None:
+        while not (tmp_path / name).exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(TakenOutput, "parted", slow)
+    first_half = "head -c 10000 /dev/zero | tr '\\0' x; head -c 9 key; touch half"
+    script = f"{first_half}; until [ -e go ]; do sleep 0.02; done; tail -c +10 key; echo after; touch all; sleep 1000"
+    run: Any = SimpleNamespace(session="s", known=known, secrets=known)
+    async with shell_agent(tmp_path, contain="none") as agent:
+        tools = {each.tool.name: each.tool for each in agent.plan.tools}
+        await invoke(tools["run_command"], {"command": script, "background": True}, run)
+        await there("half")
+        first = asyncio.create_task(invoke(tools["read_output"], {"command_id": "cmd_1"}, run))
+        await searching.wait()
+        first.cancel()
+        second = asyncio.create_task(invoke(tools["read_output"], {"command_id": "cmd_1"}, run))
+        (tmp_path / "go").touch()
+        await there("all")
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert (await second).content == "<secret:KEY>after\n[running]"

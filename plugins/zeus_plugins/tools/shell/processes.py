@@ -164,17 +164,46 @@ class CommandOutput:
             del self._tail[:excess]
             self._dropped += excess
 
-    def take(self, secrets: Redactor, *, has_ended: bool) -> tuple[bytes, int, bytes]:
-        """Return the beginning, the number of bytes lost after it, and the rest; and forget them.
+    def take(self) -> TakenOutput:
+        """Return what was not taken yet, and forget it."""
+        taken = TakenOutput(self._head, self._dropped, self._tail, self._most)
+        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
+        return taken
 
-        A secret is in it, or lost, as a whole. An end that may be the beginning of a secret stays for the next call.
+    def put_back(self, end: bytes) -> None:
+        """Put the end of what was taken last before what came meanwhile."""
+        self._head[:0] = end
+
+
+@dataclass(frozen=True)
+class TakenOutput:
+    """Output of a command that was taken.
+
+    Args:
+        head: its beginning.
+        dropped: the number of bytes lost after it.
+        tail: the rest.
+        most: the limit in bytes; what is above it was only needed to see whether a secret starts there.
+    """
+
+    head: bytearray
+    dropped: int
+    tail: bytearray
+    most: int
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.tail)
+
+    def parted(self, secrets: Redactor, *, has_ended: bool) -> tuple[bytes, int, bytes, bytes]:
+        """Return the beginning, the number of bytes lost after it, the rest, and an end that stays for the next call.
+
+        A secret is in it, or lost, as a whole. The end stays if it may be the beginning of a secret.
 
         Args:
             has_ended: nothing more will be printed.
         """
-        head, tail, dropped = bytes(self._head), bytes(self._tail), self._dropped
-        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
-        whole, lost, place = head + tail, 0, len(head) + len(tail) - max(0, self._most - len(head))
+        head, tail, dropped = bytes(self.head), bytes(self.tail), self.dropped
+        whole, lost, place = head + tail, 0, len(head) + len(tail) - max(0, self.most - len(head))
         if place > len(head):
             first = len(head) - open_bytes(head, secrets)
             # A secret that ends behind this place is kept from its beginning; one that ends before it is lost.
@@ -184,10 +213,9 @@ class CommandOutput:
             head, tail = whole[:first], whole[last:]
         else:
             head, tail = b"", whole
-        if not has_ended and (kept := open_bytes(tail, secrets)):
-            self._head += tail[-kept:]
-            tail = tail[:-kept]
-        return head, lost, tail
+        kept = 0 if has_ended else open_bytes(tail, secrets)
+        end = len(tail) - kept
+        return head, lost, tail[:end], tail[end:]
 
 
 class RunningCommand:
@@ -197,12 +225,16 @@ class RunningCommand:
         starter: the process that runs it.
         pipe: the read end of its output.
         output: collects the output.
+
+    Attributes:
+        taking: held while output is taken and its end put back, so that the next call finds that end first.
     """
 
     def __init__(self, starter: Starter, pipe: int, output: CommandOutput) -> None:
         self.output = output
         self.exit_code: int | None = None
         self.news = asyncio.Event()
+        self.taking = asyncio.Lock()
         self._starter = starter
         self._pipe = pipe
         self._end = asyncio.create_task(self._ended(), name="shell command")
