@@ -8,6 +8,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -247,6 +248,23 @@ async def test_it_says_that_there_may_be_more_where_git_says_too_much(
     assert 0 < len(state.changes) < 40
     assert {path for path, _ in state.changes} <= {f"new-{number}.txt" for number in range(40)}
     assert f"Uncommitted files: {len(state.changes)} or more" in await told(looking(repository))
+
+
+async def test_the_paths_that_git_names_are_judged_in_a_thread(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With thousands of uncommitted files, the runs of other sessions would wait for it."""
+    judged_in, hides = [], WorkspaceFiles.hides
+
+    def noting(files: WorkspaceFiles, path: str) -> bool:
+        judged_in.append(threading.current_thread())
+        return hides(files, path)
+
+    monkeypatch.setattr(WorkspaceFiles, "hides", noting)
+    (repository / "new.txt").write_text("")
+    assert "new /new.txt" in await told(looking(repository))
+    assert judged_in
+    assert threading.main_thread() not in judged_in
 
 
 async def test_a_git_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -> None:
