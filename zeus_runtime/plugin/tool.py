@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.preview import Change as Change
     from zeus_runtime.tools.preview import Preview as Preview
     from zeus_runtime.tools.preview import preview_of as preview_of
+    from zeus_runtime.tools.run_to_completion import all_tried as all_tried
     from zeus_runtime.tools.run_to_completion import finished as finished
     from zeus_runtime.tools.tool import Access as Access
     from zeus_runtime.tools.tool import Category as Category
@@ -60,6 +61,7 @@ _ROOMS = {
     "ToolResult": "tools.tool",
     "ToolRun": "tools.tool",
     "Toolset": "tools.toolset",
+    "all_tried": "tools.run_to_completion",
     "in_thread": "tools.worker_threads",
     "finished": "tools.run_to_completion",
     "fitted_arguments": "tools.dispatch",

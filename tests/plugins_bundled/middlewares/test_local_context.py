@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
+import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -247,6 +250,23 @@ async def test_it_says_that_there_may_be_more_where_git_says_too_much(
     assert f"Uncommitted files: {len(state.changes)} or more" in await told(looking(repository))
 
 
+async def test_the_paths_that_git_names_are_judged_in_a_thread(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With thousands of uncommitted files, the runs of other sessions would wait for it."""
+    judged_in, hides = [], WorkspaceFiles.hides
+
+    def noting(files: WorkspaceFiles, path: str) -> bool:
+        judged_in.append(threading.current_thread())
+        return hides(files, path)
+
+    monkeypatch.setattr(WorkspaceFiles, "hides", noting)
+    (repository / "new.txt").write_text("")
+    assert "new /new.txt" in await told(looking(repository))
+    assert judged_in
+    assert threading.main_thread() not in judged_in
+
+
 async def test_a_git_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -266,6 +286,35 @@ async def test_a_git_that_does_not_answer_is_given_up_and_killed(tmp_path: Path)
     assert "a.txt" in text
     with pytest.raises(ProcessLookupError):
         os.kill(int(written.read_text()), 0)
+
+
+async def test_if_one_git_cannot_be_started_the_others_are_ended_first(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of them hangs; the second one finds too many open files."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    real = shutil.which("git")
+    (folder / "git").write_text(
+        f'#!/bin/sh\ncase "$*" in *symbolic-ref*) echo $$ > {tmp_path}/pid; exec sleep 60;; esac\nexec {real} "$@"\n'
+    )
+    (folder / "git").chmod(0o755)
+    start = asyncio.create_subprocess_exec
+
+    async def limited(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        if "rev-list" in words:
+            while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return await start(*words, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", limited)
+    programs = OwnPrograms({"PATH": f"{folder}:{os.environ['PATH']}"})
+    before = asyncio.all_tasks()
+    assert await git_state(repository, programs, commits=1, timeout_seconds=60) is None
+    assert asyncio.all_tasks() == before
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 async def test_the_section_keeps_its_limit_in_tokens(tmp_path: Path) -> None:

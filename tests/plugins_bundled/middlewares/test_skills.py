@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import BaseMessage
+from zeus_plugins.middlewares.skills.middleware import SkillLibrary
+from zeus_plugins.middlewares.skills.options import Options
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, play, script, write_agent
 from tests.support.policies import GIVING, talk, texts
 from tests.support.skills import BODY, OFFICE, write_skill
 from zeus_runtime import Agent
 from zeus_runtime.events import Notice, RunCompleted
+from zeus_runtime.plugin import RunContext
+from zeus_runtime.plugin.files import WorkspaceFiles
+from zeus_runtime.plugin.middleware import Section, Turn
+from zeus_runtime.plugin.skills import find_skills
 
 HOME = "homes: [home]\n"
 
@@ -133,6 +142,33 @@ async def test_the_section_is_the_same_from_run_to_run_until_a_file_says_otherwi
     second = await talk(tmp_path, skills_yaml(), "three", session=first.session)
     assert second.requests[0].system != first.requests[0].system
     assert "Now something else." in second.requests[0].system
+
+
+@pytest.mark.parametrize(("count", "in_thread"), [(3, [True, False]), (60, [True, True])])
+async def test_the_event_loop_looks_only_at_few_files_that_were_read_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, in_thread: list[bool]
+) -> None:
+    for number in range(count):
+        write_skill(tmp_path / "home/skills", f"skill-{number}")
+    found_in = []
+
+    def noting(*roots: Any, **options: Any) -> Any:
+        found_in.append(threading.current_thread() is not threading.main_thread())
+        return find_skills(*roots, **options)
+
+    monkeypatch.setattr("zeus_runtime.plugin.skills.find_skills", noting)
+    context = SimpleNamespace(
+        directory=tmp_path,
+        workspace=WorkspaceFiles(tmp_path),
+        homes=[tmp_path / "home"],
+        counter=SimpleNamespace(text=len),
+    )
+    library = SkillLibrary(Options(), cast(RunContext, context))
+    turn = Turn("session_1", "run_1", "agent")
+    first, second = [await library.sections(turn) for _ in range(2)]
+    assert "skill-1" in first[Section.SKILLS]
+    assert first == second
+    assert found_in == in_thread
 
 
 async def test_a_change_of_the_body_alone_leaves_the_prompt_as_it_was(tmp_path: Path, home: Path) -> None:

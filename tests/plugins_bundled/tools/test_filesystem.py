@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -296,6 +297,35 @@ async def test_calls_of_one_answer_know_what_each_other_wrote(root: Path) -> Non
     # The results are in the log by the next answer.
     later = run_with(Redactor(), known, answer=2)
     assert (await invoke(tools["edit_file"], {"path": "a", "old": "c", "new": "d"}, later)).is_error
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("edit_file", EDIT), ("write_file", {"path": "a", "content": "y\n"})]
+)
+@pytest.mark.parametrize("wrote_before", [False, True])
+async def test_a_failed_write_is_not_known_as_written(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], wrote_before: bool
+) -> None:
+    """Also not if another call of the answer wrote the same; that content stays known."""
+    tools = tools_of(root)
+    (root / "a").write_text("x\n")
+    run = run_with(Redactor(), (await invoke(tools["read_file"], {"path": "a"}, RUN)).state)
+    if wrote_before:
+        assert not (await invoke(tools["write_file"], {"path": "a", "content": "y\n"}, run)).is_error
+        (root / "a").write_text("x\n")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("zeus_runtime.tools.atomic.replace", full)
+        failed = await invoke(tools[name], arguments, run)
+    assert failed.is_error
+    assert "no space is left" in failed.content
+    (root / "a").write_text("y\n")
+    after = await invoke(tools["edit_file"], {"path": "a", "old": "y", "new": "z"}, run)
+    assert after.is_error != wrote_before
+    assert wrote_before or "was changed after you last read or wrote it" in after.content
 
 
 async def test_a_repeated_write_after_an_interrupted_one_is_no_foreign_change(root: Path) -> None:

@@ -360,6 +360,24 @@ async def test_what_was_refused_or_known_before_takes_nothing_of_the_wish(memory
     assert [item.source for item in reversed(await memory.list_memories())] == ["ai", "user"]
 
 
+@pytest.mark.parametrize("error", [OSError("the disk is full"), asyncio.CancelledError()])
+async def test_a_save_that_failed_takes_nothing_of_the_wish(
+    memory: MemoryService, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    given, run = tools(memory, Options(asked_per_message=1)), Said()
+
+    async def fails(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryService, "add_explicit_memory", fails)
+        failed = use(given, "memory_save", run, content=FACTS[0], asked=True)
+        (told,) = await asyncio.gather(failed, return_exceptions=True)
+        assert told is error or (isinstance(told, ToolResult) and told.is_error)
+    assert (await use(given, "memory_save", run, content=FACTS[0], asked=True)).state
+    assert [item.source for item in await memory.list_memories()] == ["user"]
+
+
 async def test_foreign_and_missing_ids_give_the_same_error(memory: MemoryService) -> None:
     bob = memory.for_caller(Caller("bob"))
     foreign = (await bob.add_explicit_memory("Bob's bank is in Graz")).item

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.cli import main
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult, ToolProgress
 from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.files import WorkspaceFiles
 from zeus_runtime.plugin.sandbox import SandboxCapabilities
 from zeus_runtime.testing import ScriptedModel, calling
 from zeus_runtime.tools.question import question_lines
@@ -114,6 +116,25 @@ async def test_a_copy_out_of_the_sandbox_replaces_only_the_file_that_its_questio
     assert "replaces /other.sh (10 bytes, " in reader.read[3]
     assert "the file changed" in found[1].content
     assert not other.exists()
+
+
+async def test_a_file_is_copied_out_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have `max_copy_mb`, and a slow disk; the runs of other sessions go on meanwhile."""
+    written_in, write = [], WorkspaceFiles.write
+
+    def noting(files: WorkspaceFiles, path: str, data: bytes) -> bool:
+        written_in.append(threading.current_thread())
+        return write(files, path, data)
+
+    monkeypatch.setattr(WorkspaceFiles, "write", noting)
+    _, copied = await results(
+        tmp_path,
+        calling(("execute_code", {"code": "open('a', 'w').write('a')"})),
+        calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/a"})),
+    )
+    assert copied.content == "Created /a (1 bytes)."
+    assert len(written_in) == 1
+    assert threading.main_thread() not in written_in
 
 
 async def test_what_leads_out_of_workspace_or_sandbox_is_refused(tmp_path: Path) -> None:

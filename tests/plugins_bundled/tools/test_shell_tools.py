@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import secrets
@@ -11,9 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +26,15 @@ from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.mounts import sees_judged
 from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of
 from zeus_plugins.tools.shell.encoding import other_encoding
-from zeus_plugins.tools.shell.processes import CommandOutput, Start
+from zeus_plugins.tools.shell.processes import (
+    Background,
+    CommandOutput,
+    RunningCommand,
+    ShellError,
+    Start,
+    Starter,
+    TakenOutput,
+)
 
 from tests.support.shells import (
     LEAVING,
@@ -45,6 +56,7 @@ from zeus_runtime.events import RunCompleted, ToolCallResult
 from zeus_runtime.plugin import Redactor, UntrustedError
 from zeus_runtime.plugin.files import ProgramMount, masked_bytes
 from zeus_runtime.testing import ScriptedModel, calling
+from zeus_runtime.tools import invoke
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 
@@ -262,6 +274,17 @@ async def test_the_next_command_runs_if_one_has_killed_the_process_of_all_keeper
     assert set(below(os.getpid())) <= before
 
 
+@pytest.mark.timeout(30)
+async def test_an_agent_closes_although_a_command_has_stopped_the_process_of_all_keepers(
+    tmp_path: Path,
+) -> None:
+    before = set(below(os.getpid()))
+    stop = "kill -STOP $(cut -d ' ' -f 4 /proc/$PPID/stat) && echo stopped"
+    (stopped,) = await results(tmp_path, stop, contain="none")
+    assert stopped.content == "stopped"
+    assert set(below(os.getpid())) <= before
+
+
 @both
 async def test_a_keeper_that_its_command_kills_ends_the_command(tmp_path: Path, contain: str) -> None:
     """In bubblewrap the first process cannot be killed."""
@@ -316,12 +339,167 @@ async def test_beyond_the_limit_the_middle_is_lost_and_the_result_says_so(tmp_pa
     assert "bytes are lost: the command printed too much" in shown.content
 
 
+def taken(
+    output: CommandOutput, secrets: Redactor, *, has_ended: bool, meanwhile: bytes = b""
+) -> tuple[bytes, int, bytes]:
+    """What is told of the output; ``meanwhile`` is printed while it is prepared."""
+    taken = output.take()
+    output.add(meanwhile)
+    head, lost, tail, end = taken.parted(secrets, has_ended=has_ended)
+    output.put_back(end)
+    return head, lost, tail
+
+
 def test_output_of_any_pieces_keeps_its_beginning_and_its_end() -> None:
     output = CommandOutput(10)
     for piece in (b"abc", b"defgh", b"", b"ijklmnopqrstuvwxyz"):
         output.add(piece)
-    assert output.take(Redactor(), has_ended=False) == (b"abcde", 16, b"vwxyz")
-    assert output.take(Redactor(), has_ended=False) == (b"", 0, b"")
+    assert taken(output, Redactor(), has_ended=False) == (b"abcde", 16, b"vwxyz")
+    assert taken(output, Redactor(), has_ended=False) == (b"", 0, b"")
+
+
+class EndsAtOnce:
+    """Starts nothing; the output is what a test adds."""
+
+    async def refusal(self) -> str | None:
+        return None
+
+    async def wait(self) -> int:
+        return 3
+
+    def kill(self) -> None:
+        pass
+
+
+class Fails(EndsAtOnce):
+    """A command that cannot be followed to its end, until it is killed."""
+
+    def __init__(self) -> None:
+        self.killed = asyncio.Event()
+
+    async def wait(self) -> int:
+        await self.killed.wait()
+        raise OSError(errno.EIO, "no more of it")
+
+    def kill(self) -> None:
+        self.killed.set()
+
+
+class Lingers(Fails):
+    """A command that ends some turns of the event loop after it was killed."""
+
+    async def wait(self) -> int:
+        await self.killed.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return -signal.SIGKILL
+
+
+class FailsAtOnce(Fails):
+    """A command that runs on, but cannot be followed."""
+
+    async def wait(self) -> int:
+        raise OSError(errno.EIO, "no more of it")
+
+
+def begun(starter: Starter, most: int = 100) -> RunningCommand:
+    read, write = os.pipe()
+    os.close(write)
+    return RunningCommand(starter, read, CommandOutput(most))
+
+
+async def test_all_background_commands_are_ended_also_if_one_of_them_fails() -> None:
+    background = Background(100)
+    running = [begun(each) for each in (Lingers(), Fails(), Fails(), Lingers())]
+    for each in running:
+        background.add("s", each)
+    with pytest.raises(OSError, match="no more of it") as caught:
+        await background.aclose()
+    assert caught.value.__notes__ == ["Also failed: OSError: [Errno 5] no more of it"]
+    assert [each.exit_code for each in running] == [137, 137, 137, 137]
+
+
+async def test_a_command_that_cannot_be_followed_is_killed_and_no_reader_waits_for_more() -> None:
+    starter = FailsAtOnce()
+    running = begun(starter)
+    with pytest.raises(OSError, match="no more of it"):
+        await running.wait()
+    assert starter.killed.is_set()
+    assert running.exit_code == 137
+    assert running.news.is_set()
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(errno.EMFILE, "Too many open files"), RuntimeError("can't start new thread")]
+)
+async def test_a_command_whose_begin_fails_is_not_run_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    need_bubblewrap()
+    failures, pidfd_open = [failure], os.pidfd_open
+
+    def fails_once(process: int) -> int:
+        if failures:
+            raise failures.pop()
+        return pidfd_open(process)
+
+    before = set(below(os.getpid()))
+    async with shell_agent(tmp_path, command("touch ran"), command("echo next")) as agent:
+        held = descriptors_of(os.getpid())
+        monkeypatch.setattr(os, "pidfd_open", fails_once)
+        answers = [each async for each in agent.stream("go") if isinstance(each, ToolCallResult)]
+        assert descriptors_of(os.getpid()) == held
+    assert answers[0].is_error
+    assert answers[0].content == f"the command cannot be started: {failure}"
+    assert answers[1].content == "next"
+    assert not (tmp_path / "ran").exists()
+    assert set(below(os.getpid())) <= before
+
+
+async def ended(background: Background, printed: int, most: int = 2**20) -> tuple[str, RunningCommand]:
+    """A background command that has printed so many bytes and ended, and its id."""
+    running = begun(EndsAtOnce(), most)
+    running.output.add(b"^" + b"x" * (printed - 2) + b"$")
+    name = background.add("s", running)
+    await running.wait()
+    await asyncio.sleep(0)  # its callback
+    return name, running
+
+
+async def test_the_output_of_ended_background_commands_is_bounded() -> None:
+    background = Background(3 * 2**20)
+    made = [await ended(background, 2**20) for _ in range(10)]
+    assert sum(each.output.held for _, each in made) <= 3 * 2**20
+    assert [background.find("s", name) for name, _ in made] == [each for _, each in made]
+    head, lost, tail = taken(made[0][1].output, Redactor(), has_ended=True)
+    assert (head[:1], tail[-1:], len(head) + lost + len(tail)) == (b"^", b"$", 2**20)
+    assert len(head) + len(tail) == 2**15
+    head, lost, tail = taken(made[-1][1].output, Redactor(), has_ended=True)
+    assert (lost, len(head + tail)) == (0, 2**20)
+
+
+async def test_ended_background_commands_are_forgotten_oldest_first_and_the_last_one_never() -> None:
+    background = Background(100_000)
+    first, _ = await ended(background, 40_000)
+    second, _ = await ended(background, 40_000)
+    last, huge = await ended(background, 200_000)
+    for each in (first, second):
+        with pytest.raises(ShellError, match="there is no background command") as caught:
+            background.find("s", each)
+        assert (
+            caught.value.remedy
+            == f"There are: {last}. Of those that have ended, the last 1,000 are kept at most."
+        )
+    assert background.find("s", last).output.held == huge.output.held == 200_000
+
+
+async def test_no_more_than_a_thousand_ended_background_commands_are_kept() -> None:
+    background = Background(2**20)
+    names = [(await ended(background, 2))[0] for _ in range(1_003)]
+    for each in names[:3]:
+        with pytest.raises(ShellError):
+            background.find("s", each)
+    assert all(background.find("s", each).exit_code == 3 for each in names[3:])
 
 
 KEY = "ghp_A1b2C3d4E5f6 \u00e97h8I9"
@@ -338,18 +516,26 @@ FORMS = [
     st.lists(st.integers(0, 400), max_size=6),
     st.integers(1, 6),
     st.sampled_from([1, 30, 100, 10**6]),
+    st.sampled_from([None, 20, 100]),
+    st.sampled_from([0, 3, 50]),
 )
 def test_no_part_of_a_secret_is_in_output_that_is_read_in_pieces_and_cut(
-    parts: list[bytes], places: list[int], reads: int, most: int
+    parts: list[bytes], places: list[int], reads: int, most: int, least: int | None, between: int
 ) -> None:
     known = Redactor({KEY: "KEY"})
     data = b"".join(parts)
     ends = sorted({min(each, len(data)) for each in places} | {len(data)})
     output, shown, dropped = CommandOutput(most), b"", False
+    added = 0
     for number, (start, end) in enumerate(pairwise([0, *ends])):
-        output.add(data[start:end])
+        output.add(data[max(start, added) : end])
+        added = max(end, added)
+        if end == len(data) and least is not None:
+            output.shrink(least)
         if end == len(data) or number % reads == 0:
-            head, lost, tail = output.take(known, has_ended=end == len(data))
+            more = b"" if end == len(data) else data[added : added + between]
+            added += len(more)
+            head, lost, tail = taken(output, known, has_ended=end == len(data), meanwhile=more)
             shown += masked_bytes(head + (b"|" if lost else b"") + tail, known)
             dropped |= bool(lost)
     if not dropped:
@@ -738,3 +924,56 @@ def test_an_encoding_in_which_commands_are_not_judged_is_refused(tmp_path: Path)
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
     with pytest.raises(ConfigError, match=r"LC_ALL is for another encoding than UTF-8"):
         _ = Agent.from_config(directory=tmp_path, model=ScriptedModel([]), environ={}, trust="all").plan
+
+
+@pytest.mark.parametrize(("printed", "in_thread"), [(100, False), (100_000, True)])
+async def test_the_event_loop_masks_short_outputs_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: int, in_thread: bool
+) -> None:
+    """Megabytes take a tenth of a second, in which the runs of other sessions would wait."""
+    masked_in = []
+
+    def noting(data: bytes, known: Redactor) -> bytes:
+        masked_in.append(threading.current_thread() is not threading.main_thread())
+        return masked_bytes(data, known)
+
+    monkeypatch.setattr("zeus_plugins.tools.shell.tools.masked_bytes", noting)
+    (shown,) = await results(tmp_path, f"head -c {printed} /dev/zero | tr '\\0' x", contain="none")
+    assert shown.content.startswith("xxx")
+    assert masked_in == [in_thread]
+
+
+async def test_a_reader_that_is_cancelled_leaves_no_half_of_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text(KEY)
+    known, searching, go_on = Redactor({KEY: "KEY"}), asyncio.Event(), threading.Event()
+    loop, parted = asyncio.get_running_loop(), TakenOutput.parted
+
+    def slow(output: TakenOutput, given: Redactor, *, has_ended: bool) -> Any:
+        loop.call_soon_threadsafe(searching.set)
+        assert go_on.wait(60)
+        return parted(output, given, has_ended=has_ended)
+
+    async def there(name: str) -> None:
+        while not (tmp_path / name).exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(TakenOutput, "parted", slow)
+    first_half = "head -c 10000 /dev/zero | tr '\\0' x; head -c 9 key; touch half"
+    script = f"{first_half}; until [ -e go ]; do sleep 0.02; done; tail -c +10 key; echo after; touch all; sleep 1000"
+    run: Any = SimpleNamespace(session="s", known=known, secrets=known)
+    async with shell_agent(tmp_path, contain="none") as agent:
+        tools = {each.tool.name: each.tool for each in agent.plan.tools}
+        await invoke(tools["run_command"], {"command": script, "background": True}, run)
+        await there("half")
+        first = asyncio.create_task(invoke(tools["read_output"], {"command_id": "cmd_1"}, run))
+        await searching.wait()
+        first.cancel()
+        second = asyncio.create_task(invoke(tools["read_output"], {"command_id": "cmd_1"}, run))
+        (tmp_path / "go").touch()
+        await there("all")
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert (await second).content == "<secret:KEY>after\n[running]"

@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.sandbox import OwnPrograms
@@ -117,7 +117,7 @@ async def git_state(
             places = await ask("rev-parse", "--git-dir", "--git-common-dir", "--show-toplevel")
             if places.failed or not await asyncio.to_thread(_is_own, folder, places.text):
                 return None
-            named, head, log, modes, tracked, staged, new = await asyncio.gather(
+            named, head, log, modes, tracked, staged, new = await _together(
                 ask("symbolic-ref", "--quiet", "--short", "HEAD"),
                 ask("rev-parse", "--short", "HEAD"),
                 ask("rev-list", f"--max-count={commits}", "--oneline", "HEAD"),
@@ -145,6 +145,22 @@ async def git_state(
         tuple(sorted(found.items())),
         all_changes=is_understood and not any(each.is_cut for each in (tracked, staged, new)),
     )
+
+
+async def _together(*asked: Coroutine[Any, Any, _Output]) -> list[_Output]:
+    """Return the outputs of commands that run at once; if one cannot be started, the others are ended first.
+
+    Raises:
+        OSError: one could not be started.
+    """
+    import asyncio
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in asked]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [each.result() for each in tasks]
 
 
 def _may_be_own(folder: Path) -> bool:

@@ -75,9 +75,8 @@ class LocalContext(Middleware):
             # network drive.
             found = []
         if git is not None:
-            # Git names files that `workspace.access` closes to the model.
-            seen = tuple(change for change in git.changes if not _hidden(workspace, change[0]))
-            git = replace(git, changes=seen)
+            # In a thread: access rules look at each path on the disk, and there may be thousands.
+            git = await asyncio.to_thread(_seen, git, workspace)
         return self._fitted([*_git_lines(git, options), *_tree_lines(found)])
 
     def _fitted(self, lines: Sequence[str]) -> str:
@@ -94,6 +93,11 @@ class LocalContext(Middleware):
                 break
             kept.append(line)
         return "\n".join(kept)
+
+
+def _seen(state: GitState, workspace: WorkspaceFiles) -> GitState:
+    """The state without the files that ``workspace.access`` closes to the model; git names them too."""
+    return replace(state, changes=tuple(each for each in state.changes if not _hidden(workspace, each[0])))
 
 
 def _hidden(workspace: WorkspaceFiles, path: str) -> bool:

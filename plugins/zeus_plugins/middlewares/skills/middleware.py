@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _LOADER: Final = "tool:load_skill"
 _LOADED: Final = "<skill name="
+_FEW: Final = 50
+"""Skills whose files are looked at in a millisecond, if they were read before; a thread begins in a tenth of that."""
 
 
 class SkillLibrary(Middleware):
@@ -42,7 +44,7 @@ class SkillLibrary(Middleware):
         self._roots = skill_roots(
             directory=context.directory, workspace=context.workspace.root, homes=context.homes
         )
-        self._known: dict[Path, tuple[object, Skill]] = {}
+        self._known: dict[Path, tuple[object, Skill]] | None = None
         self._listed: tuple[Sequence[Skill], str] = ((), "")
         self._view: View | None = None
         self._seen = 0
@@ -63,6 +65,16 @@ class SkillLibrary(Middleware):
         )
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
+        if self._known is None or len(self._known) > _FEW:
+            import asyncio
+
+            text = await asyncio.to_thread(self._listing)
+        else:
+            text = self._listing()
+        return {Section.SKILLS: text} if text else {}
+
+    def _listing(self) -> str:
+        """The section's text; empty without skills."""
         offered = self.find().offered
         # Counted and written anew only then: the section is a part of the cached prefix.
         if offered != self._listed[0]:
@@ -70,7 +82,7 @@ class SkillLibrary(Middleware):
 
             text = skill_listing(offered, max_tokens=self._options.max_tokens, count=self.count)
             self._listed = (offered, text)
-        return {Section.SKILLS: self._listed[1]} if self._listed[1] else {}
+        return self._listed[1]
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
         new = [group for group in tool_groups(arrivals(view, self._seen)) if any(map(_loaded, group))]
@@ -116,7 +128,7 @@ class SkillLibrary(Middleware):
         found, self._known = find_skills(
             self._roots,
             trust_project=self._options.trust_project,
-            known=self._known,
+            known=self._known or {},
             hides=partial(_hides, self._context.workspace),
         )
         return found

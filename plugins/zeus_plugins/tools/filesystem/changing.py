@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from zeus_plugins.tools.filesystem.options import Options
@@ -79,9 +79,9 @@ def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Too
                 held = files.read(path, max_bytes=options.max_write_bytes)
                 if held != data:  # the same: an interrupted call that is repeated
                     seen.refuse_changed(path, held, run)
-        # Before the write: the next call of the same answer may run at once, and must know this content.
-        seen.note_written(path, data, run)
-        created = files.write(path, data)
+        # Noted before the write: the next call of the same answer may run at once, and must know this content.
+        with seen.writing(path, data, run):
+            created = files.write(path, data)
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
         where, left = printable(files.normalize(path)), placeholders_left(data, run.secrets)
         told = f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')}).{left}"
@@ -144,10 +144,11 @@ def _edit_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool
             before = data
             after = edited_masked(data, replaced, run.secrets)
             left = placeholders_left(after, run.secrets)
-            seen.note_written(path, after, run)
+            writing.enter_context(seen.writing(path, after, run))
             return after
 
-        files.edit(path, change, max_bytes=options.max_write_bytes)
+        with ExitStack() as writing:
+            files.edit(path, change, max_bytes=options.max_write_bytes)
         where = printable(files.normalize(path))
         return ToolResult(
             f"Edited {where}: {told}{left}",

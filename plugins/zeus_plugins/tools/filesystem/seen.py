@@ -7,7 +7,9 @@ after a resume. The results of calls of the same answer may not be there yet, so
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
 
@@ -30,20 +32,29 @@ class SeenFiles:
         self.max_bytes = max_bytes
         self._files = files
         self._lock = Lock()
-        self._written: OrderedDict[tuple[str, int], dict[str, set[str]]] = OrderedDict()
+        # A count for each digest: a call takes back its own note and leaves that of another one with the same content.
+        self._written: OrderedDict[tuple[str, int], dict[str, Counter[str]]] = OrderedDict()
 
     def state(self, path: str, data: bytes) -> dict[str, Any]:
         """What a result stores, so that later calls know the file's content."""
         return {self.name(path): digest_of(data)}
 
-    def note_written(self, path: str, data: bytes, run: ToolRun) -> None:
-        """Note that a call writes this content, before it does."""
+    @contextmanager
+    def writing(self, path: str, data: bytes, run: ToolRun) -> Iterator[None]:
+        """Note this content as written; inside the block a call writes it. If that fails, the note is taken back."""
+        digest, key, name = digest_of(data), (run.session, run.answer), self.name(path)
         with self._lock:
-            key = (run.session, run.answer)
-            self._written.setdefault(key, {}).setdefault(self.name(path), set()).add(digest_of(data))
+            self._written.setdefault(key, {}).setdefault(name, Counter())[digest] += 1
             self._written.move_to_end(key)
             while len(self._written) > _MOST_ANSWERS:
                 self._written.popitem(last=False)
+        try:
+            yield
+        except BaseException:
+            with self._lock:
+                # The answer's notes may be gone by now: only those of the last answers are kept.
+                self._written.get(key, {}).get(name, Counter())[digest] -= 1
+            raise
 
     def refuse_changed(self, path: str, data: bytes, run: ToolRun) -> None:
         """Refuse to change a file that somebody else has changed since the model knew its content.
@@ -56,8 +67,8 @@ class SeenFiles:
         if known is None:
             return
         with self._lock:
-            written = self._written.get((run.session, run.answer), {}).get(name, set())
-        # A set: calls of one answer run at once, and each may have found what any other one wrote.
+            # More than one: calls of one answer run at once, and each may have found what any other one wrote.
+            written = +self._written.get((run.session, run.answer), {}).get(name, Counter())
         if digest_of(data) not in {known, *written}:
             raise WorkspaceError(
                 f"{printable(self._files.normalize(path))} was changed after you last read or wrote it, by the user or"

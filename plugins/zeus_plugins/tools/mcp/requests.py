@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.elicitation_routing import Askers
 from zeus_plugins.tools.mcp.failures import explained
 from zeus_plugins.tools.mcp.rate_limit import Pace
-from zeus_plugins.tools.mcp.results import resource_result, tool_result
+from zeus_plugins.tools.mcp.results import is_short, resource_result, tool_result
 from zeus_runtime.plugin.tool import ToolResult
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ class Calls:
             if repeatable:
                 self._repeatable.remove(run)
         self._link.answered()
-        return _with_questions(tool_result(answer, self._files, run.secrets), run.unanswered)
+        convert = partial(tool_result, answer, self._files, run.secrets)
+        result = convert() if is_short(answer.content) else await asyncio.to_thread(convert)
+        return _with_questions(result, run.unanswered)
 
     async def read_resource(self, uri: str, run: ToolRun) -> ToolResult:
         """The contents of one of the server's resources."""
@@ -83,7 +86,8 @@ class Calls:
             answer = await client.read_resource(uri)
         except Exception as error:  # noqa: BLE001 - as for a call
             return self._failed(error)
-        return resource_result(answer.contents, self._files, run.secrets)
+        convert = partial(resource_result, answer.contents, self._files, run.secrets)
+        return convert() if is_short(answer.contents) else await asyncio.to_thread(convert)
 
     async def resources(self) -> str:
         """A list of the server's resources and resource templates."""

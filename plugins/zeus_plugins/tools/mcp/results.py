@@ -8,7 +8,7 @@ import hashlib
 import json
 import mimetypes
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.plugin.files import WorkspaceError, masked_bytes
 from zeus_runtime.plugin.model import keep_picture, picture_of
@@ -19,7 +19,21 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.model import Picture
 
-FOLDER = "/large_tool_results"
+FOLDER: Final = "/large_tool_results"
+_SHORT: Final = 2**15
+"""Characters of text that are converted about as fast as a thread begins."""
+
+
+def is_short(parts: Iterable[Any]) -> bool:
+    """Whether an answer's blocks or contents are short texts; others, up to 64 MB, are for a thread.
+
+    To decode, mask and save a megabyte of binary data takes a tenth of a second and more.
+    """
+    held = [getattr(each, "resource", each) for each in parts]
+    if any(hasattr(each, "data") or hasattr(each, "blob") for each in held):
+        return False
+    # Without any text there may be structured content of any size.
+    return 0 < sum(len(getattr(each, "text", "")) for each in held) < _SHORT
 
 
 def tool_result(answer: Any, files: WorkspaceFiles, secrets: Redactor) -> ToolResult:

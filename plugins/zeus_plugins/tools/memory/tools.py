@@ -81,7 +81,12 @@ class SharedMemory:
                 **details,
             )
             return _saved_text(memory, saved)
-        saved = await memory.add_explicit_memory(content, source=source, source_id=run.session, **details)
+        try:
+            saved = await memory.add_explicit_memory(content, source=source, source_id=run.session, **details)
+        except BaseException:
+            # If it was stored nevertheless, the same statement takes a slot when it is saved again (`_kept_for`).
+            turn.taken.discard(slot)
+            raise
         if not _kept_for(saved, source, run.session):
             turn.taken.discard(slot)
             return _saved_text(memory, saved)

@@ -14,7 +14,7 @@ from zeus_plugins.tools.sandbox.report import listed, report
 from zeus_runtime.plugin import Minimum, OptionsError
 from zeus_runtime.plugin.files import NoSuchFileError
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError, SharedWorkspace
-from zeus_runtime.plugin.tool import Preview, Tool, ToolResult, ToolRun, tool
+from zeus_runtime.plugin.tool import Preview, Tool, ToolResult, ToolRun, finished, tool
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
@@ -166,9 +166,12 @@ def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: Wor
             path: File in the sandbox, such as /workspace/plot.png.
             to: File in the workspace, such as /reports/plot.png.
         """
+        import asyncio
+
         box = await backend.create(run.session)
         data = await box.read(path, max_bytes=options.max_copy_mb * 2**20)
-        created = workspace.write(to, data)
+        # Awaited to its end: a run that was cancelled changes no file afterwards.
+        created = await finished(asyncio.to_thread(workspace.write, to, data))
         return f"{'Created' if created else 'Replaced'} {workspace.normalize(to)} ({len(data):,} bytes)."
 
     return copy_from_sandbox

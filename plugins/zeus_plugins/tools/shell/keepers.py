@@ -126,9 +126,10 @@ class Keepers:
         process, self._process = self._process, None
         if requests is not None:
             requests.close()
-        # Its socket is closed, so it ends; without the wait it would stay as a zombie.
         if process is not None:
-            process.wait()
+            # It does not end by its closed socket if a command has stopped it (SIGSTOP), and it has nothing to tidy.
+            process.kill()
+            process.wait()  # else it would stay as a zombie
 
     async def aclose(self) -> None:
         """End the process; each command that still runs has its own keeper."""

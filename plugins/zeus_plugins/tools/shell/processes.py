@@ -13,19 +13,26 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED
 from zeus_runtime.plugin import RunError
 from zeus_runtime.plugin.files import OPEN_BYTES, open_bytes
-from zeus_runtime.plugin.tool import finished, in_thread
+from zeus_runtime.plugin.tool import all_tried, finished, in_thread
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.shell.keepers import Keepers
     from zeus_runtime.plugin import Redactor
 
 _CHUNK: Final = 2**16
+_LEFT_BYTES: Final = 2**15
+"""Of the output of a command that ended long ago: more than a result shows, unless `max_result_chars` is raised."""
+_MOST_ENDED: Final = 1_000
+"""Ended commands that are kept; one without output takes some kilobytes."""
+_TOO_MANY: Final = (OSError, RuntimeError)
+"""Raised where the process may open no more files, or start no more threads."""
 _WAITING: Final = ("/bin/sh", "-c", 'echo >&0 && read -r go && exec "$@" </dev/null', "sh")
 """Waits for the gate, then becomes the command. If the gate closes, as when Zeus is killed, the command never runs."""
 
@@ -60,7 +67,11 @@ class Starter(Protocol):
     """The process that runs a command: bubblewrap, or a keeper."""
 
     async def refusal(self) -> str | None:
-        """Return why the command may not run, because of the files that it would see; None if it runs."""
+        """Return why the command may not run, because of the files that it would see; None if it runs.
+
+        Raises:
+            ShellError: it could not be started; ``kill`` it.
+        """
 
     async def wait(self) -> int:
         """Return the exit code once all processes of the command are gone."""
@@ -85,12 +96,18 @@ class _Bubblewrap:
         self._begin = asyncio.create_task(begun, name="shell command's begin")
 
     async def refusal(self) -> str | None:
-        # `wait` needs the same task, also after the caller of this was cancelled.
-        refusal, _ = await asyncio.shield(self._begin)
+        try:
+            # `wait` needs the same task, also after the caller of this was cancelled.
+            refusal, _ = await asyncio.shield(self._begin)
+        except _TOO_MANY as error:
+            raise _not_started(error) from None
         return refusal
 
     async def wait(self) -> int:
-        _, first = await self._begin
+        try:
+            _, first = await self._begin
+        except _TOO_MANY:  # told by `refusal`, whose caller ends the command
+            first = None
         # Its own thread: the loop's are few, and a server's command waits for hours.
         ended = in_thread(_await_end, process=self._process, status=self._status, first=first)
         return await finished(ended)
@@ -126,21 +143,67 @@ class CommandOutput:
         room = 0 if self._dropped else max(0, self._most // 2 - len(self._head))
         self._head += data[:room]
         self._tail += data[room:]
+        self._keep_limit()
+
+    def shrink(self, most: int) -> None:
+        """Keep ``most`` bytes from now on, if that is less than before: the beginning and the end, as always."""
+        if most >= self._most:
+            return
+        self._most = most
+        rest = self._head[most // 2 :]
+        del self._head[most // 2 :]
+        # If something is lost already, the rest of the beginning joins it: it lies before that gap.
+        if self._dropped:
+            self._dropped += len(rest)
+        else:
+            self._tail[:0] = rest
+        self._keep_limit()
+
+    def _keep_limit(self) -> None:
         if (excess := len(self._tail) - max(0, self._most - len(self._head)) - OPEN_BYTES) > 0:
             del self._tail[:excess]
             self._dropped += excess
 
-    def take(self, secrets: Redactor, *, has_ended: bool) -> tuple[bytes, int, bytes]:
-        """Return the beginning, the number of bytes lost after it, and the rest; and forget them.
+    def take(self) -> TakenOutput:
+        """Return what was not taken yet, and forget it."""
+        taken = TakenOutput(self._head, self._dropped, self._tail, self._most)
+        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
+        return taken
 
-        A secret is in it, or lost, as a whole. An end that may be the beginning of a secret stays for the next call.
+    def put_back(self, end: bytes) -> None:
+        """Put the end of what was taken last before what came meanwhile."""
+        self._head[:0] = end
+
+
+@dataclass(frozen=True)
+class TakenOutput:
+    """Output of a command that was taken.
+
+    Args:
+        head: its beginning.
+        dropped: the number of bytes lost after it.
+        tail: the rest.
+        most: the limit in bytes; what is above it was only needed to see whether a secret starts there.
+    """
+
+    head: bytearray
+    dropped: int
+    tail: bytearray
+    most: int
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.tail)
+
+    def parted(self, secrets: Redactor, *, has_ended: bool) -> tuple[bytes, int, bytes, bytes]:
+        """Return the beginning, the number of bytes lost after it, the rest, and an end that stays for the next call.
+
+        A secret is in it, or lost, as a whole. The end stays if it may be the beginning of a secret.
 
         Args:
             has_ended: nothing more will be printed.
         """
-        head, tail, dropped = bytes(self._head), bytes(self._tail), self._dropped
-        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
-        whole, lost, place = head + tail, 0, len(head) + len(tail) - max(0, self._most - len(head))
+        head, tail, dropped = bytes(self.head), bytes(self.tail), self.dropped
+        whole, lost, place = head + tail, 0, len(head) + len(tail) - max(0, self.most - len(head))
         if place > len(head):
             first = len(head) - open_bytes(head, secrets)
             # A secret that ends behind this place is kept from its beginning; one that ends before it is lost.
@@ -150,10 +213,9 @@ class CommandOutput:
             head, tail = whole[:first], whole[last:]
         else:
             head, tail = b"", whole
-        if not has_ended and (kept := open_bytes(tail, secrets)):
-            self._head += tail[-kept:]
-            tail = tail[:-kept]
-        return head, lost, tail
+        kept = 0 if has_ended else open_bytes(tail, secrets)
+        end = len(tail) - kept
+        return head, lost, tail[:end], tail[end:]
 
 
 class RunningCommand:
@@ -163,23 +225,35 @@ class RunningCommand:
         starter: the process that runs it.
         pipe: the read end of its output.
         output: collects the output.
+
+    Attributes:
+        taking: held while output is taken and its end put back, so that the next call finds that end first.
     """
 
     def __init__(self, starter: Starter, pipe: int, output: CommandOutput) -> None:
         self.output = output
         self.exit_code: int | None = None
         self.news = asyncio.Event()
+        self.taking = asyncio.Lock()
         self._starter = starter
         self._pipe = pipe
         self._end = asyncio.create_task(self._ended(), name="shell command")
 
     async def refusal(self) -> str | None:
-        """Return why the command may not run, because of the files that it would see; None if it runs."""
+        """Return why the command may not run, because of the files that it would see; None if it runs.
+
+        Raises:
+            ShellError: it could not be started; ``stop`` it.
+        """
         return await self._starter.refusal()
 
     async def wait(self) -> int:
         """Return the exit code once all its processes are gone."""
         return await asyncio.shield(self._end)
+
+    def when_ended(self, call: Callable[[], object]) -> None:
+        """Call ``call`` in the event loop once all its processes are gone."""
+        self._end.add_done_callback(lambda _: call())
 
     async def stop(self) -> None:
         """End all its processes; return when they are gone."""
@@ -191,16 +265,21 @@ class RunningCommand:
         loop = asyncio.get_running_loop()
         os.set_blocking(self._pipe, False)
         loop.add_reader(self._pipe, self._read)
+        code = -signal.SIGKILL
         try:
             code = await self._starter.wait()
             # The processes are gone, but their last output is still in the pipe.
             while self._read():
                 pass
+        except BaseException:
+            self._starter.kill()  # nobody could tell any more when it ends
+            raise
         finally:
+            # Also after an error: else `read_output` would wait for more, and the command would count as running.
+            self.exit_code = 128 - code if code < 0 else code
+            self.news.set()
             loop.remove_reader(self._pipe)
             os.close(self._pipe)
-        self.exit_code = 128 - code if code < 0 else code
-        self.news.set()
         return self.exit_code
 
     def _read(self) -> bool:
@@ -280,7 +359,7 @@ def _pipe(stack: ExitStack, on_error: ExitStack) -> tuple[int, int]:
     return read, write
 
 
-def _not_started(error: OSError | ValueError) -> ShellError:
+def _not_started(error: Exception) -> ShellError:
     return ShellError(f"the command cannot be started: {error}")
 
 
@@ -320,6 +399,9 @@ def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int |
     """Return why a command may not run, and a pidfd of the first process in the namespaces; blocks.
 
     There is no pidfd if bubblewrap failed before it, or the process is gone.
+
+    Raises:
+        OSError: there are too many open files; a command that waits for the gate does not run then.
     """
     report = b""
     while b"}" not in report and (more := os.read(status, _CHUNK)):
@@ -331,7 +413,11 @@ def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int |
             first = os.pidfd_open(process)
         except (ValueError, KeyError, ProcessLookupError):
             return None, None
-        return None if gate is None else gate.refusal(process), first
+        try:
+            return None if gate is None else gate.refusal(process), first
+        except BaseException:
+            os.close(first)
+            raise
 
 
 def _await_end(process: subprocess.Popen[bytes], status: int, first: int | None) -> int:
@@ -363,10 +449,20 @@ def _memory(stack: ExitStack, data: bytes) -> int:
 
 
 class Background:
-    """The background commands of an agent's sessions, each with an id."""
+    """The background commands of an agent's sessions, each with an id.
 
-    def __init__(self) -> None:
+    Those that have ended are kept too, so that their exit code and output can be read; their memory is bounded.
+
+    Args:
+        most_bytes: how much unread output of ended commands is kept. Of more, those that ended first keep only the
+            beginning and the end of theirs (``_LEFT_BYTES``); if that is still too much, they are forgotten.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._commands: dict[tuple[str, str], RunningCommand] = {}
+        # In the order in which they ended.
+        self._ended: dict[tuple[str, str], RunningCommand] = {}
         self._numbers = itertools.count(1)
 
     @property
@@ -378,7 +474,24 @@ class Background:
         """Keep a command and return its id."""
         name = f"cmd_{next(self._numbers)}"
         self._commands[session, name] = running
+        running.when_ended(partial(self._note_end, (session, name), running))
         return name
+
+    def _note_end(self, key: tuple[str, str], ended: RunningCommand) -> None:
+        if self._commands.get(key) is not ended:  # closed meanwhile
+            return
+        self._ended[key] = ended
+        *before, _ = self._ended.items()  # the last one stays whole
+        excess = sum(each.output.held for each in self._ended.values()) - self._most_bytes
+        for _, each in before:
+            if excess > 0:
+                held = each.output.held
+                each.output.shrink(_LEFT_BYTES)
+                excess -= held - each.output.held
+        for first, each in before:
+            if excess > 0 or len(self._ended) > _MOST_ENDED:
+                excess -= each.output.held
+                del self._ended[first], self._commands[first]
 
     def running(self, session: str) -> int:
         """Return how many commands of the session have not ended."""
@@ -393,9 +506,10 @@ class Background:
         found = self._commands.get((session, name))
         if found is None:
             known = [each for of, each in self._commands if of == session]
+            kept = f"Of those that have ended, the last {_MOST_ENDED:,} are kept at most."
             raise ShellError(
                 f"there is no background command {name!r}",
-                remedy=f"There are: {', '.join(known)}."
+                remedy=f"There are: {', '.join(known)}. {kept}"
                 if known
                 else "Background commands end with the process of the agent; start it again if it is needed.",
             )
@@ -404,5 +518,7 @@ class Background:
     async def aclose(self) -> None:
         """End all commands."""
         # Exchanged before the await: a command that starts meanwhile is kept, and closed, anew.
-        commands, self._commands = self._commands, {}
-        await asyncio.gather(*(each.stop() for each in commands.values()))
+        commands, self._commands, self._ended = self._commands, {}, {}
+        # All at once, so that none runs on while another one is slow to end.
+        stopping = [asyncio.create_task(each.stop()) for each in commands.values()]
+        await all_tried(*(partial(finished, each) for each in stopping))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar
 
 from zeus_plugins.sandboxes.bubblewrap.mounts import MOST_STARTS
 from zeus_plugins.tools import PASSED_ON
@@ -22,16 +23,19 @@ from zeus_plugins.tools.shell.processes import (
     started_uncontained,
 )
 from zeus_runtime.plugin import Minimum
-from zeus_runtime.plugin.files import WorkspaceError, masked_bytes
-from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
+from zeus_runtime.plugin.files import OPEN_BYTES, WorkspaceError, masked_bytes
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, finished, tool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_plugins.tools.shell.containment import BubblewrapCommands
-    from zeus_runtime.plugin import PlanContext
+    from zeus_runtime.plugin import PlanContext, Redactor
 
 _ARCHIVE: Final = "/large_tool_results"
+_SHORT: Final = 2**12
+"""Bytes of output. To search more for secrets takes the event loop longer than a millisecond."""
+_T = TypeVar("_T")
 
 
 def create(options: Options, context: PlanContext) -> Sequence[Tool]:
@@ -45,12 +49,45 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     return [shell.run_command(), shell.read_output(), shell.stop_command()]
 
 
+class _Printed(NamedTuple):
+    """The output of a command since the last call, not masked yet.
+
+    Args:
+        lost: the number of bytes lost between ``head`` and ``tail``.
+        held: the number of bytes that follow with the next output.
+        code: the exit code; None if the command runs.
+    """
+
+    head: bytes
+    lost: int
+    tail: bytes
+    held: int
+    code: int | None
+
+
+async def _taken(running: RunningCommand, secrets: Redactor) -> _Printed:
+    async with running.taking:
+        # Before the output is taken: later output is news for the next call.
+        running.news.clear()
+        output, code = running.output.take(), running.exit_code
+        parted = partial(output.parted, secrets, has_ended=code is not None)
+        head, lost, tail, end = await _apart(parted, len(output))
+        running.output.put_back(end)
+    return _Printed(head, lost, tail, len(end), code)
+
+
+async def _apart(work: Callable[[], _T], size: int) -> _T:
+    """Return what ``work`` on so many bytes returns: in a thread, unless they are few."""
+    return work() if size < _SHORT else await asyncio.to_thread(work)
+
+
 class _Shell:
     def __init__(self, options: Options, context: PlanContext) -> None:
         self._options = options
         self._context = context
         self._files = context.workspace
-        self._background = Background()
+        # The ended ones keep as much together as those that run may keep in one session.
+        self._background = Background(options.max_background * (options.max_output_kb * 1024 + OPEN_BYTES))
         self._bubblewrap: BubblewrapCommands | None = None
         if options.contain == "bubblewrap":
             from zeus_plugins.tools.shell.containment import BubblewrapCommands
@@ -110,7 +147,7 @@ class _Shell:
             # Also after a good end: it returns at once then. After a cancellation no process may be left.
             finally:
                 await running.stop()
-            return self._result(running, run, ending)
+            return await self._result(running, run, ending)
 
         return run_command
 
@@ -132,7 +169,7 @@ class _Shell:
                         await running.news.wait()
                 except TimeoutError:
                     pass
-            return self._result(running, run)
+            return await self._result(running, run)
 
         return read_output
 
@@ -148,7 +185,7 @@ class _Shell:
             running = self._background.find(run.session, command_id)
             has_ended = running.exit_code is not None
             await running.stop()
-            return self._result(running, run, None if has_ended else "[stopped]")
+            return await self._result(running, run, None if has_ended else "[stopped]")
 
         return stop_command
 
@@ -196,14 +233,15 @@ class _Shell:
             self._context.closing.push_async_callback(self._keepers.aclose)
         return started_uncontained(self._keepers, words, folder, most_bytes)
 
-    def _result(self, running: RunningCommand, run: ToolRun, ending: str | None = None) -> ToolResult:
-        # Before the output is taken: later output is news for the next call.
-        running.news.clear()
-        code = running.exit_code
-        head, lost, tail = running.output.take(run.known, has_ended=code is not None)
+    async def _result(self, running: RunningCommand, run: ToolRun, ending: str | None = None) -> ToolResult:
+        # To its end: after a cancellation, the next call would begin within a secret.
+        printed = await finished(_taken(running, run.known))
+        return await _apart(partial(self._told, printed, run, ending), len(printed.head) + len(printed.tail))
+
+    def _told(self, printed: _Printed, run: ToolRun, ending: str | None) -> ToolResult:
+        head, lost, tail, held, code = printed
         gap = f"\n[... {lost:,} bytes are lost: the command printed too much ...]\n".encode() if lost else b""
         if code is None:
-            held = running.output.held
             ending = f"[running; {held:,} more bytes follow with the next output]" if held else "[running]"
         data = masked_bytes(head + gap + tail, run.secrets)
         text = data.decode("utf-8", "replace")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+import threading
 from base64 import b64encode
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from zeus_plugins.tools.mcp import results
+from zeus_plugins.tools.mcp.requests import Calls
 from zeus_plugins.tools.mcp.results import tool_result
 
 from tests.support.pictures import picture_with
@@ -81,3 +85,59 @@ def test_a_text_that_is_deeply_nested_json_stays_beside_structured_content(tmp_p
     result = tool_result(given, WorkspaceFiles(tmp_path), SECRETS)
     assert not result.is_error
     assert result.content == f'{text}\n\n{{"a": 1}}'
+
+
+class Answering:
+    """A connected server whose answers are given; also the link to it."""
+
+    server = SimpleNamespace(name="far")
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def connected(self) -> Any:
+        return self
+
+    def answered(self) -> None:
+        pass
+
+    async def call_tool(self, *_: object, **__: object) -> Any:
+        return self._answer
+
+    async def read_resource(self, _uri: str) -> Any:
+        return SimpleNamespace(contents=[each.resource for each in self._answer.content])
+
+
+def embedded(**content: Any) -> Any:
+    return SimpleNamespace(type="resource", resource=SimpleNamespace(uri="x://y", mime_type="a/b", **content))
+
+
+@pytest.mark.parametrize(
+    ("block", "in_thread"),
+    [
+        (embedded(text="short"), False),
+        (embedded(text="long" * 20_000), True),
+        (embedded(blob=b64encode(b"some bytes").decode()), True),
+    ],
+)
+async def test_the_event_loop_converts_short_texts_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: Any, in_thread: bool
+) -> None:
+    """Data of some megabytes takes seconds, in which no other session's run would go on."""
+    converted_in = []
+
+    def noting(each: Any, kept: Any) -> str:
+        converted_in.append(threading.current_thread() is not threading.main_thread())
+        return resource(each, kept)
+
+    resource = results._resource
+    monkeypatch.setattr(results, "_resource", noting)
+    given = SimpleNamespace(content=[block], structured_content=None, is_error=False)
+    calls = Calls(cast(Any, Answering(given)), WorkspaceFiles(tmp_path))
+    run = cast(Any, SimpleNamespace(secrets=SECRETS, unanswered=(), waiting=nullcontext))
+    for result in (
+        await calls.call("tool", {}, run, repeatable=False),
+        await calls.read_resource("x://y", run),
+    ):
+        assert "[resource x://y]" in result.content
+    assert converted_in == [in_thread, in_thread]

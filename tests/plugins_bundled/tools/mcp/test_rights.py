@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,43 @@ async def test_an_agent_that_is_closed_while_it_renews_keeps_what_comes(tmp_path
         async with agent(tmp_path, adding(), oauth(served)) as later:
             assert results(await play(later, "go")) == ["5"]
     assert (authority.refreshes, authority.reused) == (1, 0)
+
+
+async def test_an_agent_that_is_closed_while_it_stores_an_account_stores_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keyring may ask its user meanwhile: other runs go on, so it is asked in a thread."""
+    authority, loop = Authority(), asyncio.get_running_loop()
+    storing, answered = asyncio.Event(), threading.Event()
+    write, key, asked_in = AccountStore.write, AccountStore._key, []
+
+    def asked(store: AccountStore) -> bytes:
+        asked_in.append(threading.current_thread())
+        return key(store)
+
+    def slow(store: AccountStore, account: Any) -> None:
+        loop.call_soon_threadsafe(storing.set)
+        assert answered.wait(60)
+        write(store, account)
+
+    async with serving(authority) as served:
+        running = agent(tmp_path, script("done"), oauth(served, start_timeout_seconds=0))
+        await log_in(running)
+        expire(running)
+        monkeypatch.setattr(AccountStore, "_key", asked)
+        monkeypatch.setattr(AccountStore, "write", slow)
+        await play(running, "go")
+        await storing.wait()
+        closing = asyncio.create_task(running.aclose())
+        done, _ = await asyncio.wait([closing], timeout=0.2)
+        assert not done, "it lets go of the account's lock before the tokens are stored"
+        answered.set()
+        await closing
+        async with agent(tmp_path, adding(), oauth(served)) as later:
+            assert results(await play(later, "go")) == ["5"]
+    assert (authority.refreshes, authority.reused) == (1, 0)
+    assert len(asked_in) == 2, "before the renewal and after it"
+    assert threading.main_thread() not in asked_in
 
 
 async def test_a_right_that_does_not_reach_far_enough_is_named_and_not_renewed(tmp_path: Path) -> None:

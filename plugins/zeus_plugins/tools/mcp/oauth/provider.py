@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -24,6 +23,7 @@ from pydantic import AnyUrl
 from zeus_plugins.tools.mcp.failures import UnauthorizedError
 from zeus_plugins.tools.mcp.oauth.asking import asked, refuse_plain
 from zeus_runtime.plugin import OptionsError, cut_text
+from zeus_runtime.plugin.tool import finished, in_thread
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.oauth.store import AccountStore
@@ -120,18 +120,19 @@ class AccountProvider(OAuthClientProvider):
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         context = self.context
+        account = {
+            "tokens": tokens.model_dump(mode="json", exclude_none=True),
+            "expires_at": context.token_expiry_time,
+            "client": context.client_info and context.client_info.model_dump(mode="json", exclude_none=True),
+            "metadata": context.oauth_metadata
+            and context.oauth_metadata.model_dump(mode="json", exclude_none=True),
+        }
         # A renewal already holds the lock.
         async with nullcontext() if self._person is None else self._store.locked():
-            self._store.write(
-                {
-                    "tokens": tokens.model_dump(mode="json", exclude_none=True),
-                    "expires_at": context.token_expiry_time,
-                    "client": context.client_info
-                    and context.client_info.model_dump(mode="json", exclude_none=True),
-                    "metadata": context.oauth_metadata
-                    and context.oauth_metadata.model_dump(mode="json", exclude_none=True),
-                }
-            )
+            # A cancellation would lose the tokens, or let go of the lock before they are stored. The scope keeps off
+            # those of anyio, which come again and again; `finished` waits in spite of the others.
+            with CancelScope(shield=True):
+                await finished(in_thread(self._store.write, account=account))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         own = self._server.spec.oauth
@@ -150,8 +151,8 @@ class AccountProvider(OAuthClientProvider):
         """Do nothing: ``set_tokens``, which is called next, stores the client too."""
 
     async def _initialize(self) -> None:
-        # A keyring may ask its user before it answers.
-        kept = self._account = await asyncio.to_thread(self._kept)
+        # In its own thread, as `check` and `write` of the store: a keyring may ask its user before it answers.
+        kept = self._account = await in_thread(self._kept)
         await super()._initialize()
         self.context.token_expiry_time = kept.get("expires_at")
         if kept.get("metadata"):
@@ -231,7 +232,7 @@ class AccountProvider(OAuthClientProvider):
                 yield None
             elif context.can_refresh_token():
                 # Before the refresh token is used up: a provider that rotates tokens gives the new one only once.
-                self._store.check()
+                await in_thread(self._store.check)
                 self._choose_client_auth()
                 yield await self._refresh_token()
             else:
