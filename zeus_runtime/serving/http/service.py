@@ -164,11 +164,16 @@ class Service:
             del self.present[caller.owner]
 
     async def prepare(self, caller: Principal) -> None:
-        """Read changed configs and plan the caller's agents in a thread, so that other requests go on meanwhile."""
+        """Read changed configs and plan the caller's agents in a thread, so that other requests go on meanwhile.
+
+        An agent that cannot be planned fails only the requests that need it: ``HostedAgent.of`` raises the error.
+        """
         await self.hosting.look()
         for each in self.agents_of(caller):
-            await each.prepare(None)  # knows the secrets that errors are masked with
-            await each.prepare(caller.owner)
+            # The plan of no user knows the secrets that errors are masked with.
+            for owner in (None, caller.owner):
+                with suppress(Exception):
+                    await each.prepare(owner)
 
     async def caller(self, token: str | None) -> Principal:
         """The caller with that token.
@@ -192,7 +197,7 @@ class Service:
     def mask(self, text: str) -> str:
         """A text with the secrets of all agents masked."""
         for each in self.hosting:
-            text = each.of(None).masked(text)
+            text = each.masked(text)
         return text
 
     def agents_of(self, caller: Principal) -> Sequence[HostedAgent]:

@@ -104,19 +104,23 @@ class NewRollback(BaseModel):
 
 
 @router.get("/agents", tags=["agents"])
-async def agents(request: Request, caller: Reader) -> list[dict[str, Any]]:
+async def agents(request: Request, response: Response, caller: Reader) -> list[dict[str, Any]]:
     """The agents that the caller may use."""
-    return [
-        {
-            "name": each.name,
-            "description": each.plan.config.description or "",
-            "model": each.plan.profile.name,
-            "digest": each.plan.digest,
-            "memory": each.plan.config.memory is not None,
-            "knowledge": list(each.plan.config.knowledge),
+
+    async def read(hosted: HostedAgent, _agent: Agent) -> dict[str, Any]:
+        plan = hosted.plan
+        return {
+            "name": hosted.name,
+            "description": plan.config.description or "",
+            "model": plan.profile.name,
+            "digest": plan.digest,
+            "memory": plan.config.memory is not None,
+            "knowledge": list(plan.config.knowledge),
         }
-        for each in service_of(request).agents_of(caller)
-    ]
+
+    found, unread = await service_of(request).read_each(caller, read)
+    tell_unread(response, unread)
+    return list(found)
 
 
 @router.post("/sessions", status_code=201, tags=["sessions"])
