@@ -80,6 +80,7 @@ class HostedAgent:
 
     Attributes:
         problem: why the newest content of the files is not used; empty if it is.
+        away: why its database cannot be used since the service began; empty once it is used.
         checked: the content that is used.
         family: the configs of its sub-agents, and its own.
     """
@@ -88,6 +89,7 @@ class HostedAgent:
     stored: Callable[[str, Sequence[StoredEvent]], None]
     model: Model | None = None
     problem: str = ""
+    away: str = ""
     now: Callable[[], float] = time.monotonic
     checked: Checked = field(init=False)
     _files: Mapping[Path, tuple[int, int]] = field(init=False)
@@ -178,6 +180,22 @@ class HostedAgent:
         """Why the newest content of the files is not used, or the agent cannot be planned for a user; else empty."""
         failed = self._failed.get(None) or self._failed.get(owner)
         return self.problem or ("" if failed is None else _as_told(failed.error))
+
+    async def database_problem(self) -> str:
+        """Why the config's database cannot be used now; empty if it can."""
+        from zeus_runtime.store.database import Database
+        from zeus_runtime.store.schema import ready
+
+        config = self.checked.config
+        try:
+            database = Database(config.storage.url, directory=self.checked.directory)
+            try:
+                await ready(database)
+            finally:
+                await database.close()
+        except ZeusError as error:
+            return self.masked(str(error))
+        return ""
 
     def masked(self, text: str) -> str:
         """A text with the secrets masked that the config and its tools brought so far, also if no plan can be made."""

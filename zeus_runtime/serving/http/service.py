@@ -128,7 +128,13 @@ class Service:
         await all_tried(*(each.aclose for each in works), *of_keys, *of_database)
 
     async def _watch(self) -> None:
-        works = (self.streams.check, self.replicas.look, self._let_idle_go, self._expire)
+        works = (
+            self.streams.check,
+            self.turns.recover_rest,
+            self.replicas.look,
+            self._let_idle_go,
+            self._expire,
+        )
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             for each in works:

@@ -85,6 +85,7 @@ class TurnQueue:
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
+    _unrecovered: Sequence[HostedAgent] = ()
     # Nobody waits for it: of a bool, mypy takes the value before an await for that after it.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -195,15 +196,53 @@ class TurnQueue:
                 here[session].cancel(session)
 
     async def recover(self) -> None:
-        """Continue what an earlier process left, unless another process works on it."""
-        for hosted in self.hosting:
-            await hosted.prepare(None)
-            log = await hosted.of(None).log()
-            # The process may have ended between the last decision and the note that the turn goes on.
-            for turn in await decided_turns(log, hosted.name):
-                await set_state(log, turn, "running")
-            for session, owner in await unfinished_sessions(log, hosted.name):
-                self.wake(hosted, owner, session)
+        """Continue what an earlier process left, unless another process works on it.
+
+        An agent whose database is away keeps no other from starting: ``recover_rest`` tries it again.
+
+        Raises:
+            ZeusError: an agent cannot be opened for another reason, or every database is away.
+        """
+        self._unrecovered = list(self.hosting)
+        problems = [await self._try_to_recover(each) for each in self.hosting]
+        # A service that could do nothing must not seem to work.
+        if all(problems) and problems[0] is not None:
+            raise problems[0]
+
+    async def recover_rest(self) -> None:
+        """Try those agents again whose databases were away so far.
+
+        Raises:
+            ZeusError: an agent cannot be opened for another reason.
+        """
+        await all_tried(*(partial(self._try_to_recover, each) for each in list(self._unrecovered)))
+
+    async def _try_to_recover(self, hosted: HostedAgent) -> ZeusError | None:
+        """Recover the turns of an agent; returns the error of a database that is away."""
+        try:
+            await self._recover(hosted)
+        except ZeusError as error:
+            if away := await hosted.database_problem():
+                if not hosted.away:
+                    _log.error("the agent %s waits until its database is back: %s", hosted.name, away)
+                hosted.away = away
+                return error
+            # It came back just now, or something else is wrong.
+            await self._recover(hosted)
+        self._unrecovered = [each for each in self._unrecovered if each is not hosted]
+        if hosted.away:
+            _log.warning("the database of the agent %s is back", hosted.name)
+            hosted.away = ""
+        return None
+
+    async def _recover(self, hosted: HostedAgent) -> None:
+        await hosted.prepare(None)
+        log = await hosted.of(None).log()
+        # The process may have ended between the last decision and the note that the turn goes on.
+        for turn in await decided_turns(log, hosted.name):
+            await set_state(log, turn, "running")
+        for session, owner in await unfinished_sessions(log, hosted.name):
+            self.wake(hosted, owner, session)
 
     async def aclose(self) -> None:
         """Stop working; turns that run are interrupted, and stay unfinished for the next process."""

@@ -1,0 +1,99 @@
+"""Services of which a database is away: at the start, and while they run."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.serving.test_two_services import two_databases, unopened
+from tests.support.agents import script, write_agent
+from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.store.turns import add_turn
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.05)
+
+
+async def test_an_agent_whose_database_is_away_starts_once_it_is_back_and_keeps_no_other_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    former = two_databases(tmp_path)
+    other = former.hosting.named("other")
+    session = (await former.turns.begin_session(other, None)).session
+    await add_turn(await other.of(None).log(), session, "run_1", {"prompt": "go"}, key=None, queue=False)
+    await former.hosting.aclose()
+    place, aside = tmp_path / "other.db", tmp_path / "aside.db"
+    place.rename(aside)
+    place.mkdir()
+    service = two_databases(tmp_path, script("Done."))
+    async with serving(service) as client:
+        made = await client.post("/v1/sessions", json={"agent": "one"})
+        assert made.status_code == 201, made.text
+        _, run = await begun(client, "go", made.json()["session"])
+        await until(client, run, "complete")
+        told = (await client.get("/ready")).json()
+        assert list(told["databases_away"]) == ["other"]
+        assert "it is a folder" in told["databases_away"]["other"]
+        assert (await client.get("/v1/sessions")).headers["zeus-unread-agents"] == "other"
+        place.rmdir()
+        aside.rename(place)
+        async with asyncio.timeout(20):
+            while (await client.get("/ready")).json()["databases_away"]:  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.02)
+        await until(client, "run_1", "complete")
+    words = [
+        each.getMessage().partition(":")[0] for each in caplog.records if "database" in each.getMessage()
+    ]
+    assert words.count("the agent other waits until its database is back") == 1
+    assert words.count("the database of the agent other is back") == 1
+
+
+async def test_a_service_all_of_whose_databases_are_away_does_not_start(tmp_path: Path) -> None:
+    service = two_databases(tmp_path)
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.db").mkdir()
+    with pytest.raises(MissingError, match="it is a folder"):
+        await service.start()
+
+
+async def test_an_agent_that_cannot_be_opened_although_its_database_is_there_refuses_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = two_databases(tmp_path)
+    one, _ = service.hosting
+    monkeypatch.setattr(one.of(None), "log", partial(unopened, one.of(None)))
+    with pytest.raises(RunError):
+        await service.start()
+
+
+async def test_an_opening_that_fails_leaves_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    (hosted,) = service_of(tmp_path, script()).hosting
+    closed: list[object] = []
+    close = Database.close
+
+    async def closing(database: Database) -> None:
+        closed.append(database)
+        await close(database)
+
+    monkeypatch.setattr(Database, "close", closing)
+    with monkeypatch.context() as patched:
+        patched.setattr(ThreadLog, "create_tables", unopened)
+        for number in (1, 2):
+            with pytest.raises(RunError):
+                await hosted.of(None).log()
+            assert len(closed) == number
+    await hosted.of(None).log()
+    await hosted.aclose()
+    assert len(closed) == 3
