@@ -12,6 +12,7 @@ from tests.serving.test_two_services import two_databases, unopened
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.serving.http import replicas
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
@@ -97,3 +98,63 @@ async def test_an_opening_that_fails_leaves_no_connection(
     await hosted.of(None).log()
     await hosted.aclose()
     assert len(closed) == 3
+
+
+async def test_the_log_tells_once_that_a_database_went_and_once_that_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = two_databases(tmp_path)
+    looked: list[object] = []
+    is_over = asyncio.Event()
+
+    async def failing(_database: object, _sessions: object) -> dict[str, int]:
+        looked.append(_database)
+        if len(looked) <= 8:
+            raise RunError("the database does not answer")
+        if len(looked) == 12:
+            is_over.set()
+        return {}
+
+    async def no_events(_after: int, _most: int) -> tuple[()]:
+        return ()
+
+    await service.start()
+    following = asyncio.create_task(anext(service.hub.follow("s", 0, no_events)))
+    monkeypatch.setattr(replicas, "last_numbers", failing)
+    async with asyncio.timeout(20):
+        await is_over.wait()
+    following.cancel()
+    await service.aclose()
+    told = [each for each in caplog.records if "other processes" in each.getMessage()]
+    assert [each.getMessage() for each in told] == [
+        "the look at other processes fails, and is tried again: the database does not answer\n"
+        "Also failed: the database does not answer",
+        "the look at other processes works again",
+    ]
+    assert not any(each.exc_info for each in told)
+
+
+async def test_a_work_of_the_watch_tells_of_each_new_problem_and_shows_where_a_fault_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    problems: list[Exception | None] = [
+        RunError("one"),
+        RunError("two"),
+        ValueError("secret"),
+        ValueError("secret"),
+    ]
+    problems += [None, None]
+
+    async def fail() -> None:
+        if (problem := problems.pop(0)) is not None:
+            raise problem
+
+    work = service_module._Work("the work", fail)
+    while problems:
+        await work.done(lambda text: text.replace("secret", "***"))
+    assert [(each.getMessage().rpartition(": ")[2], bool(each.exc_info)) for each in caplog.records] == [
+        ("one", False),
+        ("two", False),
+        ("ValueError('***')", True),
+        ("the work works again", False),
+    ]

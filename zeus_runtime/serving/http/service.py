@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from zeus_runtime.errors import NotFoundError
+from zeus_runtime.errors import NotFoundError, ZeusError
 from zeus_runtime.serving.http.backtests import Backtests
 from zeus_runtime.serving.http.hosting import HostedAgent
 from zeus_runtime.serving.http.hub import Hub
@@ -44,6 +44,37 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _DAY: Final = 86_400
+
+
+@dataclass
+class _Work:
+    """A work that the watch of a service does again and again.
+
+    Args:
+        name: for the log.
+
+    Attributes:
+        problem: why the last try failed; empty if it did not.
+    """
+
+    name: str
+    work: Callable[[], Awaitable[None]]
+    problem: str = ""
+
+    async def done(self, mask: Callable[[str], str]) -> None:
+        """Do it once. The log tells when it begins to fail, when the reason changes, and when it works again."""
+        former, self.problem = self.problem, ""
+        try:
+            await self.work()
+        except Exception as error:  # noqa: BLE001 - it must keep neither the others nor the next round from running
+            is_known = isinstance(error, ZeusError)
+            # Each once: `all_tried` notes the same error of a database for every session that needs it.
+            told = dict.fromkeys((str(error) if is_known else repr(error), *getattr(error, "__notes__", ())))
+            self.problem = mask("\n".join(told))
+            if self.problem != former:
+                _log.error("%s fails, and is tried again: %s", self.name, self.problem, exc_info=not is_known)
+        if former and not self.problem:
+            _log.warning("%s works again", self.name)
 
 
 @dataclass
@@ -129,19 +160,16 @@ class Service:
 
     async def _watch(self) -> None:
         works = (
-            self.streams.check,
-            self.turns.recover_rest,
-            self.replicas.look,
-            self._let_idle_go,
-            self._expire,
+            _Work("the check of open streams", self.streams.check),
+            _Work("the wait for databases that were away", self.turns.recover_rest),
+            _Work("the look at other processes", self.replicas.look),
+            _Work("the search for idle agents", self._let_idle_go),
+            _Work("the search for old entries of the audit log", self._expire),
         )
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             for each in works:
-                try:
-                    await each()
-                except Exception:  # noqa: BLE001 - it must keep neither the others nor the next round from running
-                    _log.exception("a look at streams, other processes, agents or the audit log failed")
+                await each.done(self.mask)
 
     async def _expire(self) -> None:
         days, now = self.settings.audit.max_age_days, time.time()
@@ -149,7 +177,12 @@ class Service:
             return
         # Noted before it is done: a removal that fails is not repeated at every look.
         self._expired = now
-        if number := await expire(self.database, round((now - days * _DAY) * 1000)):
+        try:
+            number = await expire(self.database, round((now - days * _DAY) * 1000))
+        except ZeusError as error:
+            _log.warning("old entries of the audit log stay for another day: %s", error)
+            return
+        if number:
             _log.info("%d entries of the audit log are older than %g days and were removed", number, days)
 
     async def _let_idle_go(self) -> None:
