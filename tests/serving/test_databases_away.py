@@ -14,6 +14,7 @@ from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.serving.http import replicas
 from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.serving.http.backtests import Replay
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.store.turns import add_turn
@@ -158,3 +159,30 @@ async def test_a_work_of_the_watch_tells_of_each_new_problem_and_shows_where_a_f
         ("ValueError('***')", True),
         ("the work works again", False),
     ]
+
+
+async def test_backtests_of_other_databases_are_listed_found_and_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = two_databases(tmp_path)
+    one, other = service.hosting
+
+    async def hang() -> dict[str, object]:
+        await asyncio.Event().wait()
+        return {}
+
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={"agent": "other"})).json()["session"]
+        begun_here = await service.backtests.begin(other, None, [Replay(session, "p", hang)])
+        path = f"/v1/backtests/{begun_here.id}"
+        with monkeypatch.context() as patched:
+            patched.setattr(one.of(None), "log", partial(unopened, one.of(None)))
+            listed = await client.get("/v1/backtests")
+            assert [each["id"] for each in listed.json()] == [begun_here.id]
+            assert listed.headers["zeus-unread-agents"] == "one"
+            assert (await client.get(path)).json()["state"] == "running"
+            assert (await client.post(f"{path}/cancel")).json()["state"] == "cancelled"
+            lost = await client.get("/v1/backtests/0")
+            assert (lost.status_code, "does not answer" in lost.text) == (500, True), "it may be there"
+        assert (await client.get("/v1/backtests/0")).status_code == 404
+        assert "zeus-unread-agents" not in (await client.get("/v1/backtests")).headers

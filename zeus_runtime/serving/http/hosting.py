@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.messages.diagnostics import ConfigError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.trust.decision import Trust
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -396,6 +398,54 @@ class Hosting:
     async def aclose(self) -> None:
         """Close all agents."""
         await all_tried(*(each.aclose for each in self._agents))
+
+
+async def sought(
+    agents: Iterable[HostedAgent],
+    owner: Owner | None,
+    look: Callable[[HostedAgent, Agent], Awaitable[T | None]],
+) -> T | None:
+    """What the first of the agents finds, also if another one cannot be read.
+
+    Raises:
+        Exception: none finds it, and this one could not be read: it may be there.
+    """
+    failed: Exception | None = None
+    for hosted in agents:
+        try:
+            found = await look(hosted, hosted.of(owner))
+        except Exception as error:  # noqa: BLE001 - raised below, unless another agent has it
+            failed = failed or error
+        else:
+            if found is not None:
+                return found
+    if failed is not None:
+        raise failed
+    return None
+
+
+async def read_each(
+    agents: Iterable[HostedAgent],
+    owner: Owner | None,
+    read: Callable[[HostedAgent, Agent], Awaitable[T]],
+) -> tuple[Sequence[T], Mapping[str, Exception]]:
+    """What each of the agents gives, and why others could not be read, by their names.
+
+    Raises:
+        Exception: no agent could be read.
+    """
+    found: list[T] = []
+    unread: dict[str, Exception] = {}
+    for hosted in agents:
+        try:
+            found.append(await read(hosted, hosted.of(owner)))
+        except Exception as error:  # noqa: BLE001 - each has a database of its own
+            unread[hosted.name] = error
+    if unread and not found:
+        raise next(iter(unread.values()))
+    for name, why in unread.items():
+        _log.warning("the agent %s is missing in an answer: %s: %s", name, type(why).__name__, why)
+    return found, unread
 
 
 def _as_told(error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zeus_runtime.errors import NotFoundError, ZeusError
 from zeus_runtime.serving.http.backtests import Backtests
-from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.serving.http.hosting import HostedAgent, read_each, sought
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
 from zeus_runtime.serving.http.limits import CallerLimits
@@ -294,18 +294,7 @@ class Service:
         Raises:
             Exception: none finds it, and this one could not be read: it may be there.
         """
-        failed: Exception | None = None
-        for hosted in self.agents_of(caller):
-            try:
-                found = await look(hosted, hosted.of(caller.owner))
-            except Exception as error:  # noqa: BLE001 - raised below, unless another agent has it
-                failed = failed or error
-            else:
-                if found is not None:
-                    return found
-        if failed is not None:
-            raise failed
-        return None
+        return await sought(self.agents_of(caller), caller.owner, look)
 
     async def read_each(
         self,
@@ -321,18 +310,7 @@ class Service:
         Raises:
             Exception: no agent could be read.
         """
-        found: list[T] = []
-        unread: dict[str, Exception] = {}
-        for hosted in self.agents_of(caller) if agents is None else agents:
-            try:
-                found.append(await read(hosted, hosted.of(caller.owner)))
-            except Exception as error:  # noqa: BLE001 - each has a database of its own
-                unread[hosted.name] = error
-        if unread and not found:
-            raise next(iter(unread.values()))
-        for name, why in unread.items():
-            _log.warning("the agent %s is missing in an answer: %s: %s", name, type(why).__name__, why)
-        return found, unread
+        return await read_each(self.agents_of(caller) if agents is None else agents, caller.owner, read)
 
     async def approvals(
         self, caller: Principal
