@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.serving.test_two_services import two_databases, unopened
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, serving, until
-from zeus_runtime.errors import MissingError, RunError
-from zeus_runtime.serving.http import replicas
+from zeus_runtime import Agent
+from zeus_runtime.errors import MissingError, NotFoundError, RunError
+from zeus_runtime.serving.http import replicas, turn_queue
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.backtests import Replay
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
-from zeus_runtime.store.turns import add_turn
+from zeus_runtime.store.turns import add_turn, begin_turn, find_turn
 
 
 @pytest.fixture(autouse=True)
@@ -186,3 +188,83 @@ async def test_backtests_of_other_databases_are_listed_found_and_cancelled(
             assert (lost.status_code, "does not answer" in lost.text) == (500, True), "it may be there"
         assert (await client.get("/v1/backtests/0")).status_code == 404
         assert "zeus-unread-agents" not in (await client.get("/v1/backtests")).headers
+
+
+@pytest.mark.parametrize("fails", ["before the turn begins", "after the turn has begun"])
+async def test_a_turn_whose_database_goes_away_is_tried_again_without_a_further_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    tries: list[None] = []
+
+    def away() -> None:
+        if len(tries) < 3:
+            raise RunError("the database is away")
+
+    async def begin(*given: Any) -> Any:
+        tries.append(None)
+        away()
+        return await begin_turn(*given)
+
+    async def find(*given: Any, **named: Any) -> Any:
+        away()
+        return await find_turn(*given, **named)
+
+    def stream(*given: Any, **named: Any) -> Any:
+        tries.append(None)
+        away()
+        return whole(*given, **named)
+
+    whole = Agent.stream
+    if fails == "before the turn begins":
+        monkeypatch.setattr(turn_queue, "begin_turn", begin)
+    else:
+        monkeypatch.setattr(Agent, "stream", stream)
+        monkeypatch.setattr(turn_queue, "find_turn", find)
+    async with serving(service) as client:
+        _, run = await begun(client, "go")
+        assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+    assert sum("the database is away" in each.getMessage() for each in caplog.records) == 1
+    assert not service.turns._left
+
+
+async def test_a_turn_that_cannot_be_run_ends_with_the_reason_and_does_not_keep_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+
+    def missing(*_: Any, **__: Any) -> Any:
+        raise MissingError("the key is missing", remedy="Set it.")
+
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(Agent, "stream", missing)
+            session, run = await begun(client, "go")
+            ending = (await until(client, run, "failed"))["ending"]
+            assert (ending["code"], ending["message"], ending["exit_code"]) == (
+                "missing",
+                "the key is missing\n  Set it.",
+                4,
+            )
+        _, later = await begun(client, "go", session)
+        assert (await until(client, later, "complete"))["ending"]["answer"] == "Done."
+
+
+async def test_a_session_that_is_deleted_before_its_turn_begins_is_not_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    (hosted,) = service.hosting
+    problems: list[Exception] = [RunError("the database is away"), NotFoundError("there is no such session")]
+
+    async def begin(*_: Any) -> Any:
+        raise problems.pop(0)
+
+    monkeypatch.setattr(turn_queue, "begin_turn", begin)
+    for left in (["s"], []):
+        service.turns.wake(hosted, None, "s")
+        await service.turns._working["s"]
+        assert list(service.turns._left) == left
+    await service.hosting.aclose()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.messages.diagnostics import ConfigError
@@ -196,12 +196,12 @@ class HostedAgent:
             finally:
                 await database.close()
         except ZeusError as error:
-            return self.masked(str(error))
+            return str(self.masked(str(error)))
         return ""
 
-    def masked(self, text: str) -> str:
-        """A text with the secrets masked that the config and its tools brought so far, also if no plan can be made."""
-        return self.checked.secrets.text(text)
+    def masked(self, value: Any) -> Any:
+        """A text or JSON value without the secrets that the config and its tools brought so far; needs no plan."""
+        return self.checked.secrets.json(value)
 
     def _for(self, owner: Owner | None) -> Checked:
         checked = replace(self.checked, beside=self._beside)

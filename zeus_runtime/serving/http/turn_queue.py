@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import BusyError, UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
@@ -68,6 +68,14 @@ def _digest(owner: Owner | None, key: str) -> str:
     return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
 
 
+class _Left(NamedTuple):
+    """A session whose turns could not be worked on, and why."""
+
+    hosted: HostedAgent
+    owner: Owner | None
+    problem: str
+
+
 @dataclass
 class TurnQueue:
     """Runs the turns of all agents of a service, one at a time in each session."""
@@ -86,6 +94,7 @@ class TurnQueue:
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
     _unrecovered: Sequence[HostedAgent] = ()
+    _left: dict[str, _Left] = field(default_factory=dict)
     # Nobody waits for it: of a bool, mypy takes the value before an await for that after it.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -210,11 +219,13 @@ class TurnQueue:
             raise problems[0]
 
     async def recover_rest(self) -> None:
-        """Try those agents again whose databases were away so far.
+        """Try those agents again whose databases were away so far, and sessions whose turns could not be worked on.
 
         Raises:
             ZeusError: an agent cannot be opened for another reason.
         """
+        for session, left in list(self._left.items()):
+            self.wake(left.hosted, left.owner, session)
         await all_tried(*(partial(self._try_to_recover, each) for each in list(self._unrecovered)))
 
     async def _try_to_recover(self, hosted: HostedAgent) -> ZeusError | None:
@@ -260,12 +271,16 @@ class TurnQueue:
                 is_more = False
                 try:
                     is_more = await self._one(hosted, owner, session)
+                    self._left.pop(session, None)
                 except BusyError:
+                    self._left.pop(session, None)
                     _log.debug("%s runs elsewhere", session)
-                except ZeusError as error:
+                except UsageError as error:
+                    # Deleted or archived meanwhile: a further try would find the same.
+                    self._left.pop(session, None)
                     _log.warning("the turns of %s wait: %s", session, error)
-                except Exception:  # noqa: BLE001 - no code awaits the task
-                    _log.exception("the turns of %s wait", session)
+                except Exception as error:  # noqa: BLE001 - no code awaits the task
+                    self._leave(hosted, owner, session, error)
                 # Also after an error: the turn that woke it came after the look at the queue.
                 if not is_more and session not in self._woken:
                     break
@@ -274,6 +289,15 @@ class TurnQueue:
             del self._working[session], self._owners[session]
             self._woken.discard(session)
             self._to_cancel.pop(session, None)
+
+    def _leave(self, hosted: HostedAgent, owner: Owner | None, session: str, error: Exception) -> None:
+        """Note a session whose turns cannot be worked on now, such as one whose database is away."""
+        is_known = isinstance(error, ZeusError)
+        left = _Left(hosted, owner, str(error) if is_known else repr(error))
+        # Of many tries with one result, the log tells of the first.
+        if left != self._left.get(session):
+            _log.warning("the turns of %s wait: %s", session, left.problem, exc_info=not is_known)
+        self._left[session] = left
 
     async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
         """The files of a turn's request.
@@ -295,15 +319,21 @@ class TurnQueue:
         turn, has_begun = begun
         try:
             return await self._run(hosted, owner, log, turn, has_begun=has_begun)
-        except ZeusError:
+        except BusyError:
             raise
-        except Exception as error:  # noqa: BLE001 - no code awaits the task
-            _log.exception("the turn %s of %s failed inside the runtime", turn.run, session)
+        except Exception as error:
+            if self._closing.is_set():
+                raise  # the next process finds the turn unfinished, and resumes it
+            if isinstance(error, ZeusError):
+                failed = RunFailed(session, error.code, str(error), error.exit_code)
+            else:
+                _log.exception("the turn %s of %s failed inside the runtime", turn.run, session)
+                failed = RunFailed(session, "internal", f"{type(error).__name__}: {error}")
+            # If the database is away, this raises, and the turn is tried again once it is back.
             now = await find_turn(log, turn.run)
             # Without an end it would count as running, although nothing works on it, and keep the turns behind it.
             if now is not None and now.state == "running":
-                failed = RunFailed(session, "internal", f"{type(error).__name__}: {error}")
-                await set_state(log, turn, "failed", ending=hosted.of(owner).masked(failed.to_wire()))
+                await set_state(log, turn, "failed", ending=hosted.masked(failed.to_wire()))
                 self.over(session)
             return True
 
@@ -343,13 +373,10 @@ class TurnQueue:
                     agent.suspend(session)
                 elif self._to_cancel.get(session) == turn.run:
                     agent.cancel(session)
-        except UsageError as error:
+        except BusyError:
             if noted.is_late:
                 return True  # another process ended it; one behind it may wait
-            # It would fail again each time: it must not keep the turns behind it.
-            if isinstance(error, BusyError):
-                raise
-            ending = RunFailed(session, error.code, str(error), error.exit_code)
+            raise
         finally:
             del self._agents[session], self._runs[session]
         state = noted.state
