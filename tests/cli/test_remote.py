@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -396,6 +397,39 @@ async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
     with pytest.raises(ServiceNotFoundError, match="meanwhile"):
         await turn._decided()
     assert decided == ["a1", "a2", "a3"]
+
+
+async def test_a_decision_is_sent_before_the_user_answers_the_next_question() -> None:
+    waiting = [ServiceApproval(name, "s", "t", {}) for name in ("a1", "a2")]
+    sent, answered = asyncio.Event(), asyncio.Event()
+    decided: list[str] = []
+
+    class Client:
+        async def approval(self, name: str) -> ServiceApproval:
+            return next(each for each in waiting if each.id == name)
+
+        async def approvals(self) -> list[ServiceApproval]:
+            return waiting
+
+        async def decide(self, name: str, *_: Any, **__: Any) -> None:
+            decided.append(name)
+            sent.set()
+
+    class Thinking:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            if pending.id == "a2":
+                await answered.wait()
+                return None
+            return Decision("approve")
+
+    turn = RemoteTurn(cast(Any, Client()), "run", cast(Any, Thinking()))
+    for each in waiting:
+        await turn._ask(each.id)
+    await asyncio.wait_for(sent.wait(), 10)
+    assert decided == ["a1"]
+    answered.set()
+    assert not await turn._decided(), "the second call still waits"
+    assert decided == ["a1"]
 
 
 UNTOLD = {"run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"}
