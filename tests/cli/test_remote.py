@@ -20,14 +20,10 @@ import pytest
 from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.scripted_service import TOKEN, ScriptedService
-from zeus_runtime.cli.remote.run import turn_of
 from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
 from zeus_runtime.client import (
     ServiceApproval,
-    ServiceLimitError,
     ServiceNotFoundError,
-    ServiceRequestError,
-    ServiceSession,
 )
 from zeus_runtime.client.results import result_of
 from zeus_runtime.serving.http.routes.approvals import waiting_call
@@ -326,49 +322,6 @@ async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None
     assert await turn._decided()
     assert decided == [("a1", "approve", "digest")]
     assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text
-
-
-@pytest.mark.parametrize(
-    ("begun", "left"),
-    [(False, []), (True, ["s"])],
-)
-async def test_a_turn_that_is_refused_leaves_no_session(begun: bool, left: list[str]) -> None:
-    sessions: list[str] = []
-
-    class Client:
-        def __init__(self, *, refuses: str) -> None:
-            self.refuses = refuses
-
-        async def upload(self, *_: Any) -> None:
-            if self.refuses == "upload":
-                raise ServiceRequestError("the file is too large")
-
-        async def begin_session(self, *_: Any, **__: Any) -> ServiceSession:
-            sessions.append("s")
-            return ServiceSession("s", "test")
-
-        async def begin_turn(self, *_: Any, **__: Any) -> None:
-            raise ServiceLimitError("too many requests", status=429)
-
-        async def turns(self, name: str) -> list[str]:
-            return ["run"] if begun else []
-
-        async def delete_session(self, name: str) -> None:
-            sessions.remove(name)
-
-    async def begin(refuses: str, session: str | None) -> None:
-        client, view = cast(Any, Client(refuses=refuses)), cast(Any, None)
-        await turn_of(client, view, "x", agent=None, session=session, yes=False, files=[(b"", "f")])
-
-    with pytest.raises(ServiceRequestError):
-        await begin("upload", None)
-    assert sessions == []
-    with pytest.raises(ServiceLimitError):
-        await begin("turn", None)
-    assert sessions == left, "a request that was sent twice may have begun the turn"
-    with pytest.raises(ServiceLimitError):
-        await begin("turn", "of before")
-    assert sessions == left
 
 
 async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:

@@ -148,14 +148,7 @@ class TurnQueue:
         # A repeated request gets its turn back, although that turn has answered the message meanwhile.
         if request.get("resume") and await find_turn(log, run) is None:
             await _refuse_answered(log, await log.find(session))
-        if request.get("attachments"):
-            refuse_unshown(agent.plan)
-            sizes = [
-                await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
-                for each in request["attachments"]
-            ]
-            if sum(sizes) > MOST_ATTACHED_BYTES:
-                raise UsageError(f"the attachments have more than {MOST_ATTACHED_BYTES:,} bytes together")
+        await self._check_attached(agent, owner, request)
         # The request stays in the database, so it must not hold a secret that the user pasted.
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
@@ -165,6 +158,35 @@ class TurnQueue:
         if is_new:
             self.wake(hosted, owner, session)
         return turn
+
+    async def begin(
+        self,
+        hosted: HostedAgent,
+        owner: Owner | None,
+        request: Mapping[str, Any],
+        *,
+        title: str = "",
+        key: str | None = None,
+    ) -> StoredTurn:
+        """Begin a turn in a new session, as ``add`` does; with an idempotency key, the same each time.
+
+        Raises:
+            NotFoundError, UsageError: as ``add`` does; no session is made then.
+        """
+        await self._check_attached(hosted.of(owner), owner, request)
+        session = (await self.begin_session(hosted, owner, title=title, key=key)).session
+        return await self.add(hosted, owner, session, request, key=key)
+
+    async def _check_attached(self, agent: Agent, owner: Owner | None, request: Mapping[str, Any]) -> None:
+        if not request.get("attachments"):
+            return
+        sizes = [
+            await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
+            for each in request["attachments"]
+        ]
+        refuse_unshown(agent.plan)
+        if sum(sizes) > MOST_ATTACHED_BYTES:
+            raise UsageError(f"the attachments have more than {MOST_ATTACHED_BYTES:,} bytes together")
 
     def wake(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
         """Work on the session's turns, unless that is done already."""
