@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -19,14 +20,10 @@ import pytest
 from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.scripted_service import TOKEN, ScriptedService
-from zeus_runtime.cli.remote.run import turn_of
 from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
 from zeus_runtime.client import (
     ServiceApproval,
-    ServiceLimitError,
     ServiceNotFoundError,
-    ServiceRequestError,
-    ServiceSession,
 )
 from zeus_runtime.client.results import result_of
 from zeus_runtime.serving.http.routes.approvals import waiting_call
@@ -327,49 +324,6 @@ async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None
     assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text
 
 
-@pytest.mark.parametrize(
-    ("begun", "left"),
-    [(False, []), (True, ["s"])],
-)
-async def test_a_turn_that_is_refused_leaves_no_session(begun: bool, left: list[str]) -> None:
-    sessions: list[str] = []
-
-    class Client:
-        def __init__(self, *, refuses: str) -> None:
-            self.refuses = refuses
-
-        async def upload(self, *_: Any) -> None:
-            if self.refuses == "upload":
-                raise ServiceRequestError("the file is too large")
-
-        async def begin_session(self, *_: Any, **__: Any) -> ServiceSession:
-            sessions.append("s")
-            return ServiceSession("s", "test")
-
-        async def begin_turn(self, *_: Any, **__: Any) -> None:
-            raise ServiceLimitError("too many requests", status=429)
-
-        async def turns(self, name: str) -> list[str]:
-            return ["run"] if begun else []
-
-        async def delete_session(self, name: str) -> None:
-            sessions.remove(name)
-
-    async def begin(refuses: str, session: str | None) -> None:
-        client, view = cast(Any, Client(refuses=refuses)), cast(Any, None)
-        await turn_of(client, view, "x", agent=None, session=session, yes=False, files=[(b"", "f")])
-
-    with pytest.raises(ServiceRequestError):
-        await begin("upload", None)
-    assert sessions == []
-    with pytest.raises(ServiceLimitError):
-        await begin("turn", None)
-    assert sessions == left, "a request that was sent twice may have begun the turn"
-    with pytest.raises(ServiceLimitError):
-        await begin("turn", "of before")
-    assert sessions == left
-
-
 async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
     waiting = [ServiceApproval(name, "s", "t", {}) for name in ("a1", "a2", "a3")]
     decided: list[str] = []
@@ -396,6 +350,39 @@ async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
     with pytest.raises(ServiceNotFoundError, match="meanwhile"):
         await turn._decided()
     assert decided == ["a1", "a2", "a3"]
+
+
+async def test_a_decision_is_sent_before_the_user_answers_the_next_question() -> None:
+    waiting = [ServiceApproval(name, "s", "t", {}) for name in ("a1", "a2")]
+    sent, answered = asyncio.Event(), asyncio.Event()
+    decided: list[str] = []
+
+    class Client:
+        async def approval(self, name: str) -> ServiceApproval:
+            return next(each for each in waiting if each.id == name)
+
+        async def approvals(self) -> list[ServiceApproval]:
+            return waiting
+
+        async def decide(self, name: str, *_: Any, **__: Any) -> None:
+            decided.append(name)
+            sent.set()
+
+    class Thinking:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            if pending.id == "a2":
+                await answered.wait()
+                return None
+            return Decision("approve")
+
+    turn = RemoteTurn(cast(Any, Client()), "run", cast(Any, Thinking()))
+    for each in waiting:
+        await turn._ask(each.id)
+    await asyncio.wait_for(sent.wait(), 10)
+    assert decided == ["a1"]
+    answered.set()
+    assert not await turn._decided(), "the second call still waits"
+    assert decided == ["a1"]
 
 
 UNTOLD = {"run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError
@@ -104,6 +104,8 @@ DOUBLE="tab\t quote\" back\\ dollar\$ hash # x" # comment
 LINES="one
 two"
 EMPTY=
+COMMENTED=   # a comment
+SIGN=#x
 QUOTED_EMPTY=""
 PLAIN=last
 """
@@ -118,6 +120,8 @@ def test_dotenv_forms() -> None:
         "DOUBLE": 'tab\t quote" back\\ dollar$ hash # x',
         "LINES": "one\ntwo",
         "EMPTY": "",
+        "COMMENTED": "",
+        "SIGN": "#x",
         "QUOTED_EMPTY": "",
     }
 
@@ -139,6 +143,7 @@ def test_a_line_that_is_no_variable_is_named_by_number_and_not_shown(text: str) 
         ("A=x{}y", "x{}y"),
         ("A=x{}", "x"),
         ("A={}", ""),
+        ("A={}# c", ""),
         ("A=x{}# c", "x"),
         ("{}export{}A{}={}x", "x"),
         ("A='x'{}# c", "x"),
@@ -161,11 +166,12 @@ def test_a_long_run_of_blanks_is_read_in_linear_time(line: str, value: str | Non
 WORDS = st.text(st.sampled_from("A= \t\n#'\"x\\$\r\x0c\x85"), max_size=12)
 
 
-@given(WORDS)
-def test_a_bare_value_ends_before_blanks_and_a_comment(text: str) -> None:
-    value = f"x{text}".partition("\n")[0]
+@given(st.sampled_from(["x", "", " ", "#", " #"]), WORDS)
+def test_a_bare_value_ends_before_blanks_and_a_comment(begins: str, text: str) -> None:
+    value = f"{begins}{text}".partition("\n")[0]
+    assume(not re.match(r"[ \t]*['\"\r\x0c\x85]", value))
     comment = re.search(r"[ \t]#", value)
-    expected = (value if comment is None else value[: comment.start()]).rstrip()
+    expected = (value if comment is None else value[: comment.start()]).lstrip(" \t").rstrip()
     assert parse_dotenv(f"A={value}\n", ".env") == [("A", expected)]
 
 

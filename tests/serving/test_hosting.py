@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.serving.test_http_keys import bearer, keyed, made
+from tests.serving.test_http_keys import URL, bearer, keyed, made
 from tests.serving.test_open_streams import reading
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted
+from zeus_runtime.plan.validated import Checked
 from zeus_runtime.serving.http import hosting
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
 from zeus_runtime.serving.http.settings import OpenAgents, Settings
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.schema import ready
 from zeus_runtime.store.threads import Owner
 
 ANN, BOB, EVE = Owner("ann"), Owner("bob"), Owner("eve")
@@ -188,6 +192,66 @@ async def test_a_config_that_takes_anothers_name_or_cannot_be_read_changes_nothi
 
 def rename(config: Path, name: str, other: str) -> None:
     config.write_text(config.read_text().replace(f"name: {name}\n", f"name: {other}\n"))
+
+
+async def test_an_agent_that_cannot_be_planned_fails_only_the_requests_that_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, more in (("a", ""), ("b", "workspace: {root: work, per: user}\n")):
+        write_agent(tmp_path, more).rename(tmp_path / f"{name}.yaml")
+        rename(tmp_path / f"{name}.yaml", "test", name)
+    place = tmp_path / "work" / "ann"
+    place.parent.mkdir()
+    place.write_text("a file where a folder has to be")
+    database = Database(URL, directory=tmp_path)
+    await ready(database)
+    service = replace(service_of(tmp_path, script("Done."), ("a.yaml", "b.yaml")), database=database)
+    tried: list[Owner | None] = []
+    planned = hosting.make_plan
+
+    def planning(checked: Checked) -> Any:
+        tried.append(Owner(*checked.place) if checked.config.name == "b" and checked.place else None)
+        return planned(checked)
+
+    monkeypatch.setattr(hosting, "make_plan", planning)
+    async with serving(service, await made(database)) as client:
+        _, second = service.hosting
+        second.now = lambda: 100.0
+        session = (await client.post("/v1/sessions", json={"agent": "a"})).json()["session"]
+        _, run = await begun(client, "go", session)
+        await until(client, run, "complete")
+        for path in ("/v1/agents", "/v1/sessions"):
+            answer = await client.get(path)
+            names = [each.get("agent", each.get("name")) for each in answer.json()]
+            assert (names, answer.headers["zeus-unread-agents"]) == (["a"], "b"), path
+        refused = await client.post("/v1/sessions", json={"agent": "b"})
+        assert (refused.status_code, refused.json()["code"]) == (422, "config")
+        assert "cannot be used: Not a directory" in (await client.get("/ready")).json()["unread_configs"]["b"]
+        assert tried.count(Owner("ann")) == 1, "it is tried once in a while, and not for each request"
+        assert sum("cannot be planned" in each.message for each in caplog.records) == 1
+        place.unlink()
+        place.mkdir()
+        second.now = lambda: 102.0
+        answer = await client.post("/v1/sessions", json={"agent": "b"})
+        assert answer.status_code == 201, answer.text
+        assert (await client.get("/ready")).json()["unread_configs"] == {}
+        assert "zeus-unread-agents" not in (await client.get("/v1/agents")).headers
+
+
+async def test_an_agent_without_a_plan_still_masks_the_secrets_of_its_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path, "description: ${THE_TOKEN}\n")
+    (tmp_path / ".env").write_text("THE_TOKEN=hunter2-hunter2\n")
+    service = service_of(tmp_path, script("Done."))
+
+    def fail(_checked: Checked) -> Any:
+        raise RunError("hunter2-hunter2 is not accepted")
+
+    monkeypatch.setattr(hosting, "make_plan", fail)
+    with pytest.raises(RunError):
+        await next(iter(service.hosting)).prepare(None)
+    assert "hunter2" not in service.mask("hunter2-hunter2 is not accepted")
 
 
 async def test_a_changed_config_of_a_sub_agent_is_read_too(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import call, calling, script
 from tests.support.serving import begun, told, until
 from zeus_runtime import Agent
+from zeus_runtime.client import AsyncServiceClient, ServiceLimitError
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http import limits
 from zeus_runtime.serving.http.boundary import HEADERS
@@ -79,6 +81,20 @@ async def test_too_many_requests_of_a_user_wait_whatever_key_they_use(tmp_path: 
         assert late.headers["content-type"] == "application/problem+json"
         assert (await client.get("/v1/agents", headers=bearer(bob))).status_code == 200
         assert (await client.get("/v1/agents")).status_code == 200, "the user who started it"
+
+
+async def test_a_client_that_reaches_its_limit_leaves_no_empty_session(tmp_path: Path) -> None:
+    settings = Settings(limits=ServiceLimits(requests_per_minute=1, burst=2))
+    async with keyed(tmp_path, settings) as (client, database):
+        key = await made(database)
+        async with AsyncServiceClient(str(client.base_url), key) as service:
+            await service.agents()
+            for _ in range(2):
+                with pytest.raises(ServiceLimitError):
+                    [each async for each in service.run("go")]
+    with closing(sqlite3.connect(tmp_path / ".zeus" / "zeus.db")) as stored:
+        (counted,) = stored.execute("SELECT (SELECT count(*) FROM thread), (SELECT count(*) FROM turn)")
+    assert counted == (1, 1), "the first turn was begun, and only its events were refused"
 
 
 async def test_open_streams_of_a_user_are_counted_until_they_end(tmp_path: Path) -> None:

@@ -85,6 +85,25 @@ async def test_a_busy_session_refuses_or_queues_and_a_key_names_one_turn(tmp_pat
         assert turns[0]["run"] == first
 
 
+async def test_a_turn_and_its_new_session_are_begun_together_or_not_at_all(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        asked = {"prompt": "go", "title": "Going", "attachments": [{"sha256": "0" * 64}]}
+        for wrong in (asked, {**asked, "attachments": [], "prompt": ""}, {"prompt": "go", "agent": "other"}):
+            refused = await client.post("/v1/runs", json=wrong)
+            assert refused.status_code in (404, 422), refused.text
+        assert (await client.get("/v1/sessions")).json() == []
+        key = {"Idempotency-Key": "k"}
+        made = await client.post("/v1/runs", json={**asked, "attachments": []}, headers=key)
+        again = await client.post("/v1/runs", json={**asked, "attachments": []}, headers=key)
+        assert (made.status_code, again.json()["run"]) == (202, made.json()["run"])
+        assert (await until(client, made.json()["run"], "complete"))["ending"]["answer"] == "Done."
+        (session,) = (await client.get("/v1/sessions")).json()
+        assert (session["session"], session["title"]) == (made.json()["session"], "Going")
+        begun_alone = await client.post("/v1/sessions", json={}, headers=key)
+        assert begun_alone.json()["session"] == session["session"], "a key names one session"
+
+
 async def test_a_client_that_has_read_the_end_of_a_turn_is_not_told_that_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

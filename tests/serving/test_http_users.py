@@ -72,6 +72,9 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
 }
 """Routes about one user's things: to any other user they do not exist."""
 
+OF_ANN: Final = hashlib.sha256(b"of ann").hexdigest()
+"""A file that a user uploaded."""
+
 OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/agents"): {},
     ("GET", "/v1/sessions"): {},
@@ -113,6 +116,7 @@ OF_NOTHING: Final = (
 
 NAMING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/v1/backtests"): {"json": {"sessions": ["{session}"]}},
+    ("POST", "/v1/runs"): {"json": {"prompt": "intrude", "attachments": [{"sha256": OF_ANN}]}},
 }
 """Routes whose body names a user's things."""
 
@@ -198,7 +202,7 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
             "base": "handbook",
             "kind": scope,
             "agent": "test",
-            "sha256": hashlib.sha256(b"of ann").hexdigest(),
+            "sha256": OF_ANN,
             "backtest": "",
             "name": "page.js",
             "number": 1,

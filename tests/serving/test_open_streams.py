@@ -100,7 +100,8 @@ async def test_a_database_that_cannot_be_read_ends_no_stream() -> None:
             ended.append(last)
 
     streams.add(Stream())  # type: ignore[arg-type]
-    await streams.check()
+    with pytest.raises(RunError):
+        await streams.check()
     assert ended == []
 
 

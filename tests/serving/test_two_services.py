@@ -299,13 +299,13 @@ async def test_a_turn_that_only_seems_to_run_here_is_cancelled_where_it_runs(
     await service.hosting.aclose()
 
 
-def two_databases(folder: Path) -> Service:
+def two_databases(folder: Path, model: Any = None) -> Service:
     """A service of the agents `one` and `other`, each with its own database."""
     for name in ("one", "other"):
         write_agent(folder, storage(f"sqlite:///{folder}/{name}.db")).rename(folder / f"{name}.yaml")
         text = (folder / f"{name}.yaml").read_text()
         (folder / f"{name}.yaml").write_text(text.replace("name: test", f"name: {name}"))
-    return service_of(folder, script(), ("one.yaml", "other.yaml"))
+    return service_of(folder, model or script(), ("one.yaml", "other.yaml"))
 
 
 async def unopened(_agent: Agent) -> Any:

@@ -215,10 +215,27 @@ def begin_turn(
     Raises:
         ServiceBusyError: the session has a turn that is not over.
     """
-    body: dict[str, Any] = {"prompt": prompt}
-    if attachments:
-        body["attachments"] = [{"sha256": each.sha256, "name": each.name} for each in attachments]
-    return _turn(session, body, queue, key)
+    return _turn(session, _asked(prompt, attachments), queue, key)
+
+
+def begin_in_new_session(
+    prompt: str,
+    *,
+    agent: str | None = None,
+    title: str = "",
+    attachments: Sequence[ServiceFile] = (),
+    key: str | None = None,
+) -> ServiceCall[ServiceTurn]:
+    """Begin a turn in a session that is made for it; a turn that is refused leaves no session.
+
+    Args:
+        agent: the agent's name; None for the only agent.
+        title: the session's.
+        attachments: files that were uploaded.
+        key: the same key gives the same turn; a new one by default.
+    """
+    body = {"title": title, **_asked(prompt, attachments), **({} if agent is None else {"agent": agent})}
+    return ServiceCall("POST", "/v1/runs", one(ServiceTurn), body, headers=keyed(key))
 
 
 def resume_turn(session: str, *, key: str | None = None) -> ServiceCall[ServiceTurn]:
@@ -228,6 +245,11 @@ def resume_turn(session: str, *, key: str | None = None) -> ServiceCall[ServiceT
         key: the same key gives the same turn; a new one by default.
     """
     return _turn(session, {"resume": True}, False, key)
+
+
+def _asked(prompt: str, attachments: Sequence[ServiceFile]) -> Mapping[str, Any]:
+    files = [{"sha256": each.sha256, "name": each.name} for each in attachments]
+    return {"prompt": prompt, **({"attachments": files} if files else {})}
 
 
 def _turn(session: str, body: Mapping[str, Any], queue: bool, key: str | None) -> ServiceCall[ServiceTurn]:

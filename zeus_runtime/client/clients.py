@@ -211,6 +211,7 @@ class AsyncServiceClient:
     export_session = AsyncMethod(calls.export_session)
     messages = AsyncMethod(calls.messages)
     begin_turn = AsyncMethod(calls.begin_turn)
+    begin_in_new_session = AsyncMethod(calls.begin_in_new_session)
     resume_turn = AsyncMethod(calls.resume_turn)
     turns = AsyncMethod(calls.turns)
     turn = AsyncMethod(calls.turn)
@@ -311,11 +312,13 @@ class AsyncServiceClient:
             attachments: files that go with the prompt.
             key: the same key gives the same turn, without ``session`` in the same new session.
         """
-        # Before the session, so that a file which is refused leaves none behind.
         files = [await self.upload(*_read(each)) for each in attachments]
-        # The service makes a turn's id of its session and key, so a new session would be another turn.
-        name = session or (await self.begin_session(agent, title=prompt[:200], key=key)).session
-        turn = await self.begin_turn(name, prompt, attachments=files, key=key)
+        if session is not None:
+            turn = await self.begin_turn(session, prompt, attachments=files, key=key)
+        else:
+            turn = await self.begin_in_new_session(
+                prompt, agent=agent, title=prompt[:200], attachments=files, key=key
+            )
         async for event in self.events(run=turn.run):
             yield event
             if event.waits:
@@ -371,6 +374,7 @@ class ServiceClient:
     export_session = SyncMethod(calls.export_session)
     messages = SyncMethod(calls.messages)
     begin_turn = SyncMethod(calls.begin_turn)
+    begin_in_new_session = SyncMethod(calls.begin_in_new_session)
     resume_turn = SyncMethod(calls.resume_turn)
     turns = SyncMethod(calls.turns)
     turn = SyncMethod(calls.turn)
@@ -445,8 +449,12 @@ class ServiceClient:
         key: str | None = None,
     ) -> Generator[ServiceEvent, None, None]:
         files = [self.upload(*_read(each)) for each in attachments]
-        name = session or self.begin_session(agent, title=prompt[:200], key=key).session
-        turn = self.begin_turn(name, prompt, attachments=files, key=key)
+        if session is not None:
+            turn = self.begin_turn(session, prompt, attachments=files, key=key)
+        else:
+            turn = self.begin_in_new_session(
+                prompt, agent=agent, title=prompt[:200], attachments=files, key=key
+            )
         for event in self.events(run=turn.run):
             yield event
             if event.waits:

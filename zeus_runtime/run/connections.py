@@ -271,7 +271,12 @@ class ConnectionPool:
                 # Opened in an earlier `asyncio.run`, which closed part of it when it ended.
                 await self.aclose()
             if self._open is None:
-                self._open = await self._opened()
+                try:
+                    self._open = await self._opened()
+                except BaseException:
+                    # Each further try opens its own: of a database that is away for hours, many.
+                    await finished(self.aclose())
+                    raise
             return self._open
 
     @property

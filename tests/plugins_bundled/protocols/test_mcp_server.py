@@ -23,12 +23,17 @@ from mcp.types import (
     ElicitResult,
 )
 
+from tests.serving.test_two_services import two_databases
 from tests.support.agents import call, calling, script
 from tests.support.serving import TOKEN, until
+from tests.support.serving import serving as serving_service
 from tests.support.talking import Talking, talking
 from zeus_runtime.config.ref import Ref
+from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.protocol import ProtocolCaller, ProtocolService, ServedProtocol, UsageError
+from zeus_runtime.registry import discover
 from zeus_runtime.serving.http.principals import Principal
+from zeus_runtime.serving.http.protocols import protocols_of
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.testing import ProtocolConformance
@@ -276,6 +281,32 @@ async def test_wrong_calls_are_told(tmp_path: Path) -> None:
             with pytest.raises(MCPError):
                 await client.read_resource(uri)
     assert not model.requests
+
+
+async def test_the_sessions_of_other_agents_are_listed_although_one_agents_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = two_databases(tmp_path)
+    one, other = (each.of(None) for each in service.hosting)
+    async with (
+        serving_service(
+            service, protocols=protocols_of(discover(environ={}), [Ref("mcp")], service)
+        ) as native,
+        connected(native) as client,
+    ):
+        session = (await native.post("/v1/sessions", json={"agent": "other"})).json()["session"]
+        with monkeypatch.context() as patched:
+            patched.setattr(one, "sessions", unread)
+            listed, told = (await client.read_resource("zeus://sessions")).contents
+            assert [each["session"] for each in json.loads(listed.text)] == [session]  # type: ignore[union-attr]
+            assert told.text == "The sessions of these agents could not be read: one."  # type: ignore[union-attr]
+            patched.setattr(other, "sessions", unread)
+            with pytest.raises(MCPError, match="is away"):
+                await client.read_resource("zeus://sessions")
+
+
+async def unread(**_: Any) -> Any:
+    raise RunError("the database is away")
 
 
 async def test_nobody_reaches_anothers_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import RunView
     from zeus_runtime.client.clients import AsyncServiceClient
-    from zeus_runtime.client.errors import ServiceError
     from zeus_runtime.events import RunCompleted, RunFailed
 
 
@@ -145,31 +144,18 @@ async def turn_of(
     """Begin a turn, show it, and return its terminal event; a refused turn leaves no new session behind."""
     from zeus_runtime.cli.approval_prompt import YES_NOTICE, asking_for
     from zeus_runtime.cli.remote.turns import RemoteTurn
-    from zeus_runtime.client.errors import ServiceError
     from zeus_runtime.events import Notice
 
     attached = [await client.upload(*each) for each in files]
-    name = session or (await client.begin_session(agent, title=prompt[:200])).session
-    try:
-        turn = await client.begin_turn(name, prompt, attachments=attached)
-    except ServiceError as refused:
-        if session is None:
-            await _removed_if_empty(client, name, refused)
-        raise
+    if session is not None:
+        turn = await client.begin_turn(session, prompt, attachments=attached)
+    else:
+        turn = await client.begin_in_new_session(
+            prompt, agent=agent, title=prompt[:200], attachments=attached
+        )
     if yes:
         view.show(Notice("yes", YES_NOTICE))
     return await RemoteTurn(client, turn.run, asking_for(yes=yes, at_terminal=at_terminal)).shown(view)
-
-
-async def _removed_if_empty(client: AsyncServiceClient, session: str, refused: ServiceError) -> None:
-    from zeus_runtime.client.errors import ServiceError
-
-    try:
-        # A request that was sent again after a lost connection may have begun the turn the first time.
-        if not await client.turns(session):
-            await client.delete_session(session)
-    except ServiceError:
-        refused.add_note(f"The new session {session} stays.")
 
 
 def _read(process: Process, file: Path) -> tuple[bytes, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.run_loop import drive
@@ -20,7 +19,6 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
-from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.approval_prompt import Asking
@@ -43,7 +41,7 @@ class RemoteTurn:
         self._client = client
         self._run = run
         self._asking = asking
-        self._asked: dict[str, tuple[PendingApproval, asyncio.Task[Decision | None]]] = {}
+        self._asked: dict[str, asyncio.Task[bool]] = {}
         self._told: set[str] = set()
         self._cancelling: asyncio.Task[Any] | None = None
 
@@ -57,8 +55,10 @@ class RemoteTurn:
         try:
             return await drive(self, self._events(), view, self._asking)
         finally:
-            for _, task in self._asked.values():
+            for task in self._asked.values():
                 task.cancel()
+            # Also takes the errors of those that nobody waited for.
+            await asyncio.gather(*self._asked.values(), return_exceptions=True)
             if self._cancelling is not None:
                 with suppress(Exception):
                     await self._cancelling
@@ -102,25 +102,33 @@ class RemoteTurn:
     async def _ask(self, name: str) -> None:
         assert self._asking is not None
         pending = pending_of(await self._client.approval(name))
-        self._asked[name] = pending, asyncio.create_task(self._asking.ask(pending))
+        self._asked[name] = asyncio.create_task(self._answered(self._asking, pending))
         # So that the task has begun to wait before the event is shown.
         await asyncio.sleep(0)
 
+    async def _answered(self, asking: Asking, pending: PendingApproval) -> bool:
+        """Ask the user and send the decision at once, as a run here stores it; whether the user decided.
+
+        A later question may never be answered, and while it is open the time of this call may pass.
+        """
+        given = await asking.ask(pending)
+        if given is None:
+            return False
+        # Asked after the user's answer: another person may have decided meanwhile.
+        if any(each.id == pending.id for each in await self._client.approvals()):
+            await self._decide(pending, pending.counting(given))
+        return True
+
     async def _decided(self) -> bool:
-        """Send the user's decisions; whether the turn continues."""
-        decisions = [(pending, await task) for pending, task in self._asked.values()]
-        # Asked after the user's answers: another person may have decided meanwhile.
-        waiting = {each.id for each in await self._client.approvals()}
-        # A refused decision must not keep the service from the user's others.
-        await all_tried(
-            *(
-                partial(self._decide, pending, pending.counting(given))
-                for pending, given in decisions
-                if given is not None and pending.id in waiting
-            ),
-            stops=True,
-        )
-        return bool(decisions) and all(given is not None for _, given in decisions)
+        """Whether the user decided every call that was asked about, so that the turn continues.
+
+        Raises:
+            ServiceError: a decision was refused; the others are sent all the same.
+        """
+        if not self._asked:
+            return False
+        await asyncio.wait(self._asked.values())
+        return all(task.result() for task in self._asked.values())
 
     async def _decide(self, pending: PendingApproval, decision: Decision) -> None:
         await self._client.decide(

@@ -12,12 +12,12 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark
 
-# `A=b # c` is `b`, and `A=b#c` is `b#c`; text behind a closing quote makes the line an error.
+# `A=b # c` is `b`, `A= # c` is empty, and `A=b#c` is `b#c`; text behind a closing quote makes the line an error.
 # Each run of blanks is taken whole (`*+`): a second try at each of its blanks would take quadratic time.
 _LINE = re.compile(
     r"""[ \t]*+(?:export[ \t]++)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*+)[ \t]*+=[ \t]*+
     (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)"
-      | (?P<bare>[^'"\s](?:[^ \t\n]++|[ \t]++(?!\#|\n|\Z))*+|) )
+      | (?P<bare>(?!(?<=[ \t])\#)[^'"\s](?:[^ \t\n]++|[ \t]++(?!\#|\n|\Z))*+|) )
     [ \t]*+(?:(?<=[ \t])\#[^\n]*)?(?:\n|$)""",
     re.VERBOSE | re.DOTALL,
 )

@@ -137,13 +137,15 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
 
     @app.get("/ready", tags=["operation"])
     async def ready(request: Request) -> Response:
-        """Whether turns can run. With a token, it names the caller's agents whose configs cannot be read, and why."""
+        """Whether turns can run. With a token, also why configs or databases of the caller's agents are not used."""
         await service.hosting.look()
         if (token := given_token(request)) is None:
             return VisibleJSON({"ready": True})
         caller = await known(request, token)
-        bad = {each.name: service.mask(each.problem) for each in service.agents_of(caller) if each.problem}
-        return VisibleJSON({"ready": True, "unread_configs": bad})
+        found = ((each.name, each.problem_of(caller.owner)) for each in service.agents_of(caller))
+        bad = {name: service.mask(problem) for name, problem in found if problem}
+        away = {each.name: each.away for each in service.agents_of(caller) if each.away}
+        return VisibleJSON({"ready": True, "unread_configs": bad, "databases_away": away})
 
     @app.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
     async def metrics(_caller: MetricsReader) -> Response:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from zeus_runtime.errors import NotFoundError, ZeusError
+from zeus_runtime.serving.http.hosting import read_each, sought
 from zeus_runtime.serving.http.turn_queue import same_user
 from zeus_runtime.store.backtests import (
     BacktestLimits,
@@ -26,6 +27,7 @@ from zeus_runtime.store.backtests import (
 from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.principals import Principal
     from zeus_runtime.store.thread_log import ThreadLog
@@ -124,15 +126,29 @@ class Backtests:
                 self._ended(name)
         return stored
 
-    async def of(self, caller: Principal) -> Sequence[StoredBacktest]:
-        """The caller's, oldest first: those of agents that the caller may use."""
-        found = {
-            each.id: each
-            for log in await self._logs(caller)
-            for each in [await self._settled(log, stored) for stored in await backtests_of(log)]
-            if each.state != "lost" and all(map(caller.may_use, each.agents))
-        }
-        return sorted(found.values(), key=lambda each: each.created_ms)
+    async def of(self, caller: Principal) -> tuple[Sequence[StoredBacktest], Mapping[str, Exception]]:
+        """The caller's, oldest first: those of agents that the caller may use.
+
+        Returns:
+            also why agents could not be read, by their names.
+
+        Raises:
+            Exception: no agent could be read.
+        """
+        found: dict[str, StoredBacktest] = {}
+        places: set[str] = set()
+
+        async def read(_hosted: HostedAgent, agent: Agent) -> None:
+            log = await agent.log()
+            if log.database.place not in places:
+                for stored in await backtests_of(log):
+                    each = await self._settled(log, stored)
+                    if each.state != "lost" and all(map(caller.may_use, each.agents)):
+                        found[each.id] = each
+                places.add(log.database.place)
+
+        _, unread = await read_each(self._agents_of(caller), caller.owner, read)
+        return sorted(found.values(), key=lambda each: each.created_ms), unread
 
     async def find(self, caller: Principal, name: str) -> StoredBacktest:
         """One of the caller's.
@@ -171,25 +187,26 @@ class Backtests:
         """End all that run here, which are lost."""
         await asyncio.gather(*map(self._stop, list(self._here)))
 
-    async def _logs(self, caller: Principal) -> Sequence[ThreadLog]:
-        """The caller's logs, one for each database."""
-        agents = [each for each in self.hosting if caller.may_use(each.name)]
-        logs = [await each.of(caller.owner).log() for each in agents]
-        return list({log.database.place: log for log in logs}.values())
+    def _agents_of(self, caller: Principal) -> Sequence[HostedAgent]:
+        return [each for each in self.hosting if caller.may_use(each.name)]
 
     async def _found(self, caller: Principal, name: str) -> tuple[ThreadLog, StoredBacktest]:
-        for log in await self._logs(caller):
+        async def look(_hosted: HostedAgent, agent: Agent) -> tuple[ThreadLog, StoredBacktest] | None:
+            log = await agent.log()
             stored = await find_backtest(log, name)
             if stored is None or not all(map(caller.may_use, stored.agents)):
-                continue
-            stored = await self._settled(log, stored)
-            if stored.state == "lost":
-                raise NotFoundError(
-                    f"the backtest {name} is lost: the process that ran it has ended",
-                    remedy="Begin it again.",
-                )
-            return log, stored
-        raise NotFoundError(f"there is no backtest {name!r}", remedy="`GET /v1/backtests` lists them.")
+                return None
+            return log, await self._settled(log, stored)
+
+        found = await sought(self._agents_of(caller), caller.owner, look)
+        if found is None:
+            raise NotFoundError(f"there is no backtest {name!r}", remedy="`GET /v1/backtests` lists them.")
+        if found[1].state == "lost":
+            raise NotFoundError(
+                f"the backtest {name} is lost: the process that ran it has ended",
+                remedy="Begin it again.",
+            )
+        return found
 
     async def _settled(self, log: ThreadLog, stored: StoredBacktest) -> StoredBacktest:
         """The backtest, which is noted as lost if no process runs it any more: its lock is free."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.messages.diagnostics import ConfigError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.trust.decision import Trust
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +60,14 @@ class ConfigReader(Protocol):
 
 
 LOOK_SECONDS: Final = 1.0
-"""How often the files of a config are looked at, at most."""
+"""How often the files of a config are looked at, and a plan that failed is made again, at most."""
+
+
+class _Failed(NamedTuple):
+    """A plan that could not be made, and when."""
+
+    at: float
+    error: Exception
 
 
 @dataclass
@@ -73,6 +82,7 @@ class HostedAgent:
 
     Attributes:
         problem: why the newest content of the files is not used; empty if it is.
+        away: why its database cannot be used since the service began; empty once it is used.
         checked: the content that is used.
         family: the configs of its sub-agents, and its own.
     """
@@ -81,12 +91,14 @@ class HostedAgent:
     stored: Callable[[str, Sequence[StoredEvent]], None]
     model: Model | None = None
     problem: str = ""
+    away: str = ""
     now: Callable[[], float] = time.monotonic
     checked: Checked = field(init=False)
     _files: Mapping[Path, tuple[int, int]] = field(init=False)
     _looked: float = field(init=False)
     _agents: dict[Owner | None, Agent] = field(init=False, default_factory=dict)
     _used: dict[Owner | None, float] = field(init=False, default_factory=dict)
+    _failed: dict[Owner | None, _Failed] = field(init=False, default_factory=dict)
     _former: list[tuple[Owner | None, Agent]] = field(init=False, default_factory=list)
     family: tuple[Checked, ...] = field(init=False, default=())
     _beside: tuple[Checked, ...] = field(init=False, default=())
@@ -102,33 +114,94 @@ class HostedAgent:
         return self.checked.config.name
 
     @property
+    def is_planned(self) -> bool:
+        """Whether the last try to plan the agent did not fail."""
+        return None not in self._failed
+
+    @property
     def plan(self) -> Plan:
         """The plan of a turn that begins now."""
         return self.of(None).plan
 
     def of(self, owner: Owner | None) -> Agent:
-        """The agent of a user; turns that began under an earlier content of the config end under it."""
-        # At each request, so that `let_idle_go` takes no agent that was just asked for.
-        self._used[owner] = self.now()
+        """The agent of a user; turns that began under an earlier content of the config end under it.
+
+        Raises:
+            Exception: it cannot be planned.
+        """
         agent = self._agents.get(owner)
         if agent is None:
+            if owner in self._failed:
+                # Not planned again here, in the event loop: `prepare` does that.
+                raise self._failed[owner].error.with_traceback(None)
             checked = self._for(owner)
             agent = self._opened(checked, make_plan(checked), owner)
+        # At each request, so that `let_idle_go` takes no agent that was just asked for.
+        self._used[owner] = self.now()
         return agent
 
     async def prepare(self, owner: Owner | None) -> None:
-        """Plan the agent of a user in a thread, if there is none yet, so that ``of`` has it at once."""
+        """Plan the agent of a user in a thread, if there is none yet, so that ``of`` has it at once.
+
+        Raises:
+            Exception: it cannot be planned; soon afterwards, the same error without another try.
+        """
         if owner in self._agents:
             return
         async with self._preparing:
             # Another request may have planned it while this one waited for the lock.
             if owner not in self._agents:
-                checked = self._for(owner)
-                plan = await asyncio.to_thread(make_plan, checked)
-                # Meanwhile the config may have changed, or `of` may have planned one: an older plan must not win.
-                if checked == self._for(owner) and owner not in self._agents:
-                    self._used[owner] = self.now()
-                    self._opened(checked, plan, owner)
+                await self._plan_of(owner)
+
+    async def _plan_of(self, owner: Owner | None) -> None:
+        former = self._failed.get(owner)
+        if former is not None and self.now() - former.at < LOOK_SECONDS:
+            raise former.error.with_traceback(None)
+        checked = self._for(owner)
+        try:
+            plan = await asyncio.to_thread(make_plan, checked)
+        except Exception as error:
+            if checked == self._for(owner):
+                self._failed[owner] = _Failed(self.now(), error)
+                self._tell_failed(error, former)
+            raise
+        # Meanwhile the config may have changed, or `of` may have planned one: an older plan must not win.
+        if checked == self._for(owner):
+            self._failed.pop(owner, None)
+            if owner not in self._agents:
+                self._used[owner] = self.now()
+                self._opened(checked, plan, owner)
+
+    def _tell_failed(self, error: Exception, former: _Failed | None) -> None:
+        if former is None or _as_told(former.error) != _as_told(error):
+            is_known = isinstance(error, ZeusError)
+            words = "the agent %s cannot be planned: %s"
+            _log.error(words, self.name, self.masked(_as_told(error)), exc_info=None if is_known else error)
+
+    def problem_of(self, owner: Owner | None) -> str:
+        """Why the newest content of the files is not used, or the agent cannot be planned for a user; else empty."""
+        failed = self._failed.get(None) or self._failed.get(owner)
+        return self.problem or ("" if failed is None else _as_told(failed.error))
+
+    async def database_problem(self) -> str:
+        """Why the config's database cannot be used now; empty if it can."""
+        from zeus_runtime.store.database import Database
+        from zeus_runtime.store.schema import ready
+
+        config = self.checked.config
+        try:
+            database = Database(config.storage.url, directory=self.checked.directory)
+            try:
+                await ready(database)
+            finally:
+                await database.close()
+        except ZeusError as error:
+            return str(self.masked(str(error)))
+        return ""
+
+    def masked(self, value: Any) -> Any:
+        """A text or JSON value without the secrets that the config and its tools brought so far; needs no plan."""
+        return self.checked.secrets.json(value)
 
     def _for(self, owner: Owner | None) -> Checked:
         checked = replace(self.checked, beside=self._beside)
@@ -158,6 +231,7 @@ class HostedAgent:
         idle = [each for each in self.open if each is not None and not is_busy(each)]
         over = max(0, len(self._agents) - most)
         late = self.now() - idle_seconds
+        self._failed = {each: failed for each, failed in self._failed.items() if failed.at > late}
         going = [each for place, each in enumerate(idle) if place < over or self._used[each] <= late]
         # Before the first await: a request that comes meanwhile opens a new agent and finds none half closed.
         closing = [self._agents.pop(each) for each in going]
@@ -234,7 +308,7 @@ class HostedAgent:
         except Exception as error:  # noqa: BLE001 - one config keeps neither the others nor requests from going on
             # The service keeps the content that it has; `/ready` tells.
             is_known = isinstance(error, ZeusError)
-            told = str(error) if is_known else f"{type(error).__name__}: {error}"
+            told = _as_told(error)
             if told != self.problem:
                 _log.error("the agent %s stays as it was: %s", self.name, told, exc_info=not is_known)
             self.problem = told
@@ -265,7 +339,7 @@ class HostedAgent:
     def _let_go(self) -> None:
         # Their turns continue. Sessions are claimed in the database, so no other agent runs one meanwhile.
         self._former += self._agents.items()
-        self._agents, self._used = {}, {}
+        self._agents, self._used, self._failed = {}, {}, {}
 
 
 class Hosting:
@@ -324,6 +398,58 @@ class Hosting:
     async def aclose(self) -> None:
         """Close all agents."""
         await all_tried(*(each.aclose for each in self._agents))
+
+
+async def sought(
+    agents: Iterable[HostedAgent],
+    owner: Owner | None,
+    look: Callable[[HostedAgent, Agent], Awaitable[T | None]],
+) -> T | None:
+    """What the first of the agents finds, also if another one cannot be read.
+
+    Raises:
+        Exception: none finds it, and this one could not be read: it may be there.
+    """
+    failed: Exception | None = None
+    for hosted in agents:
+        try:
+            found = await look(hosted, hosted.of(owner))
+        except Exception as error:  # noqa: BLE001 - raised below, unless another agent has it
+            failed = failed or error
+        else:
+            if found is not None:
+                return found
+    if failed is not None:
+        raise failed
+    return None
+
+
+async def read_each(
+    agents: Iterable[HostedAgent],
+    owner: Owner | None,
+    read: Callable[[HostedAgent, Agent], Awaitable[T]],
+) -> tuple[Sequence[T], Mapping[str, Exception]]:
+    """What each of the agents gives, and why others could not be read, by their names.
+
+    Raises:
+        Exception: no agent could be read.
+    """
+    found: list[T] = []
+    unread: dict[str, Exception] = {}
+    for hosted in agents:
+        try:
+            found.append(await read(hosted, hosted.of(owner)))
+        except Exception as error:  # noqa: BLE001 - each has a database of its own
+            unread[hosted.name] = error
+    if unread and not found:
+        raise next(iter(unread.values()))
+    for name, why in unread.items():
+        _log.warning("the agent %s is missing in an answer: %s: %s", name, type(why).__name__, why)
+    return found, unread
+
+
+def _as_told(error: Exception) -> str:
+    return str(error) if isinstance(error, ZeusError) else f"{type(error).__name__}: {error}"
 
 
 def _family_of(checked: Checked) -> tuple[Checked, ...]:

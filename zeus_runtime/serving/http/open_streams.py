@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http.principals import Principal, UnknownPrincipalError
+from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-_log = logging.getLogger(__name__)
+    from collections.abc import Awaitable, Callable, Sequence
 
 CHECK_SECONDS: Final = 2.0
 """How often the callers of open streams are looked up again."""
@@ -84,26 +82,28 @@ class OpenStreams:
             each.end(STOPPING, within_seconds=PARTING_SECONDS)
 
     async def check(self) -> None:
-        """End the streams of callers who are unknown now, or may do less than when the stream began."""
+        """End the streams of callers who are unknown now, or may do less than when the stream began.
+
+        Raises:
+            ZeusError: a caller cannot be looked up, which ends no stream: the database or the issuer is away.
+        """
         by_token: dict[str, list[OpenStream]] = {}
         for each in self._open:
             if each.token is not None and each.caller is not None and each.caller.id != "local":
                 by_token.setdefault(each.token, []).append(each)
         # Not over `_open`: streams begin and end during the await. A token with many streams is looked up once.
-        for token, streams in by_token.items():
-            try:
-                now: Principal | None = await self.caller_of(token)
-            except UnknownPrincipalError:
-                now = None
-            except ZeusError as error:
-                # Not to know is no reason to end them: the database or the issuer cannot be reached.
-                _log.warning("the callers of open streams could not be looked up: %s", error)
-                continue
-            for each in streams:
-                assert each.caller is not None, "only streams with callers are checked"
-                # One that ended during the await has no limit left to set.
-                if each in self._open and (now is None or _is_less(now, each.caller)):
-                    each.end(NOT_ALLOWED)
+        await all_tried(*(partial(self._check, *each) for each in by_token.items()))
+
+    async def _check(self, token: str, streams: Sequence[OpenStream]) -> None:
+        try:
+            now: Principal | None = await self.caller_of(token)
+        except UnknownPrincipalError:
+            now = None
+        for each in streams:
+            assert each.caller is not None, "only streams with callers are checked"
+            # One that ended during the await has no limit left to set.
+            if each in self._open and (now is None or _is_less(now, each.caller)):
+                each.end(NOT_ALLOWED)
 
 
 def _is_less(now: Principal, before: Principal) -> bool:

@@ -81,7 +81,7 @@ def tell_next(request: Request, response: Response, place: Place) -> None:
 
 
 def tell_unread(response: Response, agents: Collection[str]) -> None:
-    """Tell that a list lacks the items of these agents, whose databases could not be read."""
+    """Tell that a list lacks the items of these agents, which could not be planned or read."""
     if agents:
         # A header has neither line breaks nor letters of every script, and names may be of any.
         response.headers[UNREAD] = ", ".join(map(quote, agents))

@@ -64,7 +64,7 @@ class AgentInfo(NamedTuple):
     Args:
         name: its name.
         description: the config's; may be empty.
-        model: its model's name.
+        model: its model's name; empty while the agent cannot be planned.
     """
 
     name: str
@@ -123,9 +123,13 @@ class ProtocolCaller:
         return self._principal.name
 
     def agents(self) -> Sequence[AgentInfo]:
-        """The agents that the caller may use."""
+        """The agents that the caller may use; a turn of one that cannot be planned fails with the reason."""
         return [
-            AgentInfo(each.name, each.plan.config.description or "", each.plan.profile.name)
+            AgentInfo(
+                each.name,
+                each.checked.config.description or "",
+                each.plan.profile.name if each.is_planned else "",
+            )
             for each in self._service.agents_of(self._principal)
         ]
 

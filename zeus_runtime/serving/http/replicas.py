@@ -148,6 +148,8 @@ class Replicas:
         """Add the databases of the agents, each once; those of others too if one cannot be opened."""
 
         async def find(hosted: HostedAgent) -> None:
+            if hosted.away:  # nothing here uses it yet, and `TurnQueue.recover_rest` tries it
+                return
             await hosted.prepare(None)
             database = (await hosted.of(None).log()).database
             databases[database.place] = database

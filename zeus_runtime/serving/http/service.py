@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from zeus_runtime.errors import NotFoundError
+from zeus_runtime.errors import NotFoundError, ZeusError
 from zeus_runtime.serving.http.backtests import Backtests
-from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.serving.http.hosting import HostedAgent, read_each, sought
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
 from zeus_runtime.serving.http.limits import CallerLimits
@@ -44,6 +44,37 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _DAY: Final = 86_400
+
+
+@dataclass
+class _Work:
+    """A work that the watch of a service does again and again.
+
+    Args:
+        name: for the log.
+
+    Attributes:
+        problem: why the last try failed; empty if it did not.
+    """
+
+    name: str
+    work: Callable[[], Awaitable[None]]
+    problem: str = ""
+
+    async def done(self, mask: Callable[[str], str]) -> None:
+        """Do it once. The log tells when it begins to fail, when the reason changes, and when it works again."""
+        former, self.problem = self.problem, ""
+        try:
+            await self.work()
+        except Exception as error:  # noqa: BLE001 - it must keep neither the others nor the next round from running
+            is_known = isinstance(error, ZeusError)
+            # Each once: `all_tried` notes the same error of a database for every session that needs it.
+            told = dict.fromkeys((str(error) if is_known else repr(error), *getattr(error, "__notes__", ())))
+            self.problem = mask("\n".join(told))
+            if self.problem != former:
+                _log.error("%s fails, and is tried again: %s", self.name, self.problem, exc_info=not is_known)
+        if former and not self.problem:
+            _log.warning("%s works again", self.name)
 
 
 @dataclass
@@ -128,14 +159,17 @@ class Service:
         await all_tried(*(each.aclose for each in works), *of_keys, *of_database)
 
     async def _watch(self) -> None:
-        works = (self.streams.check, self.replicas.look, self._let_idle_go, self._expire)
+        works = (
+            _Work("the check of open streams", self.streams.check),
+            _Work("the wait for databases that were away", self.turns.recover_rest),
+            _Work("the look at other processes", self.replicas.look),
+            _Work("the search for idle agents", self._let_idle_go),
+            _Work("the search for old entries of the audit log", self._expire),
+        )
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             for each in works:
-                try:
-                    await each()
-                except Exception:  # noqa: BLE001 - it must keep neither the others nor the next round from running
-                    _log.exception("a look at streams, other processes, agents or the audit log failed")
+                await each.done(self.mask)
 
     async def _expire(self) -> None:
         days, now = self.settings.audit.max_age_days, time.time()
@@ -143,7 +177,12 @@ class Service:
             return
         # Noted before it is done: a removal that fails is not repeated at every look.
         self._expired = now
-        if number := await expire(self.database, round((now - days * _DAY) * 1000)):
+        try:
+            number = await expire(self.database, round((now - days * _DAY) * 1000))
+        except ZeusError as error:
+            _log.warning("old entries of the audit log stay for another day: %s", error)
+            return
+        if number:
             _log.info("%d entries of the audit log are older than %g days and were removed", number, days)
 
     async def _let_idle_go(self) -> None:
@@ -164,11 +203,16 @@ class Service:
             del self.present[caller.owner]
 
     async def prepare(self, caller: Principal) -> None:
-        """Read changed configs and plan the caller's agents in a thread, so that other requests go on meanwhile."""
+        """Read changed configs and plan the caller's agents in a thread, so that other requests go on meanwhile.
+
+        An agent that cannot be planned fails only the requests that need it: ``HostedAgent.of`` raises the error.
+        """
         await self.hosting.look()
         for each in self.agents_of(caller):
-            await each.prepare(None)  # knows the secrets that errors are masked with
-            await each.prepare(caller.owner)
+            # The plan of no user knows the secrets that errors are masked with.
+            for owner in (None, caller.owner):
+                with suppress(Exception):
+                    await each.prepare(owner)
 
     async def caller(self, token: str | None) -> Principal:
         """The caller with that token.
@@ -192,7 +236,7 @@ class Service:
     def mask(self, text: str) -> str:
         """A text with the secrets of all agents masked."""
         for each in self.hosting:
-            text = each.of(None).masked(text)
+            text = each.masked(text)
         return text
 
     def agents_of(self, caller: Principal) -> Sequence[HostedAgent]:
@@ -250,18 +294,7 @@ class Service:
         Raises:
             Exception: none finds it, and this one could not be read: it may be there.
         """
-        failed: Exception | None = None
-        for hosted in self.agents_of(caller):
-            try:
-                found = await look(hosted, hosted.of(caller.owner))
-            except Exception as error:  # noqa: BLE001 - raised below, unless another agent has it
-                failed = failed or error
-            else:
-                if found is not None:
-                    return found
-        if failed is not None:
-            raise failed
-        return None
+        return await sought(self.agents_of(caller), caller.owner, look)
 
     async def read_each(
         self,
@@ -277,18 +310,7 @@ class Service:
         Raises:
             Exception: no agent could be read.
         """
-        found: list[T] = []
-        unread: dict[str, Exception] = {}
-        for hosted in self.agents_of(caller) if agents is None else agents:
-            try:
-                found.append(await read(hosted, hosted.of(caller.owner)))
-            except Exception as error:  # noqa: BLE001 - each has a database of its own
-                unread[hosted.name] = error
-        if unread and not found:
-            raise next(iter(unread.values()))
-        for name, why in unread.items():
-            _log.warning("the agent %s is missing in an answer: %s: %s", name, type(why).__name__, why)
-        return found, unread
+        return await read_each(self.agents_of(caller) if agents is None else agents, caller.owner, read)
 
     async def approvals(
         self, caller: Principal

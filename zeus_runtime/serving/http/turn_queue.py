@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import BusyError, UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
@@ -68,6 +68,14 @@ def _digest(owner: Owner | None, key: str) -> str:
     return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
 
 
+class _Left(NamedTuple):
+    """A session whose turns could not be worked on, and why."""
+
+    hosted: HostedAgent
+    owner: Owner | None
+    problem: str
+
+
 @dataclass
 class TurnQueue:
     """Runs the turns of all agents of a service, one at a time in each session."""
@@ -85,6 +93,8 @@ class TurnQueue:
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
+    _unrecovered: Sequence[HostedAgent] = ()
+    _left: dict[str, _Left] = field(default_factory=dict)
     # Nobody waits for it: of a bool, mypy takes the value before an await for that after it.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -138,14 +148,7 @@ class TurnQueue:
         # A repeated request gets its turn back, although that turn has answered the message meanwhile.
         if request.get("resume") and await find_turn(log, run) is None:
             await _refuse_answered(log, await log.find(session))
-        if request.get("attachments"):
-            refuse_unshown(agent.plan)
-            sizes = [
-                await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
-                for each in request["attachments"]
-            ]
-            if sum(sizes) > MOST_ATTACHED_BYTES:
-                raise UsageError(f"the attachments have more than {MOST_ATTACHED_BYTES:,} bytes together")
+        await self._check_attached(agent, owner, request)
         # The request stays in the database, so it must not hold a secret that the user pasted.
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
@@ -155,6 +158,35 @@ class TurnQueue:
         if is_new:
             self.wake(hosted, owner, session)
         return turn
+
+    async def begin(
+        self,
+        hosted: HostedAgent,
+        owner: Owner | None,
+        request: Mapping[str, Any],
+        *,
+        title: str = "",
+        key: str | None = None,
+    ) -> StoredTurn:
+        """Begin a turn in a new session, as ``add`` does; with an idempotency key, the same each time.
+
+        Raises:
+            NotFoundError, UsageError: as ``add`` does; no session is made then.
+        """
+        await self._check_attached(hosted.of(owner), owner, request)
+        session = (await self.begin_session(hosted, owner, title=title, key=key)).session
+        return await self.add(hosted, owner, session, request, key=key)
+
+    async def _check_attached(self, agent: Agent, owner: Owner | None, request: Mapping[str, Any]) -> None:
+        if not request.get("attachments"):
+            return
+        sizes = [
+            await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
+            for each in request["attachments"]
+        ]
+        refuse_unshown(agent.plan)
+        if sum(sizes) > MOST_ATTACHED_BYTES:
+            raise UsageError(f"the attachments have more than {MOST_ATTACHED_BYTES:,} bytes together")
 
     def wake(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
         """Work on the session's turns, unless that is done already."""
@@ -195,15 +227,55 @@ class TurnQueue:
                 here[session].cancel(session)
 
     async def recover(self) -> None:
-        """Continue what an earlier process left, unless another process works on it."""
-        for hosted in self.hosting:
-            await hosted.prepare(None)
-            log = await hosted.of(None).log()
-            # The process may have ended between the last decision and the note that the turn goes on.
-            for turn in await decided_turns(log, hosted.name):
-                await set_state(log, turn, "running")
-            for session, owner in await unfinished_sessions(log, hosted.name):
-                self.wake(hosted, owner, session)
+        """Continue what an earlier process left, unless another process works on it.
+
+        An agent whose database is away keeps no other from starting: ``recover_rest`` tries it again.
+
+        Raises:
+            ZeusError: an agent cannot be opened for another reason, or every database is away.
+        """
+        self._unrecovered = list(self.hosting)
+        problems = [await self._try_to_recover(each) for each in self.hosting]
+        # A service that could do nothing must not seem to work.
+        if all(problems) and problems[0] is not None:
+            raise problems[0]
+
+    async def recover_rest(self) -> None:
+        """Try those agents again whose databases were away so far, and sessions whose turns could not be worked on.
+
+        Raises:
+            ZeusError: an agent cannot be opened for another reason.
+        """
+        for session, left in list(self._left.items()):
+            self.wake(left.hosted, left.owner, session)
+        await all_tried(*(partial(self._try_to_recover, each) for each in list(self._unrecovered)))
+
+    async def _try_to_recover(self, hosted: HostedAgent) -> ZeusError | None:
+        """Recover the turns of an agent; returns the error of a database that is away."""
+        try:
+            await self._recover(hosted)
+        except ZeusError as error:
+            if away := await hosted.database_problem():
+                if not hosted.away:
+                    _log.error("the agent %s waits until its database is back: %s", hosted.name, away)
+                hosted.away = away
+                return error
+            # It came back just now, or something else is wrong.
+            await self._recover(hosted)
+        self._unrecovered = [each for each in self._unrecovered if each is not hosted]
+        if hosted.away:
+            _log.warning("the database of the agent %s is back", hosted.name)
+            hosted.away = ""
+        return None
+
+    async def _recover(self, hosted: HostedAgent) -> None:
+        await hosted.prepare(None)
+        log = await hosted.of(None).log()
+        # The process may have ended between the last decision and the note that the turn goes on.
+        for turn in await decided_turns(log, hosted.name):
+            await set_state(log, turn, "running")
+        for session, owner in await unfinished_sessions(log, hosted.name):
+            self.wake(hosted, owner, session)
 
     async def aclose(self) -> None:
         """Stop working; turns that run are interrupted, and stay unfinished for the next process."""
@@ -221,12 +293,16 @@ class TurnQueue:
                 is_more = False
                 try:
                     is_more = await self._one(hosted, owner, session)
+                    self._left.pop(session, None)
                 except BusyError:
+                    self._left.pop(session, None)
                     _log.debug("%s runs elsewhere", session)
-                except ZeusError as error:
+                except UsageError as error:
+                    # Deleted or archived meanwhile: a further try would find the same.
+                    self._left.pop(session, None)
                     _log.warning("the turns of %s wait: %s", session, error)
-                except Exception:  # noqa: BLE001 - no code awaits the task
-                    _log.exception("the turns of %s wait", session)
+                except Exception as error:  # noqa: BLE001 - no code awaits the task
+                    self._leave(hosted, owner, session, error)
                 # Also after an error: the turn that woke it came after the look at the queue.
                 if not is_more and session not in self._woken:
                     break
@@ -235,6 +311,15 @@ class TurnQueue:
             del self._working[session], self._owners[session]
             self._woken.discard(session)
             self._to_cancel.pop(session, None)
+
+    def _leave(self, hosted: HostedAgent, owner: Owner | None, session: str, error: Exception) -> None:
+        """Note a session whose turns cannot be worked on now, such as one whose database is away."""
+        is_known = isinstance(error, ZeusError)
+        left = _Left(hosted, owner, str(error) if is_known else repr(error))
+        # Of many tries with one result, the log tells of the first.
+        if left != self._left.get(session):
+            _log.warning("the turns of %s wait: %s", session, left.problem, exc_info=not is_known)
+        self._left[session] = left
 
     async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
         """The files of a turn's request.
@@ -256,15 +341,21 @@ class TurnQueue:
         turn, has_begun = begun
         try:
             return await self._run(hosted, owner, log, turn, has_begun=has_begun)
-        except ZeusError:
+        except BusyError:
             raise
-        except Exception as error:  # noqa: BLE001 - no code awaits the task
-            _log.exception("the turn %s of %s failed inside the runtime", turn.run, session)
+        except Exception as error:
+            if self._closing.is_set():
+                raise  # the next process finds the turn unfinished, and resumes it
+            if isinstance(error, ZeusError):
+                failed = RunFailed(session, error.code, str(error), error.exit_code)
+            else:
+                _log.exception("the turn %s of %s failed inside the runtime", turn.run, session)
+                failed = RunFailed(session, "internal", f"{type(error).__name__}: {error}")
+            # If the database is away, this raises, and the turn is tried again once it is back.
             now = await find_turn(log, turn.run)
             # Without an end it would count as running, although nothing works on it, and keep the turns behind it.
             if now is not None and now.state == "running":
-                failed = RunFailed(session, "internal", f"{type(error).__name__}: {error}")
-                await set_state(log, turn, "failed", ending=hosted.of(owner).masked(failed.to_wire()))
+                await set_state(log, turn, "failed", ending=hosted.masked(failed.to_wire()))
                 self.over(session)
             return True
 
@@ -304,13 +395,10 @@ class TurnQueue:
                     agent.suspend(session)
                 elif self._to_cancel.get(session) == turn.run:
                     agent.cancel(session)
-        except UsageError as error:
+        except BusyError:
             if noted.is_late:
                 return True  # another process ended it; one behind it may wait
-            # It would fail again each time: it must not keep the turns behind it.
-            if isinstance(error, BusyError):
-                raise
-            ending = RunFailed(session, error.code, str(error), error.exit_code)
+            raise
         finally:
             del self._agents[session], self._runs[session]
         state = noted.state

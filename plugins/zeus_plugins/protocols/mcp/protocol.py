@@ -197,9 +197,10 @@ class McpProtocol(ServedProtocol):
     ) -> ReadResourceResult:
         caller = await self._caller(ctx)
         uri = str(params.uri)
+        unread: Sequence[str] = ()
         try:
             if uri == SESSIONS:
-                listed = [each for agent in caller.agents() for each in await caller.sessions(agent.name)]
+                listed, unread = await _sessions(caller)
                 value: Any = [asdict(each) for each in sorted(listed, key=lambda each: -each.updated_ms)]
             elif uri.startswith(f"{SESSIONS}/"):
                 value = await caller.messages(uri.removeprefix(f"{SESSIONS}/"))
@@ -208,7 +209,30 @@ class McpProtocol(ServedProtocol):
         except ZeusError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
-        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
+        contents = [TextResourceContents(uri=uri, mime_type=_JSON, text=text)]
+        if unread:
+            told = f"The sessions of these agents could not be read: {', '.join(unread)}."
+            contents.append(TextResourceContents(uri=uri, mime_type="text/plain", text=told))
+        return ReadResourceResult(contents=list(contents))
+
+
+async def _sessions(caller: ProtocolCaller) -> tuple[Sequence[Any], Sequence[str]]:
+    """The caller's sessions of all agents, and the agents whose sessions could not be read.
+
+    Raises:
+        ZeusError: no agent's could.
+    """
+    found: list[Any] = []
+    failed: dict[str, ZeusError] = {}
+    agents = caller.agents()
+    for each in agents:
+        try:
+            found += await caller.sessions(each.name)
+        except ZeusError as error:
+            failed[each.name] = error
+    if failed and len(failed) == len(agents):
+        raise next(iter(failed.values()))
+    return found, list(failed)
 
 
 class _Endpoint:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.agent.what_if import recomputed
 from zeus_runtime.errors import UsageError
 from zeus_runtime.serving.http.backtests import Play, Replay
+from zeus_runtime.serving.http.parts import tell_unread
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Administrator, Key, service_of
 from zeus_runtime.serving.http.turn_queue import run_of_key
@@ -78,9 +79,11 @@ async def begin(
 
 
 @router.get("")
-async def listed(request: Request, caller: Administrator) -> list[dict[str, Any]]:
+async def listed(request: Request, response: Response, caller: Administrator) -> list[dict[str, Any]]:
     """The caller's backtests, oldest first: those of every process."""
-    return [as_json(each) for each in await service_of(request).backtests.of(caller)]
+    found, unread = await service_of(request).backtests.of(caller)
+    tell_unread(response, unread)
+    return [as_json(each) for each in found]
 
 
 @router.get("/{backtest}")

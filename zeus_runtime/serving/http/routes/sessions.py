@@ -81,6 +81,15 @@ class NewRun(BaseModel):
         return self
 
 
+class NewSessionRun(NewSession):
+    """A turn to run in a session of its own."""
+
+    prompt: str = Field(description="The user's prompt.", min_length=1)
+    attachments: list[Attachment] = Field(
+        default_factory=list, max_length=20, description="Files of the user: PUT /v1/files/SHA256."
+    )
+
+
 class NewFork(BaseModel):
     """Where another session begins."""
 
@@ -104,19 +113,23 @@ class NewRollback(BaseModel):
 
 
 @router.get("/agents", tags=["agents"])
-async def agents(request: Request, caller: Reader) -> list[dict[str, Any]]:
+async def agents(request: Request, response: Response, caller: Reader) -> list[dict[str, Any]]:
     """The agents that the caller may use."""
-    return [
-        {
-            "name": each.name,
-            "description": each.plan.config.description or "",
-            "model": each.plan.profile.name,
-            "digest": each.plan.digest,
-            "memory": each.plan.config.memory is not None,
-            "knowledge": list(each.plan.config.knowledge),
+
+    async def read(hosted: HostedAgent, _agent: Agent) -> dict[str, Any]:
+        plan = hosted.plan
+        return {
+            "name": hosted.name,
+            "description": plan.config.description or "",
+            "model": plan.profile.name,
+            "digest": plan.digest,
+            "memory": plan.config.memory is not None,
+            "knowledge": list(plan.config.knowledge),
         }
-        for each in service_of(request).agents_of(caller)
-    ]
+
+    found, unread = await service_of(request).read_each(caller, read)
+    tell_unread(response, unread)
+    return list(found)
 
 
 @router.post("/sessions", status_code=201, tags=["sessions"])
@@ -273,11 +286,27 @@ async def run(
     """Begin a turn. A busy session answers 409, or queues the turn with `queue=1`."""
     service = service_of(request)
     hosted, _ = await service.of_session(caller, session)
-    wanted: dict[str, Any] = {"resume": True} if body.prompt is None else {"prompt": body.prompt}
-    if body.attachments:
-        wanted["attachments"] = [each.model_dump() for each in body.attachments]
+    wanted = {"resume": True} if body.prompt is None else _request(body.prompt, body.attachments)
     turn = await service.turns.add(hosted, caller.owner, session, wanted, key=key, queue=queue)
     return dict(as_json(turn))
+
+
+@router.post("/runs", status_code=202, tags=["runs"])
+async def run_in_new_session(
+    request: Request, caller: Runner, body: NewSessionRun, key: Key = None
+) -> dict[str, Any]:
+    """Begin a session with a turn: both or none. A repeated idempotency key gives the turn that it began."""
+    service = service_of(request)
+    hosted = service.agent(caller, body.agent)
+    wanted = _request(body.prompt, body.attachments)
+    turn = await service.turns.begin(hosted, caller.owner, wanted, title=body.title, key=key)
+    note_act(request, agent=hosted.name, session=turn.session)
+    return dict(as_json(turn))
+
+
+def _request(prompt: str, attachments: Sequence[Attachment]) -> dict[str, Any]:
+    attached = [each.model_dump() for each in attachments]
+    return {"prompt": prompt, **({"attachments": attached} if attached else {})}
 
 
 @router.get("/sessions/{session}/runs", tags=["runs"])
