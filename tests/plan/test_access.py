@@ -230,6 +230,51 @@ async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Pat
                 await events_of(agent.stream("see", attachments=[path]))
 
 
+async def test_a_folder_s_name_closes_what_is_in_it_outside_of_the_workspace_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the last part of such a path was judged, so that `private: deny` closed a file of this name alone."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent / "conf"))
+    for base in (folder / "docs", folder.parent / "elsewhere"):
+        put(base, "open/a.md", "private/b.md", ".env.d/c.md")
+    home = folder.parent / "conf/zeus/skills/own"
+    put(home, "SKILL.md", text="---\nname: own\ndescription: told\n---\nneedle\n")
+    put(home, "open/a.md", "private/b.md")
+    (folder / "work").mkdir()
+    rules = "{private: deny, conf: deny, project: deny}"
+    yaml = f"""
+        middlewares: [skills, resources]
+        knowledge: [handbook]
+        workspace: {{root: work, access: {rules}}}
+    """
+    config = write_agent(folder, yaml, tools="[probe, filesystem, knowledge]")
+    named = [
+        each.relative_to(folder)
+        if each.is_relative_to(folder)
+        else Path("..", each.relative_to(folder.parent))
+        for base in (folder / "docs", folder.parent / "elsewhere")
+        for each in sorted(base.rglob("*.md"))
+    ]
+    attached, model = list[str](), script("one", "two")
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        for file in named:
+            with suppress(UsageError):
+                await events_of(agent.stream("see", attachments=[file]))
+                attached.append(str(file))
+        knowledge = agent.knowledge
+        sources = (folder / "docs", folder.parent / "elsewhere", folder / "docs/.env.d/c.md")
+        done = await knowledge.add("handbook", sources)
+        stored = [each.path for each in await knowledge.documents("handbook")]
+    assert attached == ["docs/open/a.md", "../elsewhere/open/a.md"]
+    assert set(stored) == {str(folder / "docs/open/a.md"), str(folder.parent / "elsewhere/open/a.md")}
+    assert len(done.failed) == 3
+    # Of a skill the names from its own folder on count: where the user keeps skills is no matter of the workspace.
+    names = ("SKILL.md", "open/a.md", "private/b.md")
+    given = [("read_skill_resource", {"name": "own", "path": name}) for name in names]
+    found = results(await played(folder, "", *given, config=config))
+    assert ["needle" in each for each in found] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("workspace", "path"),
     [
