@@ -265,9 +265,12 @@ async def test_a_folder_s_name_closes_what_is_in_it_outside_of_the_workspace_too
         sources = (folder / "docs", folder.parent / "elsewhere", folder / "docs/.env.d/c.md")
         done = await knowledge.add("handbook", sources)
         stored = [each.path for each in await knowledge.documents("handbook")]
+        folders = [folder / "docs" / each for each in ("open", "private", "private/tools", ".env.d/bin")]
+        shown = [agent.plan.context.workspace.mount_refusal(each) is None for each in folders]
     assert attached == ["docs/open/a.md", "../elsewhere/open/a.md"]
     assert set(stored) == {str(folder / "docs/open/a.md"), str(folder.parent / "elsewhere/open/a.md")}
     assert len(done.failed) == 3
+    assert shown == [True, False, False, False]
     # Of a skill the names from its own folder on count: where the user keeps skills is no matter of the workspace.
     names = ("SKILL.md", "open/a.md", "private/b.md")
     given = [("read_skill_resource", {"name": "own", "path": name}) for name in names]

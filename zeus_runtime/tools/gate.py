@@ -381,7 +381,7 @@ class Gate:
             return "it is in the workspace, or the workspace is in it"
         if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
             return "it holds files that decide about this agent, or is among them"
-        ruling = self._ruling((PurePath(folder).name,), folder, "read", None)
+        ruling = self._ruling(self.mounts.parts_outside(folder), folder, "read", None, foreign=True)
         return None if ruling is None else ruling.why
 
     def unseen(self) -> Iterator[str]:
