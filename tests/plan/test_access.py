@@ -2893,6 +2893,20 @@ def test_no_tool_writes_what_python_or_zeus_loads_unasked_from_a_project_on_its_
         files.write(path, b"mine")
 
 
+@pytest.mark.parametrize("entry", ["", ".", "src"])
+def test_no_tool_makes_a_distribution_in_a_relative_folder_on_the_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    """Python's prompt, `python -c` and notebooks have an empty entry, which is wherever the process is."""
+    (folder / "src").mkdir()
+    monkeypatch.setattr("sys.path", [entry, *sys.path])
+    files = files_of(folder)
+    for path in ("evil-1.0.dist-info/entry_points.txt", "sitecustomize.py"):
+        with pytest.raises(WorkspaceError, match="next Python that starts would execute it"):
+            files.write(str(Path(entry, path)), b"forged")
+    files.write("other.py", b"mine")
+
+
 def test_no_tool_makes_a_file_that_a_providers_library_would_read(folder: Path) -> None:
     """A library reads addresses and names of more files from it; none is there when the config is checked."""
     (folder / "high").mkdir()
