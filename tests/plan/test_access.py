@@ -2907,6 +2907,23 @@ def test_no_tool_makes_a_distribution_in_a_relative_folder_on_the_path(
     files.write("other.py", b"mine")
 
 
+async def test_a_relative_working_directory_is_that_of_the_moment_it_was_given(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database was made where the process was later, and a script's own folder closed the whole workspace."""
+    write_agent(folder, tools=TOOLS)
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr("sys.path", [str(folder.parent), *sys.path])
+    model = calls(("write_file", {"path": "/a.txt", "content": "x"}))
+    async with Agent.from_config(directory=folder.name, model=model, trust="all") as agent:
+        (folder / "inner" / folder.name).mkdir(parents=True)
+        monkeypatch.chdir(folder / "inner")
+        (made,) = results(await play(agent, "go"))
+    assert made.startswith("Created")
+    assert (folder / ".zeus/zeus.db").exists()
+    assert not any((folder / "inner" / folder.name).iterdir())
+
+
 def test_no_tool_makes_a_file_that_a_providers_library_would_read(folder: Path) -> None:
     """A library reads addresses and names of more files from it; none is there when the config is checked."""
     (folder / "high").mkdir()
