@@ -306,6 +306,18 @@ def test_plan_shows_what_needs_permission_before_it_ends(plugin: Project, zeus: 
     assert (found.exit_code, found.json["executes"][0]["trusted"]) == (4, False)
 
 
+def test_plan_shows_what_a_sub_agent_needs_before_it_ends(project: Project, zeus: Zeus) -> None:
+    model = "model: {litellm: {model: gpt-4o, api_base: 'https://else.example/v1'}}"
+    agents = f"agents: {{b: {{description: x, overrides: {{{model}}}}}}}"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\ntools: [subagents]\n{agents}\n")
+    result = zeus("plan")
+    assert result.exit_code == 4
+    assert "sends to  https://else.example/v1" in result.out
+    assert "not trusted" in result.err
+    found = zeus("plan", "--format", "json")
+    assert [each["trusted"] for each in found.json["executes"]] == [False]
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -230,6 +230,54 @@ async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Pat
                 await events_of(agent.stream("see", attachments=[path]))
 
 
+async def test_a_folder_s_name_closes_what_is_in_it_outside_of_the_workspace_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the last part of such a path was judged, so that `private: deny` closed a file of this name alone."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent / "conf"))
+    for base in (folder / "docs", folder.parent / "elsewhere"):
+        put(base, "open/a.md", "private/b.md", ".env.d/c.md")
+    home = folder.parent / "conf/zeus/skills/own"
+    put(home, "SKILL.md", text="---\nname: own\ndescription: told\n---\nneedle\n")
+    put(home, "open/a.md", "private/b.md")
+    (folder / "work").mkdir()
+    rules = "{private: deny, conf: deny, project: deny}"
+    yaml = f"""
+        middlewares: [skills, resources]
+        knowledge: [handbook]
+        workspace: {{root: work, access: {rules}}}
+    """
+    config = write_agent(folder, yaml, tools="[probe, filesystem, knowledge]")
+    named = [
+        each.relative_to(folder)
+        if each.is_relative_to(folder)
+        else Path("..", each.relative_to(folder.parent))
+        for base in (folder / "docs", folder.parent / "elsewhere")
+        for each in sorted(base.rglob("*.md"))
+    ]
+    attached, model = list[str](), script("one", "two")
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        for file in named:
+            with suppress(UsageError):
+                await events_of(agent.stream("see", attachments=[file]))
+                attached.append(str(file))
+        knowledge = agent.knowledge
+        sources = (folder / "docs", folder.parent / "elsewhere", folder / "docs/.env.d/c.md")
+        done = await knowledge.add("handbook", sources)
+        stored = [each.path for each in await knowledge.documents("handbook")]
+        folders = [folder / "docs" / each for each in ("open", "private", "private/tools", ".env.d/bin")]
+        shown = [agent.plan.context.workspace.mount_refusal(each) is None for each in folders]
+    assert attached == ["docs/open/a.md", "../elsewhere/open/a.md"]
+    assert set(stored) == {str(folder / "docs/open/a.md"), str(folder.parent / "elsewhere/open/a.md")}
+    assert len(done.failed) == 3
+    assert shown == [True, False, False, False]
+    # Of a skill the names from its own folder on count: where the user keeps skills is no matter of the workspace.
+    names = ("SKILL.md", "open/a.md", "private/b.md")
+    given = [("read_skill_resource", {"name": "own", "path": name}) for name in names]
+    found = results(await played(folder, "", *given, config=config))
+    assert ["needle" in each for each in found] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("workspace", "path"),
     [
@@ -2843,6 +2891,37 @@ def test_no_tool_writes_what_python_or_zeus_loads_unasked_from_a_project_on_its_
             files.write(path, b"forged")
     for path in ("src/acme/new.py", "src/other.py", "other/sitecustomize.py"):
         files.write(path, b"mine")
+
+
+@pytest.mark.parametrize("entry", ["", ".", "src"])
+def test_no_tool_makes_a_distribution_in_a_relative_folder_on_the_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    """Python's prompt, `python -c` and notebooks have an empty entry, which is wherever the process is."""
+    (folder / "src").mkdir()
+    monkeypatch.setattr("sys.path", [entry, *sys.path])
+    files = files_of(folder)
+    for path in ("evil-1.0.dist-info/entry_points.txt", "sitecustomize.py"):
+        with pytest.raises(WorkspaceError, match="next Python that starts would execute it"):
+            files.write(str(Path(entry, path)), b"forged")
+    files.write("other.py", b"mine")
+
+
+async def test_a_relative_working_directory_is_that_of_the_moment_it_was_given(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database was made where the process was later, and a script's own folder closed the whole workspace."""
+    write_agent(folder, tools=TOOLS)
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr("sys.path", [str(folder.parent), *sys.path])
+    model = calls(("write_file", {"path": "/a.txt", "content": "x"}))
+    async with Agent.from_config(directory=folder.name, model=model, trust="all") as agent:
+        (folder / "inner" / folder.name).mkdir(parents=True)
+        monkeypatch.chdir(folder / "inner")
+        (made,) = results(await play(agent, "go"))
+    assert made.startswith("Created")
+    assert (folder / ".zeus/zeus.db").exists()
+    assert not any((folder / "inner" / folder.name).iterdir())
 
 
 def test_no_tool_makes_a_file_that_a_providers_library_would_read(folder: Path) -> None:

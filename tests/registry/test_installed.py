@@ -56,6 +56,22 @@ def test_it_agrees_with_importlib_metadata_on_this_environment() -> None:
     }
 
 
+def test_nothing_is_installed_in_the_folder_that_the_process_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its plugins would be trusted; Python's prompt and notebooks look for modules wherever they were started."""
+    make_distribution(tmp_path, "evil", "[zeus.plugins]\nevil = evil\n")
+    monkeypatch.chdir(tmp_path)
+    before = installed_plugins()
+    assert [each[0] for each in found(tmp_path)] == ["evil"]
+    for entry in ("", "."):
+        monkeypatch.setattr(sys, "path", [entry, *sys.path])
+        assert installed_plugins() == before
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "a.whl")])
+    (tmp_path / "a.whl").write_bytes(b"")
+    assert installed_plugins() == before
+
+
 LINES = st.sampled_from(
     [
         "[zeus.plugins]",

@@ -124,7 +124,8 @@ class Agent:
                 config,
                 env=env,
                 sets=sets,
-                directory=Path(directory) if directory is not None else Path.cwd(),
+                # Of this moment: a program may change its own working directory later.
+                directory=Path.cwd() / (directory or ""),
                 environ=environ,
                 # The process's own environment: `environ` may have values of a project, which must not vouch for
                 # itself.

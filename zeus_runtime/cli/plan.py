@@ -34,6 +34,7 @@ from zeus_runtime.plan.shown import (
     planned_servers,
     project_files_shown,
 )
+from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -101,7 +102,11 @@ def command(
     if explain is not None:
         answer(redact(_explained(ctx, checked, explain)))
         return
-    plan = make_plan(checked, mode=mode)
+    try:
+        plan = make_plan(checked, mode=mode)
+    except UntrustedError:  # a sub-agent's part
+        _tell_needed(checked, output)
+        raise
     if prompt:
         answer(redact(_prompt(plan)))
     elif output == "json":
@@ -138,21 +143,25 @@ def _of_session(process: Process, checked: Checked, session: str) -> Checked:
 
 def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
     """The config; if it needs permission first, the parts that need it are shown before the error."""
-    from zeus_runtime.trust.decision import UntrustedError
-
     try:
         return read_config(process, which)
     except UntrustedError:
-        from zeus_runtime.cli.trusting import examined, folded_lines, shown
-        from zeus_runtime.plan.parts_with_subagents import all_parts
+        from zeus_runtime.cli.trusting import examined
 
-        found = examined(process, which)
-        if output == "json":
-            answer(as_json({"config": found.document.source, "executes": parts_object(found)}))
-        else:
-            missing = [part for part in all_parts(found) if not found.trust.allows(part)]
-            answer("\n".join(("needs your permission", *folded_lines(shown(missing), sys.stdout))))
+        _tell_needed(examined(process, which), output)
         raise
+
+
+def _tell_needed(checked: Checked, output: str) -> None:
+    """Show the parts that need permission, also those of sub-agents."""
+    from zeus_runtime.cli.trusting import folded_lines, shown
+    from zeus_runtime.plan.parts_with_subagents import all_parts
+
+    if output == "json":
+        answer(as_json({"config": checked.document.source, "executes": parts_object(checked)}))
+    else:
+        missing = [part for part in all_parts(checked) if not checked.trust.allows(part)]
+        answer("\n".join(("needs your permission", *folded_lines(shown(missing), sys.stdout))))
 
 
 def _explained(ctx: click.Context, checked: Checked, path: str) -> str:

@@ -309,8 +309,9 @@ def _installed(directory: Path) -> Iterator[Path]:
 
 def _on_the_path(directory: Path) -> Iterator[str]:
     """The project's own folders in which this Python looks for modules."""
-    for each in map(Path, sys.path):
-        if each.is_absolute() and (each.is_relative_to(directory) or directory.is_relative_to(each)):
+    # A relative one, such as the empty one of Python's prompt, starts where the process is.
+    for each in (Path(entry).absolute() for entry in sys.path):
+        if each.is_relative_to(directory) or directory.is_relative_to(each):
             yield from {str(each), real_path(each)}
 
 

@@ -24,7 +24,8 @@ def installed_plugins(search_path: Sequence[str] | None = None) -> tuple[Plugin,
     Args:
         search_path: the folders to search; the first one wins if a distribution is there twice. None for ``sys.path``.
     """
-    folders = tuple(sys.path if search_path is None else search_path)
+    # A relative one is wherever the process is, as for Python's prompt and notebooks: nothing was installed there.
+    folders = tuple(filter(os.path.isabs, sys.path if search_path is None else search_path))
     found = (
         _by_importlib(folders)
         if _has_archives(folders) or (search_path is None and _has_other_finders())
@@ -64,7 +65,7 @@ def _by_importlib(folders: Sequence[str]) -> Iterator[Plugin]:
 def _by_files(folders: Sequence[str]) -> Iterator[Plugin]:
     seen: set[str] = set()
     for folder in folders:
-        for key, path in _metadata_folders(folder or "."):
+        for key, path in _metadata_folders(folder):
             if key in seen:
                 continue
             seen.add(key)

@@ -45,7 +45,7 @@ def skill_resources(folder: Path, files: WorkspaceFiles | None = None) -> list[R
     """
     found: list[Resource] = []
     for resource in _files(folder.resolve(), folder.resolve(), 0):
-        if files is not None and files.refusal_of(folder / resource.path):
+        if files is not None and files.refusal_of(folder / resource.path, top=folder):
             continue
         found.append(resource)
         if len(found) >= _MAX_LISTED:
@@ -80,7 +80,7 @@ def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = 
         return (
             _bytes(target, path)
             if files is None
-            else files.read_host(target, max_bytes=MAX_BYTES, named=folder / path)
+            else files.read_host(target, max_bytes=MAX_BYTES, named=folder / path, top=folder)
         )
     except (OSError, RuntimeError, ValueError, NoSuchFileError) as error:
         known = [each.path for each in skill_resources(folder, files)]

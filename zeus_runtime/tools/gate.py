@@ -181,20 +181,17 @@ class Gate:
         """
         return self._ruling(parts, host, kind, _CALL.get().call.tool, foreign=foreign)
 
-    def ruling_elsewhere(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
-        """Return the ruling on a file outside of the workspace that Zeus itself would open, by all parts of its path.
+    def writing_elsewhere(self, parts: Parts, host: str) -> Ruling | None:
+        """Return the ruling on a file outside of the workspace that Zeus itself would write, by all parts of its path.
 
-        For writing, only the built-in protection counts, and no rule lifts it.
+        Only the built-in protection counts, and no rule lifts it.
 
         Args:
             parts: its path below a folder that the user named.
             host: its real path.
         """
-        below_git = git_depth(host) if kind == "write" else None
-        reached = Reached((Name(parts, foreign=True),), host, below_git)
-        if kind == "read":
-            return self.policy.ruling(reached, kind, ANY_TOOL)
-        return Floor(self.policy.floor.deciding).ruling(reached, kind, ANY_TOOL)
+        reached = Reached((Name(parts, foreign=True),), host, git_depth(host))
+        return Floor(self.policy.floor.deciding).ruling(reached, "write", ANY_TOOL)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Return the entries of a folder that listings and searches must not show.
@@ -384,7 +381,7 @@ class Gate:
             return "it is in the workspace, or the workspace is in it"
         if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
             return "it holds files that decide about this agent, or is among them"
-        ruling = self._ruling((PurePath(folder).name,), folder, "read", None)
+        ruling = self._ruling(self.mounts.parts_outside(folder), folder, "read", None, foreign=True)
         return None if ruling is None else ruling.why
 
     def unseen(self) -> Iterator[str]:

@@ -6,12 +6,14 @@ import errno
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.tools.access import Name
 from zeus_runtime.tools.paths import join, split
+from zeus_runtime.tools.patterns import parts_of
 
 Parts: TypeAlias = tuple[str, ...]
 
@@ -74,6 +76,17 @@ class Mounts:
             if below is not None:
                 yield Name((*prefix, *below))
 
+    def parts_outside(self, path: str) -> Parts:
+        """The parts of an absolute path that leads to no mount, below the nearest folder that it shares with one.
+
+        The names above are those of the user's own folders, and no rule about the workspace means them.
+        """
+        parts = parts_of(path)
+        folders = (self.root, *self.folders.values())
+        bases = [parts_of(each) for at in folders for each in (str(at), self.real(at))]
+        shared = max(sum(1 for _ in takewhile(_is_same, zip(parts, base, strict=False))) for base in bases)
+        return parts[shared:] or parts[-1:]
+
     def tails_of(self, host: str) -> list[Parts]:
         """A real path from the name of each mount's folder on that contains it."""
         found = ((base, _below(base, host)) for base in self.reals())
@@ -109,6 +122,10 @@ class Mounts:
         if key not in self._real:
             self._real[key] = real_path(text)
         return self._real[key]
+
+
+def _is_same(pair: tuple[str, str]) -> bool:
+    return pair[0] == pair[1]
 
 
 _MOST_SPELLINGS: Final = 1_000

@@ -109,12 +109,16 @@ class WorkspaceFiles:
         """Whether ``path`` is hidden from tools, assuming that it contains no links; nothing is opened."""
         return self._hides(self._parts(path))
 
-    def refusal_of(self, host: Path) -> str | None:
-        """Return why a file that the user named by its real path may not be given to the model; None if it may."""
+    def refusal_of(self, host: Path, *, top: Path | None = None) -> str | None:
+        """Return why a file that the user named by its real path may not be given to the model; None if it may.
+
+        Args:
+            top: outside of the workspace, no name of a folder above this one counts.
+        """
         if self.gate is None:
             return None
         try:
-            named = self._named(host)
+            named = self._named(host, top)
         except OSError:
             return "too many links lead to it"
         ruling = strictest(self.gate.ruling(parts, at, "read", foreign=True) for at, parts, _ in named)
@@ -175,16 +179,22 @@ class WorkspaceFiles:
             real != str(host) and bool(self._mounts.names_of(str(host))) and not self._mounts.names_of(real)
         )
 
-    def _named(self, host: Path) -> list[tuple[str, tuple[str, ...], bool]]:
+    def _named(self, host: Path, top: Path | None = None) -> list[tuple[str, tuple[str, ...], bool]]:
         """Return each path that leads to a file of this machine, the real one first, and how the rules name it.
 
         A link of the workspace that leads out of it names what is behind it. Outside of the workspace a file has no
-        virtual path, but rules about names apply to a link and to its target.
+        virtual path, but rules about names apply to a link, to its target, and to the folders that hold them.
+
+        Args:
+            top: as for ``refusal_of``.
         """
+        tops = [] if top is None else [Path(each).parent for each in spellings(str(top))]
         found = []
         for at in spellings(str(host)):
             inside = self._mounts.names_of(at)
-            found.append((at, inside[0].parts if inside else (Path(at).name,), bool(inside)))
+            near = [Path(at).relative_to(each).parts for each in tops if Path(at).is_relative_to(each)]
+            outside = min(near, key=len, default=()) or self._mounts.parts_outside(at)
+            found.append((at, inside[0].parts if inside else outside, bool(inside)))
         return found
 
     def _opened_refusal(
@@ -226,7 +236,13 @@ class WorkspaceFiles:
         return program_view(self.gate, self._judged_folders, max_files=max_files, writable=writable)
 
     def read_host(
-        self, host: Path, *, max_bytes: int, named: Path | None = None, follow: bool = True
+        self,
+        host: Path,
+        *,
+        max_bytes: int,
+        named: Path | None = None,
+        follow: bool = True,
+        top: Path | None = None,
     ) -> bytes:
         """Return the content of a file given by its real path, if the rules let the running tool read it.
 
@@ -235,6 +251,7 @@ class WorkspaceFiles:
         Args:
             named: the path that led to it, whose links are names too; None: ``host``.
             follow: whether ``host`` may lead through links.
+            top: as for ``refusal_of``.
 
         Raises:
             WorkspaceError: the rules close it, or it is not a file of at most ``max_bytes``, or a link leads to it.
@@ -243,10 +260,10 @@ class WorkspaceFiles:
         real = real_path(host)
         if not follow and real != str(host):
             raise WorkspaceError(f"{printable(host.name)} is behind a link, which is not followed.")
-        names = self._named(named or host)
+        names = self._named(named or host, top)
         if str(named or host) != real:
             # What is opened is judged, also if the links led elsewhere a moment ago.
-            names += self._named(Path(real))
+            names += self._named(Path(real), top)
         if self.gate is not None:
             for at, asked, _ in names:
                 self.gate.require(asked, at, "read", foreign=True)

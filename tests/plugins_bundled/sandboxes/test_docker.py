@@ -163,6 +163,54 @@ def test_an_archive_that_a_program_made_is_believed_in_nothing(tmp_path: Path) -
     assert [each.name for each in (tmp_path / "boxes").iterdir()] == ["s1"]
 
 
+def test_an_archive_leads_no_python_out_of_the_folder(tmp_path: Path) -> None:
+    """Some versions of Python do not resolve links in a path that is too long, and their filter let such a link pass.
+
+    What a program leaves running can write into the pipe of the container's `tar`.
+    """
+    steps, long = "abcdefghijklmnop", "d" * 247
+    names = ["/".join([long] * depth) for depth in range(len(steps) + 1)]
+    way = f"{'/'.join(steps)}/{'l' * 254}"
+    entries = [
+        each
+        for name, below, step in zip(names, names[1:], steps, strict=False)
+        for each in ((below, tarfile.DIRTYPE, ""), (f"{name}/{step}".lstrip("/"), tarfile.SYMTYPE, long))
+    ]
+    entries += [
+        (way, tarfile.SYMTYPE, "../" * len(steps)),
+        ("out", tarfile.SYMTYPE, f"{way}/.."),
+        ("near", tarfile.SYMTYPE, "."),
+        ("/".join([long] * 20), tarfile.REGTYPE, ""),
+        ("ze\0ro", tarfile.DIRTYPE, ""),
+        ("linked", tarfile.LNKTYPE, "out/own"),
+        ("linked", tarfile.REGTYPE, ""),
+        ("out/made", tarfile.REGTYPE, ""),
+        ("near/inside", tarfile.REGTYPE, ""),
+        ("near", tarfile.REGTYPE, ""),
+        ("fine", tarfile.REGTYPE, ""),
+        ("again", tarfile.LNKTYPE, "./fine"),
+    ]
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for path, kind, link in entries:
+            entry = tarfile.TarInfo(path)
+            entry.type, entry.linkname, entry.mode = kind, link, 0o755
+            entry.size = 6 if kind == tarfile.REGTYPE else 0
+            archive.addfile(entry, io.BytesIO(b"forged"))
+    data.seek(0)
+    # In the place where the links lead, beside the folder.
+    (tmp_path / "own").write_text("mine")
+    folder = tmp_path / "s1"
+    folder.mkdir()
+    lost = dict(each.rpartition(": ")[::2] for each in unpack(data, folder, max_bytes=1_000, max_files=100))
+    assert (tmp_path / "own").read_text() == "mine"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["own", "s1"]
+    assert {"out/made", "near/inside", "near"} <= set(lost)
+    assert (folder / "linked").stat().st_nlink == 1
+    assert (folder / "fine").samefile(folder / "again")
+    assert not (folder / "inside").exists()
+
+
 async def test_files_with_holes_do_not_fill_the_hosts_disk_on_their_way_out(tmp_path: Path) -> None:
     box = await faked(tmp_path).create("s1")
     limits = SandboxLimits(disk_bytes=2**20, files=10)

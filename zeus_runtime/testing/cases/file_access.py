@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ASKS: Final = "its rule asks a person before each tool call that reads it"
 
 
-def copied(read: ReadEvaluation, files: WorkspaceFiles, file: Path, *, max_bytes: int) -> bytes:
+def copied(files: WorkspaceFiles, file: Path, *, max_bytes: int) -> bytes:
     """The content of a file that a case names.
 
     Args:
@@ -34,7 +34,7 @@ def copied(read: ReadEvaluation, files: WorkspaceFiles, file: Path, *, max_bytes
     Raises:
         WorkspaceError: the agent's tools may not read it.
     """
-    why = _refusal(read, files, file)
+    why = _refusal(files, file)
     if why is not None:
         raise WorkspaceError(f"{printable(str(file))} is not copied: {why}")
     return files.read_host(file, max_bytes=max_bytes)
@@ -44,7 +44,7 @@ def refused_copies(read: ReadEvaluation, agents: Sequence[EvaluatedAgent]) -> It
     """A problem for each file of a case that the tools of an agent may not read."""
     for number, case in enumerate(read.evaluation.cases):
         for place, file, hint in _named(case):
-            why = next(filter(None, (_refusal(read, agent.files, Path(file)) for agent in agents)), None)
+            why = next(filter(None, (_refusal(agent.files, Path(file)) for agent in agents)), None)
             if why is not None:
                 yield read.document.diagnostic(
                     ("cases", number, *place),
@@ -83,13 +83,8 @@ def refused_recordings(read: ReadEvaluation, runs: Sequence[PlannedRun]) -> Iter
                 return
 
 
-def _refusal(read: ReadEvaluation, files: WorkspaceFiles, file: Path) -> str | None:
+def _refusal(files: WorkspaceFiles, file: Path) -> str | None:
     """Why tools may not read a file; None if they may."""
-    real = Path(real_path(file))
-    if not files.paths_of(real) and files.gate is not None:
-        ruling = files.gate.ruling_elsewhere(_below(read, real), str(real), "read")
-        if ruling is not None:
-            return ruling.why
     return files.refusal_of(file) or (_ASKS if files.needs_question(file) else None)
 
 
@@ -97,9 +92,7 @@ def _unwritable(read: ReadEvaluation, files: WorkspaceFiles, file: Path) -> str 
     real = Path(real_path(file))
     if real.parent != Path(real_path(read.cassette)):
         return f"{file.name} is a link to another folder"
-    ruling = (
-        None if files.gate is None else files.gate.ruling_elsewhere(_below(read, real), str(real), "write")
-    )
+    ruling = None if files.gate is None else files.gate.writing_elsewhere(_below(read, real), str(real))
     return None if ruling is None else ruling.why
 
 

@@ -26,6 +26,7 @@ from zeus_runtime.testing.cases.file_access import copied
 from zeus_runtime.testing.cases.judging import Verdicts, judgements
 from zeus_runtime.testing.cases.names import recording_name
 from zeus_runtime.testing.cases.reading import JUDGED, parts_of
+from zeus_runtime.tools.attachments import GivenFile
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
@@ -264,17 +265,14 @@ class _Bench:
         return content.encode() if isinstance(content, str) else self._copied(content.file)
 
     def _copied(self, file: str) -> bytes:
-        return copied(self.read, self.run.agent.files, Path(file), max_bytes=_MAX_FILE_BYTES)
+        return copied(self.run.agent.files, Path(file), max_bytes=_MAX_FILE_BYTES)
 
-    def _attachments(self) -> Mapping[int, Sequence[Path]]:
-        """Copies of the files that go with prompts, by the numbers of these, from 1."""
-        found: dict[int, list[Path]] = {}
-        for number, each in enumerate(self.run.case.attached):
-            # The agent is told the name.
-            place = self.folder / "attachments" / str(number) / Path(each.file).name
-            place.parent.mkdir(parents=True)
-            place.write_bytes(self._copied(each.file))
-            found.setdefault(each.prompt, []).append(place)
+    def _attachments(self) -> Mapping[int, Sequence[GivenFile]]:
+        """The files that go with prompts, by the numbers of these, from 1."""
+        found: dict[int, list[GivenFile]] = {}
+        for each in self.run.case.attached:
+            given = GivenFile(Path(each.file).name, self._copied(each.file))
+            found.setdefault(each.prompt, []).append(given)
         return found
 
 
@@ -354,7 +352,7 @@ class _Talk:
         self._output: Any = None
         self.error = ""
 
-    async def hold(self, prompts: Sequence[str], attachments: Mapping[int, Sequence[Path]]) -> None:
+    async def hold(self, prompts: Sequence[str], attachments: Mapping[int, Sequence[GivenFile]]) -> None:
         """Send the prompts one after the other, until one of them fails.
 
         Args:

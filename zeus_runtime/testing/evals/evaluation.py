@@ -68,7 +68,7 @@ async def evaluate(
         config,
         env=env,
         sets=sets,
-        directory=Path(directory) if directory is not None else Path.cwd(),
+        directory=Path.cwd() / (directory or ""),
         environ=os.environ if environ is None else environ,
     )
     subject = Subject(checked, window_tokens=window_tokens)

@@ -147,7 +147,7 @@ class SkillLibrary(Middleware):
 
 
 def _hides(workspace: WorkspaceFiles, file: Path) -> bool:
-    return workspace.refusal_of(file) is not None
+    return workspace.refusal_of(file, top=file.parent) is not None
 
 
 def _loaded(item: Item) -> bool:

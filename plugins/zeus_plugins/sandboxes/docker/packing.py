@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import stat
 import tarfile
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
 _MAX_LOST: Final = 20
@@ -61,15 +63,14 @@ def unpack(source: IO[bytes], folder: Path, *, max_bytes: int, max_files: int) -
                 count += 1
                 size = entry.size if entry.isfile() else 0
                 reason = _refusal(entry, size <= left, count <= max_files)
-                if reason is None and entry.islnk() and not (fresh / entry.linkname).exists():
-                    reason = "a hard link to a file that is not kept"
                 if reason is None:
                     try:
-                        archive.extract(entry, fresh, set_attrs=True, filter="data")
-                    except (tarfile.FilterError, OSError) as error:
+                        reason = _misplaced(fresh, entry)
+                        if reason is None:
+                            archive.extract(entry, fresh, set_attrs=True, filter="data")
+                            left -= size
+                    except (tarfile.FilterError, OSError, ValueError) as error:
                         reason = str(error)
-                    else:
-                        left -= size
                 if reason is not None:
                     lost.append(f"{entry.name.removeprefix('./')}: {reason}")
         old = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
@@ -81,6 +82,34 @@ def unpack(source: IO[bytes], folder: Path, *, max_bytes: int, max_files: int) -
     if len(lost) > _MAX_LOST:
         lost = [*lost[:_MAX_LOST], f"and {len(lost) - _MAX_LOST} more"]
     return tuple(lost)
+
+
+def _misplaced(folder: Path, entry: tarfile.TarInfo) -> str | None:
+    """Return why an entry would be made or read behind a link, over another entry, or outside of the folder.
+
+    The filter of ``tarfile`` does not notice this in all versions of Python that Zeus runs on (CVE-2025-4517): it
+    resolves links, and stops at a path that is too long.
+    """
+    place = _plainly(folder, entry.name)
+    if place is None:
+        return "behind a link, or outside of the folder"
+    if os.path.lexists(place) and not (entry.isdir() and stat.S_ISDIR(place.lstat().st_mode)):
+        return "a second file of this name"
+    if entry.islnk():
+        source = _plainly(folder, entry.linkname)
+        if source is None or not os.path.lexists(source) or not stat.S_ISREG(source.lstat().st_mode):
+            return "a hard link to a file that is not kept"
+    return None
+
+
+def _plainly(folder: Path, name: str) -> Path | None:
+    """Return the place of a name in a folder; None if a link is on the way there, or it leads out."""
+    parts = PurePosixPath(name.lstrip("/")).parts
+    if not parts or ".." in parts:
+        return None
+    above = folder.joinpath(*parts[:-1])
+    is_plain = not any(each.is_symlink() for each in (above, *above.parents) if each.is_relative_to(folder))
+    return above / parts[-1] if is_plain else None
 
 
 def _refusal(entry: tarfile.TarInfo, has_room: bool, has_place: bool) -> str | None:
