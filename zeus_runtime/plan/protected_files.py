@@ -178,6 +178,7 @@ def _add_homes(
         checked.directory / ".zeus",
         *checked.homes,
         *checked.document.homes,
+        *(home for _, home in checked.registry.homes),  # their presets are found without being listed
         *homes,
         *_own_homes(checked),
     )
@@ -211,7 +212,9 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
         each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
     }
     work = [each.resolve() for each in _work(checked)]
-    for place in _code_of(modules):
+    # Presets of an installed plugin are trusted, with the programs in its Home that they name.
+    homes = (home for plugin, home in checked.registry.homes if plugin.distribution is not None)
+    for place in (*_code_of(modules), *homes):
         # A protected folder of the work could not be opened again by any rule.
         at = real_path(place)
         is_work = any(each.is_relative_to(at) for each in work)
