@@ -1150,6 +1150,42 @@ def test_no_tool_changes_an_editable_plugin_in_the_project(folder: Path) -> None
     assert files_of(folder, "workspace: {root: src/own_plugin}\n").write("inside.py", b"mine")
 
 
+@pytest.mark.usefixtures("editable")
+def test_no_tool_makes_what_python_would_import_in_place_of_an_editable_plugin(
+    folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python prefers a package to a module beside it, both to a folder without `__init__`, and earlier folders."""
+    is_path = "[path]" in request.node.name
+    (folder / "first").mkdir()
+    monkeypatch.setattr("sys.path", [str(folder / "first"), "", *sys.path])
+    files = files_of(folder)
+    on_path = ("src/own_gone.py", "src/own_gone/hooks.py") if is_path else ()
+    for path in (
+        "src/own_flat/__init__.py",
+        "src/own_flat.abi3.so",
+        "src/own_company/__init__.py",
+        "src/own_company.py",
+        "first/own_company/__init__.pyc",
+        "first/own_flat.py",
+        "first/own_plugin/__init__.py",
+        "first/own_gone/hooks.py",
+        "own_flat.abi3.so",
+        "own_plugin/__init__.py",
+        *on_path,
+    ):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+    for path in (
+        "src/own_flat.md",
+        "src/own_flat/data.json",
+        "src/own_company/new/__init__.py",
+        "first/new.py",
+    ):
+        files.write(path, b"mine")
+    inside = files_of(folder, "workspace: {root: src/own_plugin}\n")
+    assert not inside.write("__init__.py", b"mine")
+
+
 _WITH_HOME = """
     from pathlib import Path
     from zeus_runtime.plugin import hookimpl
