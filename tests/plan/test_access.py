@@ -37,6 +37,7 @@ from zeus_runtime.tools.gate import calling as calling_tool
 from zeus_runtime.tools.gate import reading_kept
 from zeus_runtime.tools.own_folders import LinkedFolderError
 from zeus_runtime.tools.question import MOST_CHARACTERS
+from zeus_runtime.trust.decision import recorded_trust
 
 TOOLS = "[probe, filesystem]"
 OUT_OF_REACH = "Tell the user what you would have it say"
@@ -1147,6 +1148,85 @@ def test_no_tool_changes_an_editable_plugin_in_the_project(folder: Path) -> None
     opened = files_of(folder, "workspace: {access: {src/own_plugin: write}}\n")
     assert opened.write("src/own_plugin/new.py", b"mine")
     assert files_of(folder, "workspace: {root: src/own_plugin}\n").write("inside.py", b"mine")
+
+
+@pytest.mark.usefixtures("editable")
+def test_no_tool_makes_what_python_would_import_in_place_of_an_editable_plugin(
+    folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python prefers a package to a module beside it, both to a folder without `__init__`, and earlier folders."""
+    is_path = "[path]" in request.node.name
+    (folder / "first").mkdir()
+    monkeypatch.setattr("sys.path", [str(folder / "first"), "", *sys.path])
+    files = files_of(folder)
+    on_path = ("src/own_gone.py", "src/own_gone/hooks.py") if is_path else ()
+    for path in (
+        "src/own_flat/__init__.py",
+        "src/own_flat.abi3.so",
+        "src/own_company/__init__.py",
+        "src/own_company.py",
+        "first/own_company/__init__.pyc",
+        "first/own_flat.py",
+        "first/own_plugin/__init__.py",
+        "first/own_gone/hooks.py",
+        "own_flat.abi3.so",
+        "own_plugin/__init__.py",
+        *on_path,
+    ):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+    for path in (
+        "src/own_flat.md",
+        "src/own_flat/data.json",
+        "src/own_company/new/__init__.py",
+        "first/new.py",
+    ):
+        files.write(path, b"mine")
+    inside = files_of(folder, "workspace: {root: src/own_plugin}\n")
+    assert not inside.write("__init__.py", b"mine")
+
+
+_WITH_HOME = """
+    from pathlib import Path
+    from zeus_runtime.plugin import hookimpl
+
+    @hookimpl
+    def register_homes():
+        return [Path(__file__).parent / "zeus_test_home"]
+"""
+
+
+def test_no_tool_changes_the_home_of_an_installed_plugin(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its presets are trusted as installed, also for configs that list no Home: `zeus run plugin:own/dev`."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent / "conf"))
+    preset = "version: 1\nmodel: gpt-4o\ntools: [mcp]\nmcpServers: {s: {command: node, args: [tools/s.js], cwd: /}}\n"
+    made = {"zeus_test_homed.py": _WITH_HOME, "zeus_test_home/configs/dev.yaml": preset}
+    lay_out(folder / "src", "own", plugins={"own": "zeus_test_homed"}, files=made)
+    put(folder, "vendor/tidy/SKILL.md", "src/zeus_test_home/tools/s.js")
+    (folder / "src/zeus_test_home/skills").mkdir()
+    (folder / "src/zeus_test_home/skills/tidy").symlink_to(folder / "vendor/tidy")
+    monkeypatch.setattr("sys.path", [*sys.path, str(folder / "src")])
+    preset_of = check("plugin:own/dev", directory=folder, environ={}, trust=recorded_trust(os.environ))
+    assert [each.own for each in preset_of.parts] == [True]
+    files = files_of(folder)
+    for path in (
+        "configs/dev.yaml",
+        "configs/new.yaml",
+        "prompts/SOUL.md",
+        "skills/x/SKILL.md",
+        "tools/s.js",
+    ):
+        with pytest.raises(WorkspaceError, match="it decides about this agent, so no tool may change it"):
+            files.write(f"src/zeus_test_home/{path}", b"forged")
+    with pytest.raises(WorkspaceError, match="it decides about this agent, so no tool may change it"):
+        files.write("vendor/tidy/SKILL.md", b"forged")
+    files.write("src/other/configs/dev.yaml", b"mine")
+    inside = files_of(folder, "workspace: {root: src/zeus_test_home}\n")
+    inside.write("notes.md", b"mine")
+    with pytest.raises(WorkspaceError, match="it decides about this agent, so no tool may change it"):
+        inside.write("configs/dev.yaml", b"forged")
 
 
 @pytest.mark.parametrize("path", ["python/sitecustomize.py", "local/site-packages/usercustomize.py"])

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from glob import escape
+from importlib.machinery import all_suffixes
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
 from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, trees_of, unloaded_configs
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercustomize*")
 """Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
 
+_EXECUTED: Final = "the next Python that starts would execute it"
 _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
 _DECIDES_SERVICE: Final = "it decides who may use a service"
@@ -178,6 +180,7 @@ def _add_homes(
         checked.directory / ".zeus",
         *checked.homes,
         *checked.document.homes,
+        *(home for _, home in checked.registry.homes),  # their presets are found without being listed
         *homes,
         *_own_homes(checked),
     )
@@ -206,17 +209,28 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
         deciding.unasked[str(installed)] = None
     for source in _on_the_path(checked.directory):
         for name in _EXECUTED_NAMES:
-            deciding.add_names(source, name, "the next Python that starts would execute it")
+            deciding.add_names(source, name, _EXECUTED)
     modules = {
         each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
     }
     work = [each.resolve() for each in _work(checked)]
-    for place in _code_of(modules):
+    # Presets of an installed plugin are trusted, with the programs in its Home that they name.
+    homes = (home for plugin, home in checked.registry.homes if plugin.distribution is not None)
+    searched = tuple(_searched(modules))
+    for place in (*chain.from_iterable(each.code for each in searched), *homes):
         # A protected folder of the work could not be opened again by any rule.
         at = real_path(place)
         is_work = any(each.is_relative_to(at) for each in work)
         if not is_work and deciding.find(str(place)) is None:
             _add_code(deciding, place)
+    path = tuple(_on_the_path(checked.directory))
+    for each in searched:
+        for folder, name in each.rivals(path):
+            at = real_path(folder)
+            # Its own package stays open where an agent works in it.
+            is_work = folder.name == each.name and Path(at) in work
+            if not is_work and deciding.find(at) is None:
+                deciding.add_names(at, name, _EXECUTED)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records, _DECIDES_ALL, is_liftable=False)
         deciding.unasked[str(checked.trust.records)] = None
@@ -315,19 +329,55 @@ def _on_the_path(directory: Path) -> Iterator[str]:
             yield from {str(each), real_path(each)}
 
 
-def _code_of(modules: Iterable[str]) -> Iterator[Path]:
-    """The files and packages from which Python would import the modules; parent packages are not executed."""
+class _Searched(NamedTuple):
+    """A module that Python looks for.
+
+    Args:
+        name: the last part of its name.
+        spec: where Python finds it; None if it does not.
+        folders: those of the package above; None for a module on the path.
+    """
+
+    name: str
+    spec: ModuleSpec | None
+    folders: Sequence[str] | None
+
+    @property
+    def code(self) -> Iterator[Path]:
+        """Its file or folder. A namespace package has no code, and may contain packages of other distributions."""
+        if self.spec is not None and self.spec.has_location:
+            yield from map(Path, self.spec.submodule_search_locations or [str(self.spec.origin)])
+
+    def rivals(self, path: Iterable[str]) -> Iterator[tuple[Path, str]]:
+        """The files that Python would import in its place if they were there, each as its folder and a glob.
+
+        Python prefers a package to a module beside it, both to a folder without ``__init__``, and earlier folders.
+
+        Args:
+            path: the folders of the path in which tools may make files.
+        """
+        within = () if self.spec is None else self.spec.submodule_search_locations or ()
+        found = (each.parent for each in (*self.code, *map(Path, within)))
+        for folder in dict.fromkeys((*found, *map(Path, path if self.folders is None else self.folders))):
+            if self.spec is None:
+                yield folder, escape(self.name)
+            for suffix in all_suffixes():
+                yield folder, escape(f"{self.name}{suffix}")
+                yield folder / self.name, escape(f"__init__{suffix}")
+
+
+def _searched(modules: Iterable[str]) -> Iterator[_Searched]:
+    """The modules and the packages above them, down to the first that has code, each once; nothing is executed."""
     specs: dict[str, ModuleSpec | None] = {}
     for module in modules:
         name, search = "", None
         for part in module.split("."):
             name = f"{name}.{part}".lstrip(".")
-            known = name in specs
-            spec = specs[name] if known else specs.setdefault(name, _spec(name, search))
+            if name not in specs:
+                specs[name] = _spec(name, search)
+                yield _Searched(part, specs[name], search)
+            spec = specs[name]
             search = None if spec is None else spec.submodule_search_locations
-            # A namespace package has no code, and may contain packages of other distributions.
-            if spec is not None and spec.has_location and not known:
-                yield from map(Path, search or [str(spec.origin)])
             if search is None or (spec is not None and spec.has_location):
                 break
 
