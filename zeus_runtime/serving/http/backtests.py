@@ -102,7 +102,7 @@ class Backtests:
         Raises:
             LimitError: too many of the user's run.
         """
-        log = await hosted.of(owner).log()
+        log = await hosted.of(owner).masked_log()
         # Those whose process died count as running until a look at them, and would use up the limit.
         for each in await backtests_of(log):
             await self._settled(log, each)
@@ -174,7 +174,7 @@ class Backtests:
     async def _logs(self, caller: Principal) -> Sequence[ThreadLog]:
         """The caller's logs, one for each database."""
         agents = [each for each in self.hosting if caller.may_use(each.name)]
-        logs = [await each.of(caller.owner).log() for each in agents]
+        logs = [await each.of(caller.owner).masked_log() for each in agents]
         return list({log.database.place: log for log in logs}.values())
 
     async def _found(self, caller: Principal, name: str) -> tuple[ThreadLog, StoredBacktest]:
