@@ -617,9 +617,9 @@ class Agent:
         """
         from zeus_runtime.agent.documents import document_parts
 
-        context = self._plan.context
+        context, mask = self._plan.context, self._runner.redactor.text
         return await document_parts(
-            paths, bases, context.knowledge, context.workspace, context.directory, unread=unread
+            paths, bases, context.knowledge, context.workspace, context.directory, mask, unread=unread
         )
 
     @_masking
