@@ -22,9 +22,18 @@ from zeus_runtime.events import (
     ToolCallChunk,
 )
 from zeus_runtime.notice import EventOrigin
+from zeus_runtime.store.backtests import (
+    BacktestLimits,
+    add_backtest,
+    add_outcome,
+    backtests_of,
+    end_backtest,
+    find_backtest,
+)
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.event_log import StoredEvent
 from zeus_runtime.store.masked_log import MaskedLog
+from zeus_runtime.store.thread_log import ThreadLog
 
 SECRET = "zq81-Tango-55xw-Hotel"
 SHOWN = "<secret:API_KEY>"
@@ -67,3 +76,20 @@ def test_texts_of_several_answers_stay_apart() -> None:
     assert [each.get("text") for each in of_answers] == [half, None, rest]
     of_calls = seen(ToolCallChunk(0, "c1", "f", half), ToolCallChunk(0, "c2", "f", rest))
     assert [each["arguments"] for each in of_calls] == [half, rest]
+
+
+async def test_a_backtest_from_before_the_secret_was_known_is_read_masked(tmp_path: Path) -> None:
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    log = ThreadLog(database)
+    await log.create_tables()
+    await log.open("session_1", agent="test")
+    limits = BacktestLimits(running=1, kept=1)
+    await add_backtest(log, "b", [("session_1", SECRET)], limits, key=None)
+    await add_outcome(log, "b", 0, {"left": [SECRET]})
+    await end_backtest(log, "b", "failed", problem=f"no {SECRET}")
+    masked = MaskedLog(database, Redactor().adding({SECRET: "API_KEY"}))
+    (listed,) = await backtests_of(masked)
+    assert listed == await find_backtest(masked, "b")
+    assert listed.outcomes == [{"session": "session_1", "policy": SHOWN, "left": [SHOWN]}]
+    assert listed.problem == f"no {SHOWN}"
+    await database.close()
