@@ -272,7 +272,7 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
         query = _rows().where(APPROVAL.c.verdict.is_(None), owned(log.owner))
         if session is not None:
             query = query.where(APPROVAL.c.thread.in_(_family(connection, session)))
-        return _all(connection, query, log.shown)
+        return _all(connection, query)
 
     return await log.database.run(work)
 
