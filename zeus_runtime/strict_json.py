@@ -71,14 +71,29 @@ def _mapping(value: Any) -> dict[Any, Any]:
 
 
 def persons_json(text: str) -> Any:
-    """``strict_json`` of a text that decides what runs: a key may not be there twice, since only one of them would run.
+    """``strict_json`` of a text that decides what runs: the value is the one that is written, or it is refused.
 
     Raises:
-        ValueError: as ``strict_json``, or a key is there twice.
+        ValueError: as ``strict_json``, a key is there twice, a number has more digits than are kept, or a character
+            is half of a surrogate pair.
     """
     value = strict_json(text)
-    json.loads(text, object_pairs_hook=_unique)
+    if json.loads(text, object_pairs_hook=_unique, parse_float=_whole) != value:
+        raise ValueError("half of a surrogate pair is not a character")
     return value
+
+
+def _whole(text: str) -> float:
+    from decimal import Decimal
+
+    number = float(text)
+    try:
+        is_kept = Decimal(text) == Decimal(repr(number))
+    except ArithmeticError:  # its exponent is too long
+        is_kept = False
+    if not is_kept:
+        raise ValueError(f"{text} would be {number!r}")
+    return number
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -183,6 +183,11 @@ def test_every_decision_of_resume(zeus: Zeus, project: Project) -> None:
         (["--decide", "x=approve:[]"], "a JSON object"),
         (["--decide", 'x=approve:{"a": 1, "a": 2}'], "a key is there twice"),
         (["--decide", 'x=approve:{"a": NaN}'], "NaN is not a JSON number"),
+        (
+            ["--decide", 'x=approve:{"a": 9007199254740993.0}'],
+            "9007199254740993.0 would be 9007199254740992.0",
+        ),
+        (["--decide", 'x=approve:{"a": "\\ud800"}'], "half of a surrogate pair is not a character"),
         (["--decide", "x=approve", "--decide", "x=reject"], "decided twice"),
         (["--instruction", "now"], "goes with --decide"),
         (["--decide", "00000000=approve"], "waits for a decision under the id '00000000'"),

@@ -134,6 +134,20 @@ def test_facts_of_files_and_knowledge_bases_are_the_documents_and_are_paid_once(
     assert zeus("memory", "undo", batches[0], "--yes", *SHOP).exit_code == 0
 
 
+def test_the_name_of_a_document_is_kept_without_secrets(
+    zeus: Zeus, project: Project, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "zq81-Tango-55xw-Hotel"
+    monkeypatch.setenv("SHOP_TOKEN", secret)
+    project.write(f"docs/{secret}.md", "The logo of the shop is a heron.")
+    done = zeus("memory", "extract", "docs", "--yes", *SHOP)
+    assert done.exit_code == 0, done.err
+    kept = zeus("memory", "list", "--scope", "project", "--format", "json", *SHOP).json["memories"]
+    assert [each["source_id"] for each in kept] == ["docs/<secret:SHOP_TOKEN>.md"]
+    for path in project.folder.rglob("*.db*"):
+        assert secret.encode() not in path.read_bytes(), path
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

@@ -107,6 +107,25 @@ def test_known_secrets_are_masked_in_the_spans_of_other_libraries(project: Proje
     assert span.start_time_unix_nano < span.end_time_unix_nano
 
 
+def test_known_secrets_are_masked_in_resources_and_metrics(project: Project) -> None:
+    secret = "zq8Hk2mPl0Vw7RtX"
+    project.agent("done")
+    with collecting() as collector:
+        code, out, err = run(
+            project.folder,
+            "--otel",
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.address,
+            OTEL_RESOURCE_ATTRIBUTES=f"team={secret}",
+            SERVICE_API_KEY=secret,
+        )
+    assert (code, out) == (0, "done\n"), err
+    assert len(collector.texts) >= 2
+    for each in collector.texts:
+        assert secret not in each
+        assert "<secret:SERVICE_API_KEY>" in each
+    assert "gen_ai.client.operation.duration" in collector.metrics
+
+
 def test_a_collector_that_is_away_costs_the_answer_nothing(project: Project) -> None:
     project.agent("done")
     code, out, err = run(project.folder, "--otel")

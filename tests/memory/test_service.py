@@ -20,6 +20,7 @@ from sqlalchemy.exc import IntegrityError
 from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Duplicate, Passed, Rejected, StoredAlone
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
@@ -813,7 +814,8 @@ async def test_a_word_that_memory_does_not_know_is_refused_with_those_it_knows(
 async def test_a_source_that_holds_a_secret_is_refused_like_a_text_that_does(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    memory = service(tmp_path)
+    known = "argo-Secret-4711"
+    memory = service(tmp_path, secrets=Redactor().adding([known]))
     secret = "ghp_" + "a1B2c3D4e5" * 4
     saved = await memory.add_explicit_memory(
         "The price list is of May",
@@ -822,9 +824,12 @@ async def test_a_source_that_holds_a_secret_is_refused_like_a_text_that_does(
     )
     assert (saved.outcome, saved.code) == ("rejected", "sensitive")
     imported = await memory.import_memories(
-        [{"content": "The price list is of June", "source": "knowledge_base", "source_id": secret}]
+        [
+            {"content": f"The price list is of {month}", "source": "knowledge_base", "source_id": each}
+            for month, each in (("June", secret), ("August", f"docs/{known}.md"))
+        ]
     )
-    assert [each.code for _, each in imported.refused] == ["sensitive"]
+    assert [each.code for _, each in imported.refused] == ["sensitive"] * 2
     number = "4111" + "111111111111"  # a message's, for all that anybody knows
     assert (
         await memory.add_explicit_memory("The price list is of July", source_id=number)
@@ -832,6 +837,7 @@ async def test_a_source_that_holds_a_secret_is_refused_like_a_text_that_does(
     await memory.aclose()
     assert "github token" in caplog.text
     assert secret.encode() not in on_disk(tmp_path)
+    assert known.encode() not in on_disk(tmp_path)
     assert secret not in caplog.text
 
 

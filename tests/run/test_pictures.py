@@ -18,10 +18,11 @@ import pytest
 
 from tests.support import forked, mcp_server
 from tests.support.agents import events_of, play
-from tests.support.pictures import png
+from tests.support.pictures import picture_with, png
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import Agent
 from zeus_runtime.cli.transcript import transcript
+from zeus_runtime.errors import NotFoundError
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult
 from zeus_runtime.plugin.model import MAX_PICTURE_BYTES
 
@@ -336,6 +337,26 @@ async def test_a_large_picture_that_is_damaged_is_named_in_its_place(tmp_path: P
             await events_of(agent.stream("see", attachments=["large.png"]))
     assert seen(provider.requests[0].body["messages"]) == []
     assert "gone or damaged" in str(provider.requests[0].body["messages"])
+
+
+@pytest.mark.parametrize("to_model", ["mask", "allow"])
+async def test_a_picture_that_was_kept_before_its_secret_was_known(tmp_path: Path, to_model: str) -> None:
+    secret = "argo-Secret-4711"
+    (tmp_path / "chart.png").write_bytes(data := picture_with(secret))
+    with Provider(Reply("a chart"), Reply("still a chart")) as provider:
+        async with opened(tmp_path, provider, "openai") as agent:
+            (ending,) = (await events_of(agent.stream("see", attachments=["chart.png"])))[-1:]
+            path = (await agent.history(ending.session))[0].additional_kwargs["pictures"][0]["path"]
+            assert (await agent.message_file(ending.session, 1, path)).data == data
+        assert seen(provider.requests[0].body["messages"]) == [data]
+        (tmp_path / ".env").write_text(f"SHIP_TOKEN={secret}\n")
+        async with opened(tmp_path, provider, "openai", f"secrets: {{to_model: {to_model}}}\n") as agent:
+            assert isinstance((await play(agent, "and now?", session=ending.session))[-1], RunCompleted)
+            with pytest.raises(NotFoundError, match="holds a secret"):
+                await agent.message_file(ending.session, 1, path)
+        sent = provider.requests[1].body["messages"]
+    assert seen(sent) == ([] if to_model == "mask" else [data])
+    assert ("holds a secret" in str(sent)) == (to_model == "mask")
 
 
 async def test_a_picture_of_too_many_bytes_is_sent_with_fewer_attached_or_read(tmp_path: Path) -> None:

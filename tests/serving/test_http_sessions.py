@@ -97,7 +97,7 @@ async def test_an_agent_whose_database_is_away_keeps_no_other_from_answering(
 
         monkeypatch.setattr(Agent, name, reached)
 
-    for name in ("log", "pending_approvals", "sessions", "search_messages"):
+    for name in ("log", "masked_log", "pending_approvals", "sessions", "search_messages"):
         absent(name)
     async with serving(service) as client:
         session = (await client.post("/v1/sessions", json={"agent": "b"})).json()["session"]
@@ -235,3 +235,31 @@ async def test_an_excerpt_drops_no_control_character(tmp_path: Path) -> None:
         await until(client, run, "complete")
         found = (await client.get("/v1/sessions/search", params={"query": "needle"})).json()
         assert [each["excerpt"] for each in found] == ["a\x1cb\u2028c\x85d needle"]
+
+
+async def test_what_was_stored_before_its_secret_was_known_is_masked(tmp_path: Path) -> None:
+    write_agent(tmp_path, "middlewares: [approve]\n")
+    secret = "zq81-Tango-55xw-Hotel"
+    model = script(
+        calling(call("echo", "e", text=secret)),
+        calling(call("record", "r", text=secret), text=f"It is {secret}."),
+    )
+    async with serving(service_of(tmp_path, model)) as client:
+        made = (await client.post("/v1/sessions", json={"title": secret})).json()["session"]
+        body = {"json": {"prompt": f"Use {secret}."}, "headers": {"Idempotency-Key": "once"}}
+        run = (await client.post(f"/v1/sessions/{made}/runs", **body)).json()["run"]
+        await until(client, run, "waiting")
+        assert secret in (await client.get(f"/v1/runs/{run}")).text
+    async with serving(service_of(tmp_path, script(), environ={"API_KEY": secret})) as client:
+        again = await client.post(f"/v1/sessions/{made}/runs", **body)
+        session = f"/v1/sessions/{made}"
+        names = ("", "/runs", "/messages", "/trace", "/context", "/context/steps", "/export")
+        paths = ["/v1/sessions", "/v1/approvals", f"/v1/runs/{run}", *(f"{session}{name}" for name in names)]
+        answers = [again, *[await client.get(path) for path in paths]]
+        assert {each.status_code for each in answers} == {200, 202}
+        for path in (f"/v1/runs/{run}/events", f"{session}/events"):
+            events = await told(client, path, most=13)
+            assert "API_KEY" in str(events)
+            assert secret not in str(events), path
+        leaks = [str(each.url) for each in answers if secret in each.text]
+        assert not leaks

@@ -186,6 +186,9 @@ async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path:
             ('{"text": "safe", "text": "evil"}', "a key is there twice"),
             ('{"text": 1e400}', "1e400 is too large a number"),
             ('{"text": NaN}', "NaN is not a JSON number"),
+            ('{"text": 1e-400}', "1e-400 would be 0.0"),
+            (r'{"text": "\ud800"}', "half of a surrogate pair is not a character"),
+            (r'{"\ud800": 1, "\ufffd": 2}', "half of a surrogate pair is not a character"),
             ('{"text": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply"),
         ):
             refused = await client.post(

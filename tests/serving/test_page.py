@@ -361,7 +361,7 @@ def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
 
 def test_no_place_of_the_page_draws_what_a_browser_would_hide(user: User) -> None:
     page = user.tab()
-    say(page, "hidden words \u202eback\u200b")
+    say(page, "hidden words \u202eback\u200b д\u200dа\u2d7f")
     answered(page)
     found = ""
     for view in ("Chat", "Trace", "Context"):
@@ -374,7 +374,12 @@ def test_no_place_of_the_page_draws_what_a_browser_would_hide(user: User) -> Non
         assert not [char for char in drawn if not char.isprintable() and char not in "\n\t"], view
         found += drawn
     seen = r"pay \u{202e}\u{200b}bob\u{0} \u{202e}"
-    for part in (seen, r"pay \u{202e}\u{200b}bob\u{0} &#x202e;", r"\u{202e}back\u{200b}", r"no\u{202e}tool"):
+    for part in (
+        seen,
+        r"pay \u{202e}\u{200b}bob\u{0} &#x202e;",
+        r"\u{202e}back\u{200b} д\u{200d}а\u{2d7f}",
+        r"no\u{202e}tool",
+    ):
         assert part in found
     assert user.complaints == []
 

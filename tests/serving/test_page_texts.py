@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
 from pathlib import Path
+
+import regex
+
+from zeus_runtime.escaping import is_unseen, terminal_text
 
 SOURCES = Path(__file__).parents[2] / "web" / "src"
 TEXTS, _, WORDS = (SOURCES / "i18n.ts").read_text(encoding="utf-8").partition("const words")
@@ -37,3 +43,34 @@ def test_a_model_s_token_has_one_word_and_a_secret_token_another() -> None:
             assert "词元" in chinese, english
         elif re.search(r"\b[Tt]oken\b", english):
             assert "令牌" in chinese, english
+
+
+def rule(name: str) -> regex.Pattern[str]:
+    """A regular expression of the page's code, as Python's library reads it."""
+    found = re.search(rf"const {name} =\s*/(.*)/gu;", (SOURCES / "visible.ts").read_text(encoding="utf-8"))
+    assert found is not None
+    return regex.compile(re.sub(r"\\u\{(\w+)\}", lambda each: chr(int(each[1], 16)), found[1]))
+
+
+def test_the_page_and_the_terminal_hide_the_same_characters() -> None:
+    """A character that shows nothing is an escape in both, and so is a joiner that belongs to no word or emoji."""
+    unseen, belongs = rule("UNSEEN"), rule("BELONGS")
+    # Their versions of Unicode differ: only what both call the same counts.
+    kinds = {
+        kind: regex.compile(rf"\p{{{kind}}}") for kind in map(unicodedata.category, map(chr, range(0x20000)))
+    }
+    known = [
+        char
+        for char in map(chr, range(sys.maxunicode + 1))
+        if (kind := unicodedata.category(char)) not in ("Cn", "Cs") and kinds[kind].match(char)
+    ]
+    # The page also shows the braille pattern without dots, and keeps tabs and line ends elsewhere.
+    differ = {char for char in known if is_unseen(char) != (unseen.match(char) is not None)}
+    assert differ == set("\t\n\u2800")
+    for joiner in "\u200c\u200d\ufe0f":
+        for char in known:
+            text = f"{char}{joiner}{char}"
+            is_kept = any(each.start() == 1 for each in belongs.finditer(text))
+            # Marks of their own are escapes for other reasons, and so are the joiners beside them.
+            if not is_unseen(char) and char not in "0123456789#*":
+                assert is_kept == (terminal_text(text)[1:2] == joiner), (hex(ord(char)), joiner)

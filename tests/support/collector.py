@@ -20,13 +20,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Collector:
-    """What a collector on the loopback received."""
+    """What a collector on the loopback received; ``texts`` has the whole of each request."""
 
     def __init__(self) -> None:
         self.address = ""
         self.spans: list[Any] = []
         self.services: set[str] = set()
         self.metrics: set[str] = set()
+        self.texts: list[str] = []
         self._changed = Condition()
 
     def wait_for(self, name: str) -> None:
@@ -40,6 +41,7 @@ class Collector:
             self._changed.notify_all()
 
     def _take(self, path: str, body: bytes) -> None:
+        self.texts.append(body.decode("utf-8", "replace"))
         if path == "/v1/traces":
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 named = {each.key: each.value.string_value for each in resource.resource.attributes}

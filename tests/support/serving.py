@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -25,14 +26,19 @@ from zeus_runtime.trust.decision import recorded_trust
 TOKEN = "the-token-of-the-test"
 
 
-def service_of(folder: Path, model: Any, configs: Sequence[str] = ("zeus.yaml",)) -> Service:
+def service_of(
+    folder: Path,
+    model: Any,
+    configs: Sequence[str] = ("zeus.yaml",),
+    environ: Mapping[str, str] = MappingProxyType({}),
+) -> Service:
     """A service of the configs in ``folder``."""
     hub = Hub()
 
     def hosted(name: str) -> HostedAgent:
         def read(sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
             text, trust = (None, recorded_trust({}, "all")) if edited is None else edited
-            return check(folder / name, sets=sets, directory=folder, environ={}, trust=trust, text=text)
+            return check(folder / name, sets=sets, directory=folder, environ=environ, trust=trust, text=text)
 
         return HostedAgent(read, hub.stored, model)
 

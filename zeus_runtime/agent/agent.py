@@ -347,6 +347,8 @@ class Agent:
     ) -> Sequence[StoredEvent]:
         """The stored events of a session with a greater number than ``after``, in order, those of sub-agents included.
 
+        Known secrets are masked, also one that lies in several pieces of a text, unless ``after`` divides it.
+
         Args:
             at_most: the most events to return.
 
@@ -355,8 +357,7 @@ class Agent:
         """
         from zeus_runtime.store.event_log import events_after
 
-        connections = await self._open()
-        return await events_after(connections.log, session, after, at_most=at_most)
+        return await events_after(await self.masked_log(), session, after, at_most=at_most)
 
     @_masking
     async def sessions(
@@ -617,9 +618,9 @@ class Agent:
         """
         from zeus_runtime.agent.documents import document_parts
 
-        context = self._plan.context
+        context, mask = self._plan.context, self._runner.redactor.text
         return await document_parts(
-            paths, bases, context.knowledge, context.workspace, context.directory, unread=unread
+            paths, bases, context.knowledge, context.workspace, context.directory, mask, unread=unread
         )
 
     @_masking

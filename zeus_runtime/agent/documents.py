@@ -21,6 +21,7 @@ async def document_parts(
     knowledge: KnowledgeService | None,
     workspace: WorkspaceFiles,
     directory: Path,
+    mask: Callable[[str], str],
     *,
     unread: Callable[[str, str], None] = lambda _path, _why: None,
 ) -> list[DocumentPart]:
@@ -30,6 +31,7 @@ async def document_parts(
         bases: names of knowledge bases.
         workspace: the agent's; a file that its tools may not read is left out.
         directory: what the names of files are relative to.
+        mask: masks the secrets in names, which are stored with the facts.
         unread: called with each file that cannot be read, and the reason.
 
     Raises:
@@ -49,17 +51,19 @@ async def document_parts(
     sources = [str((directory / each).absolute()) for each in paths]
     found = list(files_of(sources, unread))
     parts = await asyncio.to_thread(
-        _read, found, workspace, lambda each: _name(each, directory), "tool", unread
+        _read, found, workspace, lambda each: mask(_name(each, directory)), "tool", unread
     )
     for base in bases:
         assert knowledge is not None, "refused above"
         files = await knowledge.files(base, unread)
-        parts += await asyncio.to_thread(_read, files, workspace, _labelled(base), "knowledge_base", unread)
+        parts += await asyncio.to_thread(
+            _read, files, workspace, _labelled(base, mask), "knowledge_base", unread
+        )
     return parts
 
 
-def _labelled(base: str) -> Callable[[FoundFile], str]:
-    return lambda each: f"{base}/{each.label}"
+def _labelled(base: str, mask: Callable[[str], str]) -> Callable[[FoundFile], str]:
+    return lambda each: mask(f"{base}/{each.label}")
 
 
 def _name(found: FoundFile, directory: Path) -> str:

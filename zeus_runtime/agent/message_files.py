@@ -47,8 +47,11 @@ async def message_file(
     def read() -> bytes:
         with calling(None):
             data = plan.context.workspace.read(path, max_bytes=MAX_BYTES)
-        # A picture with a secret in its bytes was not kept; to mask one would damage it.
-        return data if picture_of(data, "") is not None else masked_bytes(data, secrets)
+        masked = masked_bytes(data, secrets)
+        if masked != data and picture_of(data, "") is not None:
+            # It was kept before its secret was known, or a model may see it; to mask it would damage it.
+            raise WorkspaceError("the picture holds a secret")
+        return masked
 
     try:
         return MessageFile(secrets.text(name), await asyncio.to_thread(read))

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,6 +18,7 @@ import click
 from zeus_runtime.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -50,8 +52,8 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
     Args:
         environ: the process's variables. Those of a project's ``.env`` are not among them: they could send the spans
             elsewhere.
-        redact: masks the SDK's own messages and the texts of all spans. Other libraries make some too: the MCP SDK
-            writes a server's error into the status of one.
+        redact: masks the SDK's own messages and the texts of all spans and metrics. Other libraries make some too: the
+            MCP SDK writes a server's error into the status of a span.
 
     Raises:
         MissingError: the SDK or an exporter is not installed.
@@ -71,7 +73,7 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
     # Processors and readers start threads, so none is made before every exporter is known to work.
     traced, measured = list(_exporters("traces", environ)), list(_exporters("metrics", environ))
     spans = [BatchSpanProcessor(cast("SpanExporter", _Masking(each, redact))) for each in traced]
-    readers = [PeriodicExportingMetricReader(each) for each in measured]
+    readers = [PeriodicExportingMetricReader(_masking_metrics(each, redact)) for each in measured]
     _report_problems(redact)
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     for processor in spans:
@@ -106,7 +108,7 @@ class _Masking:
             self._redact(span.name),
             span.context,
             span.parent,
-            span.resource,
+            _masked(span.resource, self._redact),
             self._in(span.attributes),
             [
                 Event(self._redact(each.name), self._in(each.attributes), each.timestamp)
@@ -121,11 +123,38 @@ class _Masking:
         )
 
     def _in(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._redact(value)
-        if isinstance(value, Mapping):
-            return {self._redact(key): self._in(each) for key, each in value.items()}
-        return [self._in(each) for each in value] if isinstance(value, list | tuple) else value
+        return _masked(value, self._redact)
+
+
+def _masking_metrics(exporter: MetricExporter, redact: Callable[[str], str]) -> MetricExporter:
+    """The exporter, which masks from now on the secrets in what it exports."""
+    export = exporter.export
+
+    def masked(data: MetricsData, *args: Any, **named: Any) -> MetricExportResult:
+        return export(_masked(data, redact), *args, **named)
+
+    # Its reader also asks it for attributes that the SDK's interface does not name.
+    exporter.export = masked  # type: ignore[method-assign,assignment]
+    return exporter
+
+
+def _masked(value: Any, redact: Callable[[str], str]) -> Any:
+    """A value of the SDK with the secrets masked in its texts."""
+    from opentelemetry.sdk.resources import Resource
+
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Resource):
+        return Resource(_masked(value.attributes, redact), value.schema_url)
+    if isinstance(value, Mapping):
+        return {redact(key): _masked(each, redact) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(each, redact) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{each.name: _masked(getattr(value, each.name), redact) for each in fields(value)}
+        )
+    return value
 
 
 def _send_rest(endings: Sequence[Callable[[], object]]) -> None:

@@ -28,6 +28,7 @@ from zeus_runtime.memory.writes import Elsewhere, MemoryEdit, NewMemory, PastMem
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory
@@ -226,7 +227,7 @@ class Writing:
             secrets=self._shared.source.secrets,
         )
         if isinstance(passed, Passed):
-            passed = _sourced(draft.source_id) or passed
+            passed = _sourced(draft.source_id, self._shared.source.secrets) or passed
         rule = passed.rule
         if rule is not None:
             what = "refused" if isinstance(passed, Rejected) else "quarantined"
@@ -258,11 +259,13 @@ class Writing:
         )
 
 
-def _sourced(source_id: str | None) -> Rejected | None:
+def _sourced(source_id: str | None, secrets: Redactor) -> Rejected | None:
     """Why a text of this source is not kept; the address of a document may hold a key."""
     from zeus_runtime.memory.screening.sensitive import credential_rule
 
-    rule = None if source_id is None else credential_rule(source_id)
+    if source_id is None:
+        return None
+    rule = "known_secret" if secrets.text(source_id) != source_id else credential_rule(source_id)
     if rule is None:
         return None
     return Rejected(

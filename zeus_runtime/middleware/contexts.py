@@ -55,6 +55,7 @@ class PlanContext:
         closing: closes what components keep open, when the agent is closed; a component pushes a callback each time
             that it opens something.
         learn: adds a secret that is obtained while the agent lives (a token), with a name for its placeholder.
+        hides: whether bytes hold a secret that the model must not see; a picture cannot be masked.
     """
 
     config: Config
@@ -73,6 +74,7 @@ class PlanContext:
     permit: Callable[[Command | Remote], None] = field(repr=False)
     closing: AsyncExitStack = field(repr=False)
     learn: Callable[[str, str], None] = field(repr=False)
+    hides: Callable[[bytes], bool] = field(repr=False)
 
     @property
     def takes_pictures(self) -> bool:

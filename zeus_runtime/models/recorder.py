@@ -67,7 +67,7 @@ class Tape:
             read_cassette(self._path)
         else:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(header(model), "utf-8")
+            self._path.write_text(header(self._secrets.text(model)), "utf-8")
 
     def _end_last_line(self) -> None:
         """Cut off a line that a killed recording left unfinished."""

@@ -242,5 +242,5 @@ def _text(text: str) -> dict[str, Any]:
 
 def _part(picture: Picture, url: str | None) -> dict[str, Any]:
     if url is None:
-        return _text(f"{picture.label[:-1]}; its file is gone or damaged]")
+        return _text(f"{picture.label[:-1]}; its file is gone or damaged, or holds a secret]")
     return {"type": "image_url", "image_url": {"url": url}}

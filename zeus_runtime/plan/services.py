@@ -92,8 +92,15 @@ def plan_context(
         permit=lambda command: permit(checked, command),
         closing=AsyncExitStack(),
         learn=checked.secrets.learn,
+        hides=lambda data: _hides(checked, data),
     )
     return made
+
+
+def _hides(checked: Checked, data: bytes) -> bool:
+    from zeus_runtime.tools.masked_text import masked_bytes
+
+    return masked_bytes(data, masked_by(checked.config, checked.secrets)) != data
 
 
 def _of_project(

@@ -509,12 +509,23 @@ class ApprovalBroker:
     ) -> dict[str, JSON] | None:
         """The changed arguments as they run, with masked values replaced by the real ones.
 
-        A value that is still masked becomes the hidden value. A text of the schema that was shown masked, such as a
-        choice, becomes that text again.
+        A value that is still masked becomes the hidden value, and a placeholder in a changed one the secret that the
+        question showed in its place. A text of the schema that was shown masked, such as a choice, becomes that text
+        again.
         """
         if decision.arguments is None:
             return None
         choices = {shown: each for each in texts_of(request.schema) if (shown := self._known(each)) != each}
+        # A tool that asks learns no secret but those of its own form.
+        held = "" if pending.is_question else "\n".join(texts_of(request.arguments))
+
+        def meant(text: str) -> str:
+            try:
+                return choices[text] if text in choices else self._told.restored(text, held)
+            except ValueError:
+                # The call has the placeholder as a text too: nobody can say which of both is meant.
+                return text
+
         kept = {
             name
             for name, value in decision.arguments.items()
@@ -522,7 +533,7 @@ class ApprovalBroker:
             if name in request.arguments and _is_same(value, pending.arguments.get(name))
         }
         return {
-            choices.get(name, name): request.arguments[name] if name in kept else _chosen(value, choices)
+            choices.get(name, name): request.arguments[name] if name in kept else _with_texts(value, meant)
             for name, value in decision.arguments.items()
         }
 
@@ -538,11 +549,13 @@ def _is_same(one: JSON, other: JSON) -> bool:
     return json.dumps(one, sort_keys=True, default=str) == json.dumps(other, sort_keys=True, default=str)
 
 
-def _chosen(value: JSON, choices: Mapping[str, str]) -> JSON:
-    """An answer with masked choices replaced by the real ones, also inside lists."""
+def _with_texts(value: JSON, change: Callable[[str], str]) -> JSON:
+    """A value with ``change`` of each text in it."""
     if isinstance(value, list):
-        return [_chosen(each, choices) for each in value]
-    return choices.get(value, value) if isinstance(value, str) else value
+        return [_with_texts(each, change) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _with_texts(each, change) for key, each in value.items()}
+    return change(value) if isinstance(value, str) else value
 
 
 def masked_decision(decision: Decision, secrets: Redactor) -> Decision:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -288,7 +288,7 @@ def is_undecided_in(connection: Connection, session: str) -> bool:
 async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
     """Every request of the session itself, oldest first."""
     query = _rows().where(APPROVAL.c.thread == thread.key)
-    return await reading(log.database, thread, lambda connection: _all(connection, query))
+    return await reading(log.database, thread, lambda connection: _all(connection, query, log.shown))
 
 
 async def withdraw(log: ThreadLog, thread: Thread) -> None:
@@ -495,13 +495,15 @@ def _one(connection: Connection, query: Select[Any]) -> PendingApproval | None:
     return None if row is None else _read(row)
 
 
-def _all(connection: Connection, query: Select[Any]) -> list[PendingApproval]:
-    return [_read(row) for row in connection.execute(query).mappings()]
+def _all(
+    connection: Connection, query: Select[Any], shown: Callable[[str], str] = str
+) -> list[PendingApproval]:
+    return [_read(row, shown) for row in connection.execute(query).mappings()]
 
 
-def _read(row: RowMapping) -> PendingApproval:
-    decision = None if row["decision"] is None else Decision(**json.loads(row["decision"]))
-    request = json.loads(row["request"])
+def _read(row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval:
+    decision = None if row["decision"] is None else Decision(**json.loads(shown(row["decision"])))
+    request = json.loads(shown(row["request"]))
     # Of older requests; `PendingApproval` has no such field.
     request.pop("setting_digest", None)
     if "remembered_as" not in request:

@@ -77,7 +77,7 @@ async def add_backtest(
         alone(connection, "backtests")
         known = select(BACKTEST.c.id).where(whose, BACKTEST.c.idempotency_key == key)
         if key is not None and (found := connection.execute(known).scalar()) is not None:
-            return _read(connection, BACKTEST.c.id == found)[0]
+            return _read(log, connection, BACKTEST.c.id == found)[0]
         count = select(func.count()).where(whose, BACKTEST.c.state == "running")
         if connection.execute(count).scalar_one() >= limits.running:
             raise LimitError(
@@ -100,14 +100,14 @@ async def add_backtest(
             for number, (session, policy) in enumerate(replays)
         ]
         connection.execute(insert(REPLAY), rows)
-        return _read(connection, BACKTEST.c.id == name)[0]
+        return _read(log, connection, BACKTEST.c.id == name)[0]
 
     return await log.database.run(work)
 
 
 async def backtests_of(log: ThreadLog) -> Sequence[StoredBacktest]:
     """The backtests of the log's user, oldest first."""
-    return await log.database.run(lambda connection: _read(connection, _whose(log.owner)))
+    return await log.database.run(lambda connection: _read(log, connection, _whose(log.owner)))
 
 
 async def find_backtest(log: ThreadLog, name: str) -> StoredBacktest | None:
@@ -115,7 +115,7 @@ async def find_backtest(log: ThreadLog, name: str) -> StoredBacktest | None:
     if not name.isprintable():  # no backtest has such an id, and PostgreSQL refuses NUL in a parameter
         return None
     condition = and_(_whose(log.owner), BACKTEST.c.id == name)
-    found = await log.database.run(lambda connection: _read(connection, condition))
+    found = await log.database.run(lambda connection: _read(log, connection, condition))
     return found[0] if found else None
 
 
@@ -198,7 +198,7 @@ def _keys(connection: Connection, sessions: set[str]) -> Mapping[str, int]:
 _ORDER: Final = (BACKTEST.c.created_ms, BACKTEST.c.id)
 
 
-def _read(connection: Connection, condition: ColumnElement[bool]) -> list[StoredBacktest]:
+def _read(log: ThreadLog, connection: Connection, condition: ColumnElement[bool]) -> list[StoredBacktest]:
     rows = connection.execute(select(BACKTEST).where(condition).order_by(*_ORDER)).all()
     replays: dict[str, list[Any]] = {row.id: [] for row in rows}
     query = (
@@ -215,18 +215,22 @@ def _read(connection: Connection, condition: ColumnElement[bool]) -> list[Stored
             agents=frozenset(each.agent.partition("/")[0] for each in replays[row.id]),
             state=row.state,
             created_ms=row.created_ms,
-            problem=row.problem,
+            problem=log.shown(row.problem),
             total=len(replays[row.id]),
-            outcomes=[_outcome(each) for each in replays[row.id] if each.outcome is not None],
+            outcomes=[_outcome(log, each) for each in replays[row.id] if each.outcome is not None],
         )
         for row in rows
         if replays[row.id]
     ]
 
 
-def _outcome(replay: Any) -> Mapping[str, Any]:
+def _outcome(log: ThreadLog, replay: Any) -> Mapping[str, Any]:
     if not replay.outcome:
         raise RunError(
             f"an outcome of the backtest {replay.backtest} is damaged", remedy="Begin the backtest again."
         )
-    return {"session": replay.session, "policy": replay.policy, **json.loads(replay.outcome)}
+    return {
+        "session": replay.session,
+        "policy": log.shown(replay.policy),
+        **json.loads(log.shown(replay.outcome)),
+    }

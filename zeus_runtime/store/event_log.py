@@ -342,7 +342,7 @@ class EventLog:
             self._deliver(each.event)
 
 
-async def events_after(log: ThreadLog, session: str, after: int, *, at_most: int) -> list[StoredEvent]:
+async def events_after(log: ThreadLog, session: str, after: int, *, at_most: int) -> Sequence[StoredEvent]:
     """The stored events of a session with a greater number than ``after``, in order.
 
     Args:
@@ -352,13 +352,14 @@ async def events_after(log: ThreadLog, session: str, after: int, *, at_most: int
         UsageError: the session does not exist, or it is archived.
     """
 
-    def work(connection: Connection, thread: Thread) -> list[StoredEvent]:
+    def work(connection: Connection, thread: Thread) -> Sequence[StoredEvent]:
         # A client may send any number, and PostgreSQL refuses one beyond its integer.
         values = {"of_thread": thread.key, "after": min(after, MOST_NUMBER), "at_most": at_most}
-        return [
+        found = [
             StoredEvent(seq, run, payload, kind == _END)
             for seq, run, payload, kind in _AFTER.rows(connection, values)
         ]
+        return log.shown_events(found)
 
     return await log.within(session, work)
 

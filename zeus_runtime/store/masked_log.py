@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import without_last_word
+from zeus_runtime.events import ModelCallStarted, Reasoning, SubAgentEvent, Text, ToolCallChunk
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS, LogEntry, StepEntry, ThreadLog
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.listing import SessionInfo, SessionPlace
     from zeus_runtime.store.threads import Owner, Thread
+
+_TEXT_OF: Final = {Text.type: "text", Reasoning.type: "text", ToolCallChunk.type: "arguments"}
+"""The field of an event that has a piece of a text."""
 
 
 class MaskedLog(ThreadLog):
@@ -27,6 +33,19 @@ class MaskedLog(ThreadLog):
     def __init__(self, database: Database, secrets: Redactor, *, owner: Owner | None = None) -> None:
         super().__init__(database, owner=owner)
         self.secrets = secrets
+
+    def shown(self, payload: str) -> str:
+        return masked_json(payload, self.secrets)
+
+    def shown_events(self, events: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
+        found = [each._replace(payload=self.shown(each.payload)) for each in events]
+        for pieces in _texts_in_pieces(events) if self.secrets.forms else ():
+            # The stream did not wait for the end of a secret that was not known: it may be in several pieces.
+            whole = self.secrets.text("".join(pieces.values()))
+            if whole != "".join(self.secrets.text(each) for each in pieces.values()):
+                for place, text in zip(pieces, chain((whole,), repeat(""))):  # noqa: B905 - `repeat` has no end
+                    found[place] = _with_text(found[place], text)
+        return found
 
     async def read(self, thread: Thread, *, after: int = 0, limit: int | None = None) -> Sequence[LogEntry]:
         found = await super().read(thread, after=after, limit=limit)
@@ -76,6 +95,37 @@ class MaskedLog(ThreadLog):
         was_cut = len(info.title) == TITLE_CHARACTERS
         title = without_last_word(info.title) if was_cut else info.title
         return replace(info, title=self.secrets.text(title))
+
+
+def _texts_in_pieces(events: Sequence[StoredEvent]) -> Iterator[Mapping[int, str]]:
+    """The texts that several of the events have: each piece by the place of its event."""
+    texts: dict[tuple[str, str, int], dict[int, str]] = {}
+    for place, stored in enumerate(events):
+        event = json.loads(stored.payload)
+        piece = _innermost(event)
+        if (name := _TEXT_OF.get(piece["type"])) is not None:
+            of = event["session"], piece["type"], piece.get("index", 0)
+            # Only the first piece of a call has its id; another id begins another call.
+            if piece.get("call_id") is not None:
+                yield texts.pop(of, {})
+            texts.setdefault(of, {})[place] = piece[name]
+        elif piece["type"] == ModelCallStarted.type:
+            for of in [each for each in texts if each[0] == event["session"]]:
+                yield texts.pop(of)
+    yield from texts.values()
+
+
+def _innermost(event: dict[str, Any]) -> dict[str, Any]:
+    """An event as JSON, or the sub-agent's that it passes on."""
+    passed: dict[str, Any] = event["event"] if event["type"] == SubAgentEvent.type else event
+    return passed
+
+
+def _with_text(stored: StoredEvent, text: str) -> StoredEvent:
+    event = json.loads(stored.payload)
+    piece = _innermost(event)
+    piece[_TEXT_OF[piece["type"]]] = text
+    return stored._replace(payload=json.dumps(event, ensure_ascii=False))
 
 
 def masked_json(text: str, secrets: Redactor) -> str:

@@ -30,7 +30,7 @@ from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
 from zeus_runtime.store.threads import HERE, Owner, Thread, agent_of, first_epoch, key_of, of_row
 
 if TYPE_CHECKING:
-    from zeus_runtime.store.event_log import EventLog
+    from zeus_runtime.store.event_log import EventLog, StoredEvent
 
 T = TypeVar("T")
 
@@ -122,6 +122,14 @@ class ThreadLog:
         self.owner = owner
         self.now_ms = now_ms
         self.events: dict[str, EventLog] = {}
+
+    def shown(self, payload: str) -> str:
+        """The JSON text of a row, as a reader of this log sees it."""
+        return payload
+
+    def shown_events(self, events: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
+        """Events that follow each other, as a reader of this log sees them."""
+        return events
 
     async def create_tables(self) -> None:
         """Ensure that the database has this program's tables; ``schema.ready`` has the details and the errors."""

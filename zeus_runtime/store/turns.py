@@ -94,7 +94,7 @@ async def add_turn(
         # The row's lock keeps two requests with one key apart.
         _USED.changed(connection, {"of_thread": thread.key, "now_ms": now})
         if known := _KNOWN.rows(connection, here):
-            return _read(known[0]), False
+            return _read(log, known[0]), False
         if not queue and _FIRST_OPEN.rows(connection, {"of_thread": thread.key}):
             raise BusyError(
                 f"the session {thread.session} has a turn that is not over",
@@ -137,7 +137,7 @@ async def begin_turn(log: ThreadLog, session: str) -> tuple[StoredTurn, bool] | 
     def work(connection: Connection, thread: Thread) -> tuple[StoredTurn, bool] | None:
         # Each further round has seen another process change the first open turn, so it ends.
         while found := _FIRST_OPEN.rows(connection, {"of_thread": thread.key}):
-            turn = _read(found[0])
+            turn = _read(log, found[0])
             if turn.state == "waiting":
                 return None
             if turn.state == "queued" or turn.started_ms is None:
@@ -180,7 +180,7 @@ async def find_turn(log: ThreadLog, run: str, *, agent: str | None = None) -> St
     found = await log.database.run(lambda connection: statement.rows(connection, values))
     # A sub-agent's session belongs to AGENT/SUBAGENT.
     own = [turn for *turn, name in found if agent is None or name.partition("/")[0] == agent]
-    return _read(own[0]) if own else None
+    return _read(log, own[0]) if own else None
 
 
 async def set_mark(log: ThreadLog, turn: StoredTurn, mark: str) -> None:
@@ -339,19 +339,19 @@ async def decided_turns(log: ThreadLog, agent: str) -> Sequence[StoredTurn]:
     )
 
     def work(connection: Connection) -> list[StoredTurn]:
-        waiting = [_read(row) for row in connection.execute(query)]
+        waiting = [_read(log, row) for row in connection.execute(query)]
         return [each for each in waiting if not is_undecided_in(connection, each.session)]
 
     return await log.database.run(work)
 
 
 async def _all(log: ThreadLog, query: Select[Any]) -> list[StoredTurn]:
-    return await log.database.run(lambda connection: [_read(row) for row in connection.execute(query)])
+    return await log.database.run(lambda connection: [_read(log, row) for row in connection.execute(query)])
 
 
 async def _first_open(log: ThreadLog, thread: Thread) -> StoredTurn | None:
     found = await log.database.run(lambda connection: _FIRST_OPEN.rows(connection, {"of_thread": thread.key}))
-    return _read(found[0]) if found else None
+    return _read(log, found[0]) if found else None
 
 
 def _turns() -> Select[Any]:
@@ -360,18 +360,18 @@ def _turns() -> Select[Any]:
     return select(THREAD.c.session, *names).select_from(TURN.join(THREAD))
 
 
-def _read(row: Sequence[Any]) -> StoredTurn:
+def _read(log: ThreadLog, row: Sequence[Any]) -> StoredTurn:
     session, run, number, state, request, created_ms, started_ms, ended_ms, ending, key = row
     return StoredTurn(
         session=session,
         run=run,
         number=number,
         state=state,
-        request=json.loads(request),
+        request=json.loads(log.shown(request)),
         created_ms=created_ms,
         started_ms=started_ms,
         ended_ms=ended_ms,
-        ending=None if ending is None else json.loads(ending),
+        ending=None if ending is None else json.loads(log.shown(ending)),
         idempotency_key=key,
     )
 

@@ -602,6 +602,48 @@ async def test_secrets_are_masked_in_what_is_asked_and_stored_and_run_as_they_ar
     assert effects(folder) == ["hunter2hunter2"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "given", "runs"),
+    [
+        ("one hunter2hunter2", "two <secret:MY_TOKEN>", "two hunter2hunter2"),
+        ("aHVudGVyMmh1bnRlcjI= one", "<secret:MY_TOKEN:base64>I= two", "aHVudGVyMmh1bnRlcjI= two"),
+        ("one", "two <secret:MY_TOKEN>", "two <secret:MY_TOKEN>"),
+        # Nobody can say which of both is meant.
+        ("<secret:MY_TOKEN> hunter2hunter2", "two <secret:MY_TOKEN>", "two <secret:MY_TOKEN>"),
+    ],
+)
+async def test_a_placeholder_in_changed_arguments_is_the_secret_that_the_question_showed(
+    folder: Path, asked: str, given: str, runs: str
+) -> None:
+    (folder / ".env").write_text("MY_TOKEN=hunter2hunter2\n")
+    model = script(calling(call("record", "c1", text=asked)), "done")
+    config = write_agent(folder, "middlewares: [approve]\nmetadata: {token: '${MY_TOKEN}'}\n" + ALLOW)
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        events = await events_of(living.stream("go", approvals=Answering(text=given)))
+        assert "hunter2" not in str(events)
+    assert (folder / "effects.txt").read_text() == f"{runs}\n"
+
+
+async def test_what_was_asked_and_decided_before_a_secret_was_known_is_read_masked(folder: Path) -> None:
+    secret = "hunter2hunter2"
+    model = script(calling(call("record", "c1", text=f"one {secret}")), "done")
+    config = write_agent(folder, "middlewares: [approve]\n")
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        events = await events_of(living.stream("go", approvals=Answering(text=f"two {secret}")))
+        session = events[-1].session  # type: ignore[union-attr]
+        assert secret in str((await living.stored_session(session)).approvals[0].decision)
+    (folder / ".env").write_text(f"MY_TOKEN={secret}\n")
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        stored = await living.stored_session(session)
+    (asked,) = stored.approvals
+    assert asked.decision is not None
+    assert (asked.arguments, asked.decision.arguments) == (
+        {"text": "one <secret:MY_TOKEN>"},
+        {"text": "two <secret:MY_TOKEN>"},
+    )
+    assert secret not in str(stored)
+
+
 async def test_what_runs_is_shown_even_where_a_known_secret_is_the_same_word(folder: Path) -> None:
     """A word that is too ordinary to be searched for runs as it is, so it is shown as it is."""
     (folder / ".env").write_text("MY_TOKEN=production\n")

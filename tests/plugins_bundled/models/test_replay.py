@@ -187,7 +187,7 @@ def test_a_recording_is_continued_and_a_torn_last_line_dropped(path: Path) -> No
 def test_secrets_are_removed_and_fit_when_played(path: Path) -> None:
     secret = "sk-live-12345678"
     model = Recorder(
-        ScriptedModel([calling(("ls", {"path": secret}), text=f"see {secret}")]),
+        ScriptedModel([calling(("ls", {"path": secret}), text=f"see {secret}")], name=f"of {secret}"),
         Tape(path, Redactor().adding({secret: "KEY"})),
     )
     ask(model, asking(f"the key is {secret}."))

@@ -104,7 +104,7 @@ class Backtests:
         Raises:
             LimitError: too many of the user's run.
         """
-        log = await hosted.of(owner).log()
+        log = await hosted.of(owner).masked_log()
         # Those whose process died count as running until a look at them, and would use up the limit.
         for each in await backtests_of(log):
             await self._settled(log, each)
@@ -139,7 +139,7 @@ class Backtests:
         places: set[str] = set()
 
         async def read(_hosted: HostedAgent, agent: Agent) -> None:
-            log = await agent.log()
+            log = await agent.masked_log()
             if log.database.place not in places:
                 for stored in await backtests_of(log):
                     each = await self._settled(log, stored)
@@ -192,7 +192,7 @@ class Backtests:
 
     async def _found(self, caller: Principal, name: str) -> tuple[ThreadLog, StoredBacktest]:
         async def look(_hosted: HostedAgent, agent: Agent) -> tuple[ThreadLog, StoredBacktest] | None:
-            log = await agent.log()
+            log = await agent.masked_log()
             stored = await find_backtest(log, name)
             if stored is None or not all(map(caller.may_use, stored.agents)):
                 return None

@@ -200,7 +200,7 @@ class ProtocolCaller:
         """
         self._principal.require("read")
         _, agent = await self._service.of_session(self._principal, session)
-        log = await agent.log()
+        log = await agent.masked_log()
         return await turns_of(log, await log.find(session, archived=True))
 
     async def turn(self, run: str) -> StoredTurn:
@@ -413,7 +413,8 @@ class ProtocolCaller:
         """
         self._principal.require("read")
         hosted = self._service.agent(self._principal, agent)
-        return await marked_turns(await hosted.of(self._principal.owner).log(), agent, mark)
+        log = await hosted.of(self._principal.owner).masked_log()
+        return await marked_turns(log, agent, mark)
 
 
 async def _stored(read: Read, after: int) -> AsyncGenerator[Sequence[StoredEvent], None]:

@@ -279,7 +279,7 @@ class Service:
 
         async def look(hosted: HostedAgent, agent: Agent) -> tuple[HostedAgent, Agent, StoredTurn] | None:
             # Agents may share a database: the one whose session it is works on the turn.
-            turn = await find_turn(await agent.log(), run, agent=hosted.name)
+            turn = await find_turn(await agent.masked_log(), run, agent=hosted.name)
             return None if turn is None else (hosted, agent, turn)
 
         if (found := await self._sought(caller, look)) is None:

@@ -143,7 +143,8 @@ class TurnQueue:
             UsageError: there is nothing to answer again, or the agent's model sees no attachments.
         """
         agent = hosted.of(owner)
-        log = await agent.log()
+        # A turn that a repeated request gets back was perhaps stored before its secrets were known.
+        log = await agent.masked_log()
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
         # A repeated request gets its turn back, although that turn has answered the message meanwhile.
         if request.get("resume") and await find_turn(log, run) is None:

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.models.litellm.options import Options, process_first
+from zeus_runtime.plugin.files import WorkspaceError
 from zeus_runtime.plugin.model import PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
@@ -44,9 +45,16 @@ def create(options: Options, context: PlanContext) -> LitellmModel:
 
 
 def _sight(options: Options, context: PlanContext) -> PictureSight:
+    def read(path: str) -> bytes:
+        data = context.workspace.runtime.read(path, max_bytes=most_picture_bytes())
+        # When it was kept, the secret was perhaps not known yet.
+        if context.hides(data):
+            raise WorkspaceError("the picture holds a secret")
+        return data
+
     return PictureSight(
         options.profile_in(context),
-        lambda path: context.workspace.runtime.read(path, max_bytes=most_picture_bytes()),
+        read,
         write=lambda path, data: context.workspace.runtime.write(path, data),
     )
 

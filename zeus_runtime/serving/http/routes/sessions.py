@@ -320,7 +320,7 @@ async def runs(
 ) -> list[dict[str, Any]]:
     """The turns that the service was asked for in a session, in order."""
     _, agent = await service_of(request).of_session(caller, session)
-    log = await agent.log()
+    log = await agent.masked_log()
     found = await turns_of(log, await log.find(session, archived=True))
     after = place_of(cursor, int)
     shown = part_of(request, response, found, lambda each: (each.number,), after=after, limit=limit)
