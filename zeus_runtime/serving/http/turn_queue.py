@@ -257,7 +257,9 @@ class TurnQueue:
             ZeusError: an agent cannot be opened for another reason.
         """
         for session, left in list(self._left.items()):
-            self.wake(left.hosted, left.owner, session)
+            # One that is being tried would be tried again at once: a server that does not answer takes 10 s to say so.
+            if session not in self._working:
+                self.wake(left.hosted, left.owner, session)
         await all_tried(*(partial(self._try_to_recover, each) for each in list(self._unrecovered)))
 
     async def _try_to_recover(self, hosted: HostedAgent) -> ZeusError | None:
