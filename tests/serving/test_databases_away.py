@@ -31,23 +31,23 @@ async def test_an_agent_whose_database_is_away_starts_once_it_is_back_and_keeps_
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     former = two_databases(tmp_path)
-    other = former.hosting.named("other")
-    session = (await former.turns.begin_session(other, None)).session
-    await add_turn(await other.of(None).log(), session, "run_1", {"prompt": "go"}, key=None, queue=False)
+    first = former.hosting.named("one")
+    session = (await former.turns.begin_session(first, None)).session
+    await add_turn(await first.of(None).log(), session, "run_1", {"prompt": "go"}, key=None, queue=False)
     await former.hosting.aclose()
-    place, aside = tmp_path / "other.db", tmp_path / "aside.db"
+    place, aside = tmp_path / "one.db", tmp_path / "aside.db"
     place.rename(aside)
     place.mkdir()
     service = two_databases(tmp_path, script("Done."))
     async with serving(service) as client:
-        made = await client.post("/v1/sessions", json={"agent": "one"})
+        made = await client.post("/v1/sessions", json={"agent": "other"})
         assert made.status_code == 201, made.text
         _, run = await begun(client, "go", made.json()["session"])
         await until(client, run, "complete")
         told = (await client.get("/ready")).json()
-        assert list(told["databases_away"]) == ["other"]
-        assert "it is a folder" in told["databases_away"]["other"]
-        assert (await client.get("/v1/sessions")).headers["zeus-unread-agents"] == "other"
+        assert list(told["databases_away"]) == ["one"]
+        assert "it is a folder" in told["databases_away"]["one"]
+        assert (await client.get("/v1/sessions")).headers["zeus-unread-agents"] == "one"
         place.rmdir()
         aside.rename(place)
         async with asyncio.timeout(20):
@@ -57,8 +57,8 @@ async def test_an_agent_whose_database_is_away_starts_once_it_is_back_and_keeps_
     words = [
         each.getMessage().partition(":")[0] for each in caplog.records if "database" in each.getMessage()
     ]
-    assert words.count("the agent other waits until its database is back") == 1
-    assert words.count("the database of the agent other is back") == 1
+    assert words.count("the agent one waits until its database is back") == 1
+    assert words.count("the database of the agent one is back") == 1
 
 
 async def test_a_service_all_of_whose_databases_are_away_does_not_start(tmp_path: Path) -> None:
@@ -249,6 +249,37 @@ async def test_a_turn_that_cannot_be_run_ends_with_the_reason_and_does_not_keep_
             )
         _, later = await begun(client, "go", session)
         assert (await until(client, later, "complete"))["ending"]["answer"] == "Done."
+
+
+async def test_a_session_that_is_being_tried_is_not_tried_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script())
+    (hosted,) = service.hosting
+    tries: list[None] = []
+    began, answers = asyncio.Event(), asyncio.Event()
+
+    async def slow(*_: Any) -> Any:
+        tries.append(None)
+        began.set()
+        await answers.wait()
+        raise RunError("the database is away")
+
+    monkeypatch.setattr(turn_queue, "begin_turn", slow)
+    answers.set()
+    service.turns.wake(hosted, None, "s")
+    await service.turns._working["s"]
+    began.clear()
+    answers.clear()
+    await service.turns.recover_rest()
+    trying = service.turns._working["s"]
+    await began.wait()
+    await service.turns.recover_rest()
+    answers.set()
+    await trying
+    assert len(tries) == 2
+    await service.hosting.aclose()
 
 
 async def test_a_session_that_is_deleted_before_its_turn_begins_is_not_looked_for_again(

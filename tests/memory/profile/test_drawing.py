@@ -80,6 +80,20 @@ BESIDE_A_DENIAL = [
         {"Lua"},
     ),
 ]
+BESIDE_ANOTHER = [
+    ("The user likes tea, and Anna works as a nurse", "profession", set()),
+    ("The user likes tea and Anna Berg now works as a nurse", "profession", set()),
+    ("The user works as a baker and Anna works as a nurse", "profession", {"baker"}),
+    ("The user is a baker, but Anna writes Rust and Lua code", "programming_languages", set()),
+    ("The user writes Go code, while Bob usually uses Vim", "frequently_used_tools", set()),
+    ("The user likes tea; Anna is an expert in law", "expertise_areas", set()),
+    # A name that is not the subject hides nothing.
+    ("The user writes Rust code and Kubernetes operators in Go", "programming_languages", {"Rust", "Go"}),
+    ("The user from Graz, Austria works as a nurse", "profession", {"nurse"}),
+    ("The user likes Anna and works as a nurse", "profession", {"nurse"}),
+    ("The user uses Lua and Rust code", "programming_languages", {"Lua", "Rust"}),
+    ("The user lives in Graz and I work with code in Lua", "programming_languages", {"Lua"}),
+]
 PROJECT_RULES = [
     ("The goal of the project is to sell shoes online", "fact", "project_goal", "sell shoes online"),
     ("项目的目标是在线卖鞋", "fact", "project_goal", "在线卖鞋"),
@@ -126,6 +140,11 @@ def test_what_is_denied_or_only_looks_like_it_is_not_drawn(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "field", "found"), BESIDE_A_DENIAL)
 def test_a_denial_hides_its_own_clause_alone(text: str, field: str, found: set[str]) -> None:
+    assert {value for name, value in drawn(lines_by_rule([item(text)], "user")) if name == field} == found
+
+
+@pytest.mark.parametrize(("text", "field", "found"), BESIDE_ANOTHER)
+def test_what_a_later_clause_tells_of_a_name_is_not_the_users(text: str, field: str, found: set[str]) -> None:
     assert {value for name, value in drawn(lines_by_rule([item(text)], "user")) if name == field} == found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -127,26 +127,67 @@ def affirmed(text: str) -> str:
     """
     text = normalise(text).replace("’", "'")
     plain = text.translate(grammar.SIMPLIFIED)
-    chinese = _is_chinese(plain)
     spared = _places(match.span() for match in grammar.HARMLESS.finditer(plain))
     former = _places(match.span() for match in grammar.FORMER.finditer(plain))
+    return _without(text, plain, lambda clause, _joint: any(_denies(each, spared, former) for each in clause))
+
+
+def without_others(text: str, told: Collection[int]) -> str:
+    """``text`` without the clauses that tell something of somebody else; a full stop stands for each of them.
+
+    In "The user likes tea, and Anna often works late", a name opens the later clause and stands before its verb.
+    A name behind a mere comma may be the rest of a place ("Graz, Austria"), and any word is written with a capital at
+    the start of a sentence: neither is taken for a subject.
+
+    Args:
+        text: as ``affirmed`` gives it.
+        told: where verbs begin. Without them, "and Kubernetes operators" would look like such a clause.
+    """
+    return _without(
+        text, text.translate(grammar.SIMPLIFIED), lambda clause, joint: _is_others(clause, joint, told)
+    )
+
+
+def _is_others(clause: Sequence[_Token], joint: str, told: Collection[int]) -> bool:
+    if joint in grammar.BREAKS and joint != ";":
+        return False
+    names = 0
+    while names < len(clause) and _is_name(clause[names]):
+        names += 1
+    added = grammar.EMPTY - grammar.SUBJECTS - grammar.PREPOSITIONS
+    verb = next((each.start for each in clause[names:] if each.low not in added), None)
+    return names > 0 and verb in told
+
+
+def _is_name(token: _Token) -> bool:
+    return token.value is None and token.low not in grammar.EMPTY and _kind(token.raw, first=False) == "name"
+
+
+def _without(text: str, plain: str, is_left_out: Callable[[Sequence[_Token], str], bool]) -> str:
+    """``text`` without some clauses and those that only go on with them.
+
+    Args:
+        plain: the text with simplified characters.
+        is_left_out: gets a clause and the last word or sign before it.
+    """
+    chinese = _is_chinese(plain)
     titles = {match.start() for match in grammar.TITLE_STOP.finditer(plain)}
     kept: list[str] = []
-    at, denied = 0, False
+    at, left_out = 0, False
     clause: list[_Token] = []
-    parted = True
+    parted, joint = True, "."
     for token in [*_tokens(plain), _Token(".", ".", len(text))]:
         if token.low not in grammar.CLAUSES or token.start in titles:
             clause.append(token)
             continue
         if clause:
             goes_on = not parted and not _tells(plain[at : token.start], clause, chinese=chinese)
-            denied = (denied and goes_on) or any(_denies(each, spared, former) for each in clause)
+            left_out = (left_out and goes_on) or is_left_out(clause, joint)
             said = text[at : token.start]
-            kept.append("." + said[len(said.rstrip()) :] if denied else said)
+            kept.append("." + said[len(said.rstrip()) :] if left_out else said)
             at, clause, parted = token.start, [], False
         # Of several, as in ", but", the one that parts counts.
-        parted = parted or token.low in grammar.PARTING
+        parted, joint = parted or token.low in grammar.PARTING, token.low
     return "".join(kept) + text[at:]
 
 

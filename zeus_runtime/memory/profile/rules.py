@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from zeus_runtime.memory.admission.statement import affirmed
+from zeus_runtime.memory.admission.statement import affirmed, without_others
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.profile.fields import ProfileKind, ProfileValue, drawable, short_value
@@ -49,9 +49,10 @@ _LANGUAGES: Final = (
 ).split()
 # Found only with their capitals: "go", "swift" and "rust" are words.
 _AMBIGUOUS: Final = frozenset("C R Go Swift Ada Dart Scheme Julia Rust Ruby Java Assembly Lisp".split())
+_CODING: Final = r"writes?|knows?|uses?|learned|fluent in|proficient in|expert in|experienced (?:in|with)"
 _CODES: Final = re.compile(
     r"\b(?:codes?|coding|programs?|programming|programmer|developer|develops?|scripts?|compiles?|software|language)\b"
-    r"|\b(?:writes?|knows?|uses?|learned|fluent in|proficient in|expert in|experienced (?:in|with))\b"
+    rf"|\b(?:{_CODING})\b"
     r"|编程|编写|程序|代码|开发|语言|使用|精通|擅长|会用|会写|熟悉|熟练",
     re.IGNORECASE,
 )
@@ -133,6 +134,7 @@ _USER_RULES: Final = (
         _rule(r"(?:常用|经常使用|每天使用|一直用|总是用)(?:的工具是|的是)?\s*([^，。；,.]{1,30})"),
     ),
 )
+_VERBS: Final = _rule(rf"\b(?:{_CODING})\b")
 _STYLES: Final = (
     ("concise", _rule(r"\b(?:concise|brief|short|terse)\b|简洁|简短|简明|精简")),
     ("detailed", _rule(r"\b(?:detailed|thorough|in[- ]depth|step[- ]by[- ]step)\b|详细|详尽")),
@@ -149,7 +151,7 @@ _ANSWERS: Final = _rule(
 
 
 def _user_lines(item: MemoryItem) -> Iterator[_Found]:
-    text = _affirmed(item.content)
+    text = _own(_affirmed(item.content))
     for name, pattern in _USER_RULES:
         if (match := pattern.search(text)) is not None:
             yield name, match[1], {}
@@ -165,6 +167,20 @@ def _user_lines(item: MemoryItem) -> Iterator[_Found]:
             yield "response_format", form, {}
     if item.memory_type == "habit":
         yield "characteristics", item.content, {}
+
+
+def _own(text: str) -> str:
+    """The text without the clauses in which what a rule looks for is told of somebody else."""
+    patterns = (*(pattern for _, pattern in _USER_RULES), _VERBS)
+    return without_others(text, {start for each in patterns for start in _starts(each, text)})
+
+
+def _starts(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    """Where a pattern is found, also inside what it finds before: a value may reach into the next clause."""
+    match = pattern.search(text)
+    while match is not None:
+        yield match.start()
+        match = pattern.search(text, match.start() + 1)
 
 
 def _affirmed(text: str) -> str:

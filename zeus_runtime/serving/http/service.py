@@ -397,7 +397,7 @@ class Service:
     async def _continue(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
         log = await agent.log()
         thread = await log.find(session)
-        # No turn waits if its run has not ended yet: `TurnQueue._one` looks again once it has.
+        # No turn waits if its run has not ended yet: `TurnQueue._settle` looks again once it has.
         if (turn := await waiting_turn(log, thread)) is not None:
             await set_state(log, turn, "running")
         if await next_turn(log, thread) is not None:

@@ -68,6 +68,13 @@ def _digest(owner: Owner | None, key: str) -> str:
     return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
 
 
+class _Running(NamedTuple):
+    """The turn that runs in a session."""
+
+    agent: Agent
+    run: str
+
+
 class _Left(NamedTuple):
     """A session whose turns could not be worked on, and why."""
 
@@ -88,8 +95,7 @@ class TurnQueue:
     """Tells other processes that one of their turns is to be cancelled."""
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
-    _agents: dict[str, Agent] = field(default_factory=dict)
-    _runs: dict[str, str] = field(default_factory=dict)
+    _running: dict[str, _Running] = field(default_factory=dict)
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
@@ -105,7 +111,7 @@ class TurnQueue:
 
     def __contains__(self, session: str) -> bool:
         """Whether a turn of a session runs here."""
-        return session in self._agents
+        return session in self._running
 
     def works_for(self, owner: Owner | None) -> bool:
         """Whether a turn of a user runs, in any role."""
@@ -205,9 +211,9 @@ class TurnQueue:
         # It never ran or waited, so no event says that it is over: readers have to look.
         if state == "cancelled":
             self.over(session)
-        elif state == "running" and self._runs.get(session) == turn.run:
+        elif state == "running" and (running := self._running_as(turn.run, session)) is not None:
             self._to_cancel[session] = turn.run
-            self._agents[session].cancel(session)
+            running.agent.cancel(session)
         elif state == "running":
             if session in self._working:
                 # `_one` cancels it at its first event, unless another process runs it.
@@ -219,13 +225,17 @@ class TurnQueue:
         await all_tried(*(partial(self._cancel_as_asked, each) for each in self.hosting))
 
     async def _cancel_as_asked(self, hosted: HostedAgent) -> None:
-        here = {session: agent for session, agent in self._agents.items() if agent.name == hosted.name}
+        here = [session for session, each in self._running.items() if each.agent.name == hosted.name]
         if not here:
             return
         # Compared again: during the await, the session's next turn may have begun.
         for session, run in await asked_to_cancel(await hosted.of(None).log(), here):
-            if self._runs.get(session) == run:
-                here[session].cancel(session)
+            if (running := self._running_as(run, session)) is not None:
+                running.agent.cancel(session)
+
+    def _running_as(self, run: str, session: str) -> _Running | None:
+        running = self._running.get(session)
+        return running if running is not None and running.run == run else None
 
     async def recover(self) -> None:
         """Continue what an earlier process left, unless another process works on it.
@@ -248,7 +258,9 @@ class TurnQueue:
             ZeusError: an agent cannot be opened for another reason.
         """
         for session, left in list(self._left.items()):
-            self.wake(left.hosted, left.owner, session)
+            # One that is being tried would be tried again at once: a server that does not answer takes 10 s to say so.
+            if session not in self._working:
+                self.wake(left.hosted, left.owner, session)
         await all_tried(*(partial(self._try_to_recover, each) for each in list(self._unrecovered)))
 
     async def _try_to_recover(self, hosted: HostedAgent) -> ZeusError | None:
@@ -282,8 +294,8 @@ class TurnQueue:
         """Stop working; turns that run are interrupted, and stay unfinished for the next process."""
         self._closing.set()
         # `suspend` stores no end, unlike `cancel`: the next process finds the turns unfinished.
-        for session, agent in list(self._agents.items()):
-            agent.suspend(session)
+        for session, running in list(self._running.items()):
+            running.agent.suspend(session)
         if self._working:
             await asyncio.wait(self._working.values())
 
@@ -363,64 +375,80 @@ class TurnQueue:
     async def _run(
         self, hosted: HostedAgent, owner: Owner | None, log: ThreadLog, turn: StoredTurn, *, has_begun: bool
     ) -> bool:
-        session = turn.session
+        """Run a turn that was begun; whether another one of its session may follow."""
+        agent = await self._agent_for(hosted, owner, turn)
+        # No await between this look and the note: `aclose` either is seen here, or finds the session.
+        if self._closing.is_set():
+            return False
+        self._running[turn.session] = _Running(agent, turn.run)
+        end = _TurnEnd(agent, log, turn)
+        try:
+            resumes = has_begun or bool(turn.request.get("resume"))
+            last = await self._driven(agent, owner, turn, end, resumes=resumes)
+        except BusyError:
+            if end.is_late:
+                return True  # another process ended it; one behind it may wait
+            raise
+        finally:
+            del self._running[turn.session]
+        if end.state is None and self._is_interrupted(last):
+            return False  # without a new state, the next process finds the turn unfinished and resumes it
+        await self._settle(end, last)
+        return True
+
+    async def _agent_for(self, hosted: HostedAgent, owner: Owner | None, turn: StoredTurn) -> Agent:
         # Whoever wakes the session, the next process too, the turn runs in the role of the one who asked for it.
         acting = owner and owner._replace(role=turn.request.get("role"))
         # Both owners are prepared: `of` would otherwise plan in the event loop.
         await hosted.prepare(acting)
-        agent = hosted.of(acting)
-        # No await between this look and the note: `aclose` either is seen here, or finds the session.
-        if self._closing.is_set():
-            return False
-        self._agents[session], self._runs[session] = agent, turn.run
+        return hosted.of(acting)
+
+    async def _driven(
+        self, agent: Agent, owner: Owner | None, turn: StoredTurn, end: _TurnEnd, *, resumes: bool
+    ) -> Event | None:
+        """Drive the run of a turn to its end; the last event."""
+        session = turn.session
         tools = [ClientTool.from_json(each) for each in turn.request.get("tools", ())]
-        ending: Event | None = None
-        noted = _NotedEnd(agent, log, turn)
-        try:
-            events = (
-                agent.resume(session, run_id=turn.run, tools=tools, at_end=noted)
-                if has_begun or turn.request.get("resume")
-                else agent.stream(
-                    turn.request["prompt"],
-                    session=session,
-                    attachments=await self._attached(owner, turn),
-                    run_id=turn.run,
-                    tools=tools,
-                    at_end=noted,
-                )
+        events = (
+            agent.resume(session, run_id=turn.run, tools=tools, at_end=end)
+            if resumes
+            else agent.stream(
+                turn.request["prompt"],
+                session=session,
+                attachments=await self._attached(owner, turn),
+                run_id=turn.run,
+                tools=tools,
+                at_end=end,
             )
-            async for event in events:
-                ending = event
-                if self._closing.is_set():
-                    # `aclose` came before the run did, and found nothing to suspend.
-                    agent.suspend(session)
-                elif self._to_cancel.get(session) == turn.run:
-                    agent.cancel(session)
-        except BusyError:
-            if noted.is_late:
-                return True  # another process ended it; one behind it may wait
-            raise
-        finally:
-            del self._agents[session], self._runs[session]
-        state = noted.state
-        if state is None:
-            # The run has not begun, or its last event could not be stored.
-            # `aclose` interrupted it: without a new state, the next process finds the turn unfinished and resumes it.
-            if self._closing.is_set() and isinstance(ending, RunFailed) and ending.code == "cancelled":
-                return False
-            assert isinstance(ending, RunCompleted | RunFailed)
-            state = await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
-        if noted.state in (None, "cancelled"):
+        )
+        last: Event | None = None
+        async for event in events:
+            last = event
+            if self._closing.is_set():
+                # `aclose` came before the run did, and found nothing to suspend.
+                agent.suspend(session)
+            elif self._to_cancel.get(session) == turn.run:
+                agent.cancel(session)
+        return last
+
+    def _is_interrupted(self, last: Event | None) -> bool:
+        """Whether `aclose` ended a run."""
+        return self._closing.is_set() and isinstance(last, RunFailed) and last.code == "cancelled"
+
+    async def _settle(self, end: _TurnEnd, last: Event | None) -> None:
+        """Store the end of a turn, unless that is done, and tell of it."""
+        is_told = end.state is not None and end.state != "cancelled"
+        state = await end.stored(last)
+        if not is_told:
             # No event tells that it is over: none is stored, or it was cancelled while it waits.
-            self.over(session)
-        if state == "waiting" and not await agent.pending_approvals(session):
+            self.over(end.turn.session)
+        if state == "waiting" and not await end.agent.pending_approvals(end.turn.session):
             # Decided between the run's end and the turn's new state.
-            await set_state(log, turn, "running")
-        return True
+            await set_state(end.log, end.turn, "running")
 
 
-class _NotedEnd:
-    """Notes a turn's end in the transaction of its run's terminal event, so that a reader of one finds the other.
+class _TurnEnd:
+    """Stores a turn's end in the transaction of its run's terminal event, so that a reader of one finds the other.
 
     Attributes:
         state: the turn's state then; None as long as nothing is noted.
@@ -430,9 +458,9 @@ class _NotedEnd:
     def __init__(self, agent: Agent, log: ThreadLog, turn: StoredTurn) -> None:
         self.state: TurnState | None = None
         self.is_late = False
-        self._agent = agent
-        self._log = log
-        self._turn = turn
+        self.agent = agent
+        self.log = log
+        self.turn = turn
         self._is_now: TurnState | None = None
 
     def claimed(self, connection: Connection) -> None:
@@ -441,15 +469,15 @@ class _NotedEnd:
         Raises:
             BusyError: it does not.
         """
-        self.is_late = state_in(connection, self._turn) != "running"
+        self.is_late = state_in(connection, self.turn) != "running"
         if self.is_late:
-            raise BusyError(f"the turn {self._turn.run} of {self._turn.session} was ended by another process")
+            raise BusyError(f"the turn {self.turn.run} of {self.turn.session} was ended by another process")
 
     def writing(self, event: Event) -> Callable[[Connection], None]:
         """A function that writes the turn's end."""
         assert isinstance(event, RunCompleted | RunFailed)
-        ending = self._agent.masked(event.to_wire())
-        set_to = setting_state(self._log, self._turn, state_of(event), ending=ending)
+        ending = self.agent.masked(event.to_wire())
+        set_to = setting_state(self.log, self.turn, state_of(event), ending=ending)
 
         def write(connection: Connection) -> None:
             self._is_now = set_to(connection)
@@ -459,6 +487,18 @@ class _NotedEnd:
     def written(self) -> None:
         """The end is committed."""
         self.state = self._is_now
+
+    async def stored(self, last: Event | None) -> TurnState:
+        """The turn's state at its end, which is stored now if no event of the run was.
+
+        Args:
+            last: the run's last event.
+        """
+        if self.state is not None:
+            return self.state
+        assert isinstance(last, RunCompleted | RunFailed)
+        ending = self.agent.masked(last.to_wire())
+        return await set_state(self.log, self.turn, state_of(last), ending=ending)
 
 
 def same_user(one: Owner | None, other: Owner | None) -> bool:
