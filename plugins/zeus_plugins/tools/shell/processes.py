@@ -519,6 +519,4 @@ class Background:
         """End all commands."""
         # Exchanged before the await: a command that starts meanwhile is kept, and closed, anew.
         commands, self._commands, self._ended = self._commands, {}, {}
-        # All at once, so that none runs on while another one is slow to end.
-        stopping = [asyncio.create_task(each.stop()) for each in commands.values()]
-        await all_tried(*(partial(finished, each) for each in stopping))
+        await all_tried(*(each.stop for each in commands.values()), at_once=True)
