@@ -226,8 +226,10 @@ async def test_an_agent_that_closes_while_a_failed_opening_is_undone_closes_each
     toolsets = stubs_of(slow, broken)
     opening = asyncio.create_task(toolsets.opened())
     await others_run()
-    await toolsets.aclose()
+    closing = asyncio.create_task(toolsets.aclose())
+    await others_run()
     assert (slow.noted, broken.noted, opening.done()) == (["opened"], [], False)
+    assert not closing.done(), "what the opening has opened is still open"
     # The next run begins another opening before the first is undone, and waits for its second toolset.
     broken.is_broken = False
     again = asyncio.create_task(toolsets.opened())
@@ -236,11 +238,48 @@ async def test_an_agent_that_closes_while_a_failed_opening_is_undone_closes_each
         each.closes.set()
     with pytest.raises(asyncio.CancelledError):
         await opening
+    await closing
     assert (slow.noted, broken.noted) == (["opened", "opened", "closed"], ["closed"])
     broken.opens.set()
     assert await again == await toolsets.opened()
     assert (slow.noted.count("opened"), broken.noted.count("opened")) == (2, 1), "nothing is opened once more"
     await toolsets.aclose()
+
+
+async def test_an_agent_that_closes_while_toolsets_open_closes_each_after_it_has_opened() -> None:
+    slow, other = Stub(), Stub()
+    for each in (slow, other):
+        each.closes.set()
+    toolsets = stubs_of(slow, other)
+    opening = asyncio.create_task(toolsets.opened())
+    await others_run()
+    closing = asyncio.create_task(toolsets.aclose())
+    await others_run()
+    assert (slow.noted, closing.done()) == ([], False)
+    for each in (slow, other):
+        each.opens.set()
+    await closing
+    assert slow.noted == other.noted == ["opened", "closed"]
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+
+
+async def test_a_toolset_that_cannot_be_closed_keeps_no_other_from_it() -> None:
+    class Stuck(Stub):
+        async def aclose(self) -> None:
+            raise MissingError("the lamp is gone")
+
+    stuck, lamp = Stuck(), Stub()
+    for each in (stuck, lamp):
+        each.opens.set()
+    toolsets = stubs_of(stuck, lamp)
+    await toolsets.opened()
+    closing = asyncio.create_task(toolsets.aclose())
+    await others_run()
+    lamp.closes.set()
+    with pytest.raises(MissingError, match="the lamp is gone"):
+        await closing
+    assert lamp.noted == ["opened", "closed"]
 
 
 def test_the_same_toolset_twice_is_refused(tmp_path: Path) -> None:

@@ -74,6 +74,49 @@ async def test_each_work_is_tried_in_order_and_no_error_is_lost() -> None:
     assert (tried[-2:], stopped.value.__notes__) == (["j", "k"], ["Also failed: one"])
 
 
+async def test_nothing_to_do_is_left_out() -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        done.append("done")
+
+    await all_tried(None, work, None)
+    await all_tried(None, work, at_once=True)
+    assert done == ["done", "done"]
+
+
+async def test_works_that_begin_at_once_are_all_awaited_whatever_fails_or_is_cancelled() -> None:
+    told: list[str] = []
+    goes_on = asyncio.Event()
+
+    async def slow() -> None:
+        told.append("slow begins")
+        await goes_on.wait()
+        told.append("slow ends")
+
+    async def fails() -> None:
+        told.append("fails")
+        raise RunError("one")
+
+    def fails_at_once() -> Awaitable[object]:
+        raise ValueError("other")
+
+    caller = asyncio.create_task(all_tried(slow, fails, fails_at_once, at_once=True))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert told == ["slow begins", "fails"]
+    caller.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await caller
+    assert told[-1] == "slow ends"
+    assert cancelled.value.__notes__ == ["Also failed: one", "Also failed: ValueError: other"]
+    with pytest.raises(RunError) as caught:
+        await all_tried(slow, fails, fails_at_once, at_once=True)
+    assert caught.value.__notes__ == ["Also failed: ValueError: other"]
+
+
 async def test_a_backend_that_cannot_remove_or_close_keeps_no_other_from_it() -> None:
     done: list[str] = []
 

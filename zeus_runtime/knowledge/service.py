@@ -470,7 +470,7 @@ class KnowledgeService:
         vectors, self._opened_store = self._opened_store, None
         self._index = None
         try:
-            await all_tried(self._models.close, *([] if database is None else [database.database.close]))
+            await all_tried(self._models.close, None if database is None else database.database.close)
         finally:
             if vectors is not None:
                 vectors.close()

@@ -158,8 +158,8 @@ class OpenedMemory:
 
     async def close_all(self, caller: Caller) -> None:
         """Close the backend, and the database that holds the rest."""
-        of_backend = [] if self.made_backend is None else [self.made_backend.aclose]
-        await all_tried(*of_backend, partial(self.close, caller))
+        of_backend = None if self.made_backend is None else self.made_backend.aclose
+        await all_tried(of_backend, partial(self.close, caller))
 
     async def close(self, caller: Caller) -> None:
         operations = self._operations

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.run.links import Circuits, OpenModel, open_models
-from zeus_runtime.tools.run_to_completion import finished
+from zeus_runtime.tools.run_to_completion import all_tried, finished
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
@@ -80,32 +80,34 @@ class OpenToolsets:
 
     async def _open(self) -> None:
         plan = self._plan
+        # Its own: while it is undone after `aclose`, the next run may open others.
+        toolsets: dict[str, Toolset] = {}
         openings: list[asyncio.Future[None]] = []
         try:
             for planned in plan.opens:
-                self._toolsets[planned.name] = planned.create(plan.context)
+                toolsets[planned.name] = planned.create(plan.context)
             count = plan.token_counter.text
-            toolsets = self._toolsets.values()
-            openings += [asyncio.ensure_future(each.open(self._tell, count)) for each in toolsets]
+            openings += [asyncio.ensure_future(each.open(self._tell, count)) for each in toolsets.values()]
             await asyncio.gather(*openings)
+            self._toolsets = toolsets
         except BaseException:
             for opening in openings:
                 opening.cancel()
             try:
-                await finished(self._close_failed(openings))
+                await finished(self._close_failed(openings, toolsets.values()))
             finally:
                 # A failed opening is forgotten, so that the next run tries again. `aclose` may have done so before.
                 if self._opening is asyncio.current_task():
                     self._opening = None
             raise
 
-    async def _close_failed(self, openings: Sequence[asyncio.Future[None]]) -> None:
+    async def _close_failed(
+        self, openings: Sequence[asyncio.Future[None]], toolsets: Iterable[Toolset]
+    ) -> None:
         """Close the toolsets of a failed opening: the next run creates others."""
         # First their ends: what still opens would stay open.
         await asyncio.gather(*openings, return_exceptions=True)
-        # None, if `aclose` has cancelled the opening: it takes them itself.
-        toolsets, self._toolsets = self._toolsets, {}
-        closings = (each.aclose() for each in toolsets.values())
+        closings = (each.aclose() for each in toolsets)
         for problem in await asyncio.gather(*closings, return_exceptions=True):
             if problem is not None:
                 # Only logged, since the user must learn why the opening failed.
@@ -132,13 +134,16 @@ class OpenToolsets:
             self._listeners.remove(emit)
 
     async def aclose(self) -> None:
-        """Close every toolset, and cancel an opening that is still in progress."""
-        # Before the toolsets are closed: it would open further ones behind their back.
-        if self._opening is not None and not self._opening.done():
-            self._opening.cancel()
+        """Close every toolset, and cancel an opening that is still in progress; return when it is undone."""
+        # Exchanged before the first await: a run that begins meanwhile opens others.
+        opening, self._opening = self._opening, None
         toolsets, self._toolsets = self._toolsets, {}
-        self._opening = None
-        await asyncio.gather(*(each.aclose() for each in toolsets.values()))
+        if opening is not None and not opening.done():
+            opening.cancel()
+            # A task of another event loop, which has ended, cannot be awaited.
+            if opening.get_loop() is asyncio.get_running_loop():
+                await asyncio.wait([opening])
+        await all_tried(*(each.aclose for each in toolsets.values()), at_once=True)
 
 
 @dataclass(frozen=True)
@@ -228,7 +233,7 @@ class Connections:
 
     async def close_toolsets(self) -> None:
         """Close all open toolsets."""
-        await asyncio.gather(*(each.aclose() for each in self.toolsets))
+        await all_tried(*(each.aclose for each in self.toolsets), at_once=True)
 
 
 class ConnectionPool:

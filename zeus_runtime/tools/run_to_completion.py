@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.errors import ZeusError
+
+if TYPE_CHECKING:
+    import asyncio
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-async def all_tried(*works: Callable[[], Awaitable[object]], stops: bool = False) -> None:
+async def all_tried(
+    *works: Callable[[], Awaitable[object]] | None, at_once: bool = False, stops: bool = False
+) -> None:
     """Do each work in order, also after one that fails or is cancelled; then raise the first error, with the others.
 
     A cancellation goes before errors: its caller waits for it.
 
     Args:
+        works: None is nothing to do.
+        at_once: whether all begin now, so that a slow one does not delay the others. All are awaited to their ends,
+            also if the caller is cancelled.
         stops: whether no work begins after a cancellation, such as a user's Ctrl-C.
     """
     errors: list[BaseException] = []
-    for each in works:
+    given: list[Callable[[], Awaitable[object]]] = [each for each in works if each is not None]
+    if at_once:
+        given = [partial(finished, each) for each in _begun(given)]
+    for each in given:
         try:
             await each()
         except BaseException as error:  # noqa: BLE001 - raised below, once all is done
@@ -38,6 +50,15 @@ async def all_tried(*works: Callable[[], Awaitable[object]], stops: bool = False
             told = str(other) if isinstance(other, ZeusError) else f"{type(other).__name__}: {other}"
             first.add_note(f"Also failed: {told}")
     raise first
+
+
+def _begun(works: Sequence[Callable[[], Awaitable[object]]]) -> list[asyncio.Task[object]]:
+    import asyncio  # as in `finished`
+
+    async def begun(work: Callable[[], Awaitable[object]]) -> object:
+        return await work()
+
+    return [asyncio.create_task(begun(each)) for each in works]
 
 
 async def finished(work: Awaitable[T]) -> T:

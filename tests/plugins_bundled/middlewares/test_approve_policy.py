@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from hypothesis import given
@@ -53,6 +53,33 @@ def verdict(
     policy = Policy(typed, lambda path: leads_to(workspace, path))
     called = of or tool()
     return (policy.ruled(called, arguments) or by_mode(typed.mode, called)).action
+
+
+def test_a_judgement_looks_a_path_up_once_for_all_rules() -> None:
+    """A look at the disk takes a third of a millisecond, and the event loop waits for it."""
+    asked: dict[str, list[str]] = {"certain": [], "possible": []}
+
+    def resolving(kind: str) -> Callable[[str], Iterator[set[str]]]:
+        def leads_to(path: str) -> Iterator[set[str]]:
+            asked[kind].append(path)
+            yield {path}
+
+        return leads_to
+
+    called = tool()
+    names = ("deny", "ask", "allow")
+    rules = {name: [{called.name: {"path": f"{name}{n}/**"}} for n in range(5)] for name in names}
+    options = Options(**cast(Any, rules))
+    policy = Policy(options, resolving("certain"), resolving("possible"))
+    for number in (1, 2):
+        found = policy.ruled(called, {"path": "ask4/a"})
+        assert found is not None
+        assert found.action == "ask"
+        assert asked == {"certain": ["ask4/a"] * number, "possible": ["ask4/a"] * number}, (
+            "anew for each judgement"
+        )
+    assert policy.denied(called, {"path": "deny4/a"}, resolving("certain")) is not None
+    assert asked["certain"].count("deny4/a") == 1
 
 
 @pytest.mark.parametrize(

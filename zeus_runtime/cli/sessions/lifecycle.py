@@ -331,9 +331,9 @@ def _with_keeper(
                 )
                 return await work(lifecycle)
         finally:
-            of_memory = [] if plan.context.memory is None else [plan.context.memory.aclose]
+            of_memory = None if plan.context.memory is None else plan.context.memory.aclose
             sandboxes = (each.aclose for each in sandboxes_of(plan))
-            await all_tried(database.close, *sandboxes, *of_memory)
+            await all_tried(database.close, *sandboxes, of_memory)
 
     with prepared(process):
         return asyncio.run(run())

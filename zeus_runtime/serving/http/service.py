@@ -152,11 +152,11 @@ class Service:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait((self._watching,))
-        of_keys = [] if self.keys is None else [self.keys.aclose]
-        of_database = [] if self.database is None else [self.database.close]
+        of_keys = None if self.keys is None else self.keys.aclose
+        of_database = None if self.database is None else self.database.close
         # In this order: turns store last events, `replicas` tells of them, and `hosting` closes their databases.
         works = (self.backtests, self.turns, self.replicas, self.hosting)
-        await all_tried(*(each.aclose for each in works), *of_keys, *of_database)
+        await all_tried(*(each.aclose for each in works), of_keys, of_database)
 
     async def _watch(self) -> None:
         works = (

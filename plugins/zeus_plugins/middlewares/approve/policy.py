@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from zeus_plugins.middlewares.approve.commands import commands_of, is_meant, matches, may_run
-from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, rules_of, with_defaults
+from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, looked_up_once, rules_of, with_defaults
 from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.shell_lines import SimpleCommand
     from zeus_runtime.plugin.approval import AskMode
     from zeus_runtime.plugin.tool import Tool
+
+    _Means: TypeAlias = Callable[[str, SimpleCommand], bool]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Policy:
         Args:
             reaches: resolves the sub-agent's paths to all names that they have here.
         """
-        given = with_defaults(tool, arguments)
+        given, reaches = with_defaults(tool, arguments), looked_up_once(reaches)
         for command in _commands_of(tool, given):
             runs = None if command is None else partial(may_run, command=command)
             for rule in self._deny:
@@ -76,22 +78,34 @@ class Policy:
         Each command of a command line is judged as if it were the only one, and the strictest verdict counts.
         """
         given = with_defaults(tool, arguments)
+        leads_to, reaches = looked_up_once(self._leads_to), looked_up_once(self._reaches)
         # `git status; rm a` is as strict as `rm a`: allowed commands do not allow those beside them.
-        return min((self._ruled(tool, given, each) for each in _commands_of(tool, given)), key=_strictness)
+        return min(
+            (self._ruled(tool, given, each, leads_to, reaches) for each in _commands_of(tool, given)),
+            key=_strictness,
+        )
 
-    def _ruled(self, tool: Tool, given: Mapping[str, Any], command: SimpleCommand | None) -> Verdict | None:
-        if denied := self._fitting(self._deny, tool, given, is_meant, command, surely=False):
+    def _ruled(
+        self,
+        tool: Tool,
+        given: Mapping[str, Any],
+        command: SimpleCommand | None,
+        leads_to: LeadsTo,
+        reaches: LeadsTo,
+    ) -> Verdict | None:
+        def may_fit(rules: Sequence[Rule], means: _Means) -> list[Rule]:
+            return _fitting(rules, tool, given, reaches, means, command, surely=False)
+
+        if denied := may_fit(self._deny, is_meant):
             return Verdict("deny", _because("deny", denied[0], tool, command))
-        if command is not None and (
-            hidden := self._fitting(self._deny, tool, given, may_run, command, surely=False)
-        ):
+        if command is not None and (hidden := may_fit(self._deny, may_run)):
             why = (
                 f"`{command}` may run what the rule `deny: {hidden[0]}` means" if command.words else _UNCLEAR
             )
             return Verdict("ask", why, needs_person=True)
         # `ask` fits what may be meant, `allow` only what certainly is: where it is unclear, the user is asked.
-        asked = self._fitting(self._ask, tool, given, may_run, command, surely=False)
-        allowed = self._fitting(self._allow, tool, given, matches, command, surely=True)
+        asked = may_fit(self._ask, may_run)
+        allowed = _fitting(self._allow, tool, given, leads_to, matches, command, surely=True)
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):
                 return Verdict("ask", _because("ask", rule, tool, command))
@@ -101,19 +115,19 @@ class Policy:
             return Verdict("allow", "it only reads", by_access=True)
         return None
 
-    def _fitting(
-        self,
-        rules: Sequence[Rule],
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        means: Callable[[str, SimpleCommand], bool],
-        command: SimpleCommand | None,
-        *,
-        surely: bool,
-    ) -> list[Rule]:
-        leads_to = self._leads_to if surely else self._reaches
-        runs = None if command is None else lambda pattern: means(pattern, command)
-        return [rule for rule in rules if rule.fits(tool, arguments, leads_to, surely=surely, runs=runs)]
+
+def _fitting(
+    rules: Sequence[Rule],
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    leads_to: LeadsTo,
+    means: _Means,
+    command: SimpleCommand | None,
+    *,
+    surely: bool,
+) -> list[Rule]:
+    runs = None if command is None else lambda pattern: means(pattern, command)
+    return [rule for rule in rules if rule.fits(tool, arguments, leads_to, surely=surely, runs=runs)]
 
 
 _UNCLEAR: Final = "a rule judges commands, and what this one runs is not clear"

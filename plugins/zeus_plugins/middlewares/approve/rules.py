@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -168,6 +168,11 @@ def rules_of(written: Iterable[Written]) -> list[Rule]:
             }
             rules.append(Rule(tool, patterns))
     return rules
+
+
+def looked_up_once(leads_to: LeadsTo) -> LeadsTo:
+    """``leads_to`` for one judgement: each path is looked up on the disk once, for all rules and patterns."""
+    return cache(lambda path: list(leads_to(path)))
 
 
 def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:

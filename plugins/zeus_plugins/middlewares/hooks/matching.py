@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, is_path, unreadable, with_defaults
+from zeus_plugins.middlewares.approve.rules import (
+    LeadsTo,
+    Rule,
+    is_path,
+    looked_up_once,
+    unreadable,
+    with_defaults,
+)
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.hooks.options import Match
@@ -28,6 +35,8 @@ def matches(match: Match, tool: Tool, arguments: Mapping[str, Any], leads_to: Le
     found = {name for name in _names_in(given) if name in tool.paths or is_path(name)}
     # A rule for each name: in one rule, all arguments would have to match.
     rules = (Rule("*", {name: match.paths}) for name in found)
+    # Not over all hooks: each may change links before the next one is asked.
+    leads_to = looked_up_once(leads_to)
     return any(rule.fits(tool, given, leads_to, surely=False) for rule in rules)
 
 

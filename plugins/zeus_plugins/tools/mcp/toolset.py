@@ -14,7 +14,7 @@ from zeus_plugins.tools.mcp.resources import RESOURCE_TOOLS, resource_tools
 from zeus_plugins.tools.mcp.servers import PlannedServer, servers_of
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.middleware import Section
-from zeus_runtime.plugin.tool import Account, Connection, Tool, ToolResult, ToolRun, Toolset
+from zeus_runtime.plugin.tool import Account, Connection, Tool, ToolResult, ToolRun, Toolset, all_tried
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.capabilities import Offered
@@ -96,9 +96,7 @@ class McpToolset(Toolset):
         await asyncio.gather(*(link.start(tell) for link in self._links))
 
     async def aclose(self) -> None:
-        import asyncio
-
-        await asyncio.gather(*(link.aclose() for link in self._links))
+        await all_tried(*(link.aclose for link in self._links), at_once=True)
 
     def tools(self) -> Sequence[Tool]:
         # Kept until a link calls `_changed`: making them counts the tokens of all schemas.

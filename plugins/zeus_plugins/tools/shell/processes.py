@@ -183,7 +183,7 @@ class TakenOutput:
         head: its beginning.
         dropped: the number of bytes lost after it.
         tail: the rest.
-        most: the limit in bytes; what is above it was only needed to see whether a secret starts there.
+        most: the limit in bytes. More was kept only to see whether a secret starts there.
     """
 
     head: bytearray
@@ -272,7 +272,7 @@ class RunningCommand:
             while self._read():
                 pass
         except BaseException:
-            self._starter.kill()  # nobody could tell any more when it ends
+            self._starter.kill()  # its end could not be noticed any more
             raise
         finally:
             # Also after an error: else `read_output` would wait for more, and the command would count as running.
@@ -519,6 +519,4 @@ class Background:
         """End all commands."""
         # Exchanged before the await: a command that starts meanwhile is kept, and closed, anew.
         commands, self._commands, self._ended = self._commands, {}, {}
-        # All at once, so that none runs on while another one is slow to end.
-        stopping = [asyncio.create_task(each.stop()) for each in commands.values()]
-        await all_tried(*(partial(finished, each) for each in stopping))
+        await all_tried(*(each.stop for each in commands.values()), at_once=True)
