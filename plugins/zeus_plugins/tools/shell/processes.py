@@ -511,7 +511,7 @@ class Background:
                 f"there is no background command {name!r}",
                 remedy=f"There are: {', '.join(known)}. {kept}"
                 if known
-                else "Background commands end with the process of the agent; start it again if it is needed.",
+                else f"Background commands end with the process of the agent. {kept} Start it again if it is needed.",
             )
         return found
 
