@@ -328,6 +328,7 @@ class Agent:
             yield
         finally:
             self._runner.tape = former
+            tape.close()
 
     def keep_events(self, stored: Callable[[str, Sequence[StoredEvent]], None]) -> None:
         """Store the events of every run from now on, numbered by session, so that none is lost or sent twice.

@@ -68,7 +68,7 @@ def _digest(owner: Owner | None, key: str) -> str:
     return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
 
 
-class _Running(NamedTuple):
+class _RunningTurn(NamedTuple):
     """The turn that runs in a session."""
 
     agent: Agent
@@ -95,7 +95,7 @@ class TurnQueue:
     """Tells other processes that one of their turns is to be cancelled."""
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
-    _running: dict[str, _Running] = field(default_factory=dict)
+    _running: dict[str, _RunningTurn] = field(default_factory=dict)
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
@@ -233,7 +233,7 @@ class TurnQueue:
             if (running := self._running_as(run, session)) is not None:
                 running.agent.cancel(session)
 
-    def _running_as(self, run: str, session: str) -> _Running | None:
+    def _running_as(self, run: str, session: str) -> _RunningTurn | None:
         running = self._running.get(session)
         return running if running is not None and running.run == run else None
 
@@ -380,7 +380,7 @@ class TurnQueue:
         # No await between this look and the note: `aclose` either is seen here, or finds the session.
         if self._closing.is_set():
             return False
-        self._running[turn.session] = _Running(agent, turn.run)
+        self._running[turn.session] = _RunningTurn(agent, turn.run)
         end = _TurnEnd(agent, log, turn)
         try:
             resumes = has_begun or bool(turn.request.get("resume"))
