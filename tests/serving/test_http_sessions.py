@@ -10,8 +10,9 @@ import pytest
 
 from tests.serving.test_http_memory import next_of
 from tests.support.agents import call, calling, script, write_agent
-from tests.support.serving import begun, service_of, serving, told, until
+from tests.support.serving import TOKEN, begun, service_of, serving, told, until
 from zeus_runtime import Agent
+from zeus_runtime.client import AsyncServiceClient
 from zeus_runtime.errors import RunError
 
 
@@ -235,3 +236,15 @@ async def test_an_excerpt_drops_no_control_character(tmp_path: Path) -> None:
         await until(client, run, "complete")
         found = (await client.get("/v1/sessions/search", params={"query": "needle"})).json()
         assert [each["excerpt"] for each in found] == ["a\x1cb\u2028c\x85d needle"]
+
+
+async def test_a_title_shows_no_part_of_a_secret_that_the_prompt_has_further_on(tmp_path: Path) -> None:
+    masked, cut = "long-A1-" + "x9y8" * 38, "other-B2-" + "k7j6" * 8
+    (tmp_path / ".env").write_text(f"LONG_TOKEN={masked}\nOTHER_TOKEN={cut}\n")
+    write_agent(tmp_path)
+    prompt = f"Use {masked} and {cut}. " + "Then tell me more. " * 100
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        async with AsyncServiceClient(str(client.base_url), TOKEN) as typed:
+            _ = [event async for event in typed.run(prompt)]
+        (session,) = (await client.get("/v1/sessions")).json()
+    assert session["title"].startswith("Use <secret:LONG_TOKEN> and <secret:OTHER_TOKEN>. ")

@@ -314,7 +314,7 @@ class AsyncServiceClient:
         # Before the session, so that a file which is refused leaves none behind.
         files = [await self.upload(*_read(each)) for each in attachments]
         # The service makes a turn's id of its session and key, so a new session would be another turn.
-        name = session or (await self.begin_session(agent, title=prompt[:200], key=key)).session
+        name = session or (await self.begin_session(agent, title=prompt, key=key)).session
         turn = await self.begin_turn(name, prompt, attachments=files, key=key)
         async for event in self.events(run=turn.run):
             yield event
@@ -445,7 +445,7 @@ class ServiceClient:
         key: str | None = None,
     ) -> Generator[ServiceEvent, None, None]:
         files = [self.upload(*_read(each)) for each in attachments]
-        name = session or self.begin_session(agent, title=prompt[:200], key=key).session
+        name = session or self.begin_session(agent, title=prompt, key=key).session
         turn = self.begin_turn(name, prompt, attachments=files, key=key)
         for event in self.events(run=turn.run):
             yield event

@@ -527,14 +527,18 @@ class MemoryService:
         """
         return refuse_shown(await self.get(memory_id))
 
-    async def release_memory(self, memory_id: str) -> MemoryItem:
+    async def release_memory(self, memory_id: str, *, version: int | None = None) -> MemoryItem:
         """Show a quarantined memory to models from now on. It replaces no other memory.
+
+        Args:
+            version: the version that a person read; None for the present one.
 
         Raises:
             UnknownMemoryError: there is none that the caller may edit.
+            ChangedError: the memory has another version.
             UsageError: it is not quarantined, or another check of the gate refuses it.
         """
-        return await (await self._writing()).release(memory_id)
+        return await (await self._writing()).release(memory_id, version=version)
 
     async def delete_memory(self, memory_id: str) -> None:
         """Remove a memory and what it had superseded: rows, vectors, words, the texts of their histories.

@@ -28,6 +28,7 @@ from zeus_runtime.memory.writes import Elsewhere, MemoryEdit, NewMemory, PastMem
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory
@@ -138,11 +139,15 @@ class Writing:
             self._shared.backfill_soon(self._caller)
         return changed
 
-    async def release(self, memory_id: str) -> MemoryItem:
+    async def release(self, memory_id: str, *, version: int | None = None) -> MemoryItem:
         """Take a memory out of quarantine.
+
+        Args:
+            version: the version that a person read; None for the present one.
 
         Raises:
             UnknownMemoryError: there is none that the caller may edit.
+            ChangedError: the memory has another version, or got one meanwhile.
             UsageError: it is not quarantined, or another check refuses it.
         """
         item = refuse_shown(known(await self._backend.permitted(memory_id, "edit"), memory_id))
@@ -156,7 +161,10 @@ class Writing:
                 f"{item.id} stays quarantined: {decision.of.id} already says it",
                 remedy=f"Delete it: zeus memory quarantine delete {item.id}",
             )
-        edit = MemoryEdit(self._caller, item, {"trust": passed.trust}, released, self._shared.source.now)
+        # Of this version: a text that is written meanwhile was neither read by a person nor checked here.
+        version = item.version if version is None else version
+        changes = {"trust": passed.trust}
+        edit = MemoryEdit(self._caller, item, changes, released, self._shared.source.now, version)
         changed = known((await self._backend.save(edit)).item, memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)
@@ -226,7 +234,7 @@ class Writing:
             secrets=self._shared.source.secrets,
         )
         if isinstance(passed, Passed):
-            passed = _sourced(draft.source_id) or passed
+            passed = _sourced(draft.source_id, self._shared.source.secrets) or passed
         rule = passed.rule
         if rule is not None:
             what = "refused" if isinstance(passed, Rejected) else "quarantined"
@@ -258,11 +266,13 @@ class Writing:
         )
 
 
-def _sourced(source_id: str | None) -> Rejected | None:
+def _sourced(source_id: str | None, secrets: Redactor) -> Rejected | None:
     """Why a text of this source is not kept; the address of a document may hold a key."""
     from zeus_runtime.memory.screening.sensitive import credential_rule
 
-    rule = None if source_id is None else credential_rule(source_id)
+    if source_id is None:
+        return None
+    rule = "known_secret" if secrets.masked(source_id) != source_id else credential_rule(source_id)
     if rule is None:
         return None
     return Rejected(

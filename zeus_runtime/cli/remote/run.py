@@ -149,7 +149,7 @@ async def turn_of(
     from zeus_runtime.events import Notice
 
     attached = [await client.upload(*each) for each in files]
-    name = session or (await client.begin_session(agent, title=prompt[:200])).session
+    name = session or (await client.begin_session(agent, title=prompt)).session
     try:
         turn = await client.begin_turn(name, prompt, attachments=attached)
     except ServiceError as refused:
