@@ -578,7 +578,13 @@ class Agent(ErrorsMasked):
 
         context = self._plan.context
         return await document_parts(
-            paths, bases, context.knowledge, context.workspace, context.directory, unread=unread
+            paths,
+            bases,
+            context.knowledge,
+            context.workspace,
+            context.directory,
+            self._runner.secrets,
+            unread=unread,
         )
 
     async def extract_from_documents(
