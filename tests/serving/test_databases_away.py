@@ -178,7 +178,8 @@ async def test_backtests_of_other_databases_are_listed_found_and_cancelled(
         begun_here = await service.backtests.begin(other, None, [Replay(session, "p", hang)])
         path = f"/v1/backtests/{begun_here.id}"
         with monkeypatch.context() as patched:
-            patched.setattr(one.of(None), "log", partial(unopened, one.of(None)))
+            for each in ("log", "masked_log"):
+                patched.setattr(one.of(None), each, partial(unopened, one.of(None)))
             listed = await client.get("/v1/backtests")
             assert [each["id"] for each in listed.json()] == [begun_here.id]
             assert listed.headers["zeus-unread-agents"] == "one"
