@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config import Document
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.serving.http.settings import ReadSettings
     from zeus_runtime.testing.cases.reading import ReadEvaluation
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
@@ -103,8 +104,41 @@ def examined_evaluation(process: Process, file: Path) -> ReadEvaluation:
     return found
 
 
+def read_trusted_settings(process: Process, file: Path | None) -> ReadSettings:
+    """The settings of a service; the user has allowed all machines, files and databases that they name.
+
+    Raises:
+        ConfigError: with every problem.
+        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
+    """
+    found = examined_settings(process, file)
+    try:
+        found.trust.require(found.parts())
+    except UntrustedError as refusal:
+        if not can_ask():
+            raise
+        allow_parts(found, found.parts(), refusal)
+        found = examined_settings(process, file)
+        # The user has not seen changes made since the question.
+        found.trust.require(found.parts())
+    return found
+
+
+def examined_settings(process: Process, file: Path | None) -> ReadSettings:
+    """The settings of a service, whose secrets are masked from now on; nothing that they name is opened.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    from zeus_runtime.serving.http.settings import examine_settings
+
+    found = examine_settings(file, directory=process.directory, environ=process.environ)
+    process.learn(found.document.redactor)
+    return found
+
+
 class Examined(Protocol):
-    """A config or an evaluation file."""
+    """A config, an evaluation file, or the settings of a service."""
 
     @property
     def document(self) -> Document: ...
@@ -128,7 +162,7 @@ def allow_parts(found: Examined, parts: Sequence[Part], refusal: UntrustedError 
 
 
 def record(found: Examined, parts: Iterable[Part]) -> None:
-    """Record that the user allows ``parts`` of a config or an evaluation file.
+    """Record that the user allows ``parts``.
 
     Raises:
         MissingError: neither HOME nor XDG_STATE_HOME is set, or the folder cannot be written.

@@ -397,14 +397,18 @@ def _has_keys(ground: FileSource, *paths: Path) -> bool:
 
 def _databases(ground: PartSource) -> Iterator[Part]:
     """The databases that this user's Zeus did not make."""
+    for path, named in _database_files(ground):
+        yield from database_parts(ground, path, named)
+
+
+def database_parts(ground: FileSource, path: ConfigPath, named: Path) -> Iterator[Part]:
+    """The part of a database's file; none for one that this user's Zeus made, or that is not there yet."""
     from zeus_runtime.trust.databases import database_part, is_made
 
-    document = ground.document
-    for path, named in _database_files(ground):
-        file = named.resolve()
+    document, file = ground.document, named.resolve()
+    if not is_made(ground.trust.records, file):
         where = str(document.position(path))
-        if not is_made(ground.trust.records, file):
-            yield database_part(file, _shown(file, document.directory), where=where)
+        yield database_part(file, _shown(file, document.directory), where=where)
 
 
 def _used_files(ground: PartSource) -> Iterator[Part]:

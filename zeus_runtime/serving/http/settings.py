@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from zeus_runtime.config.document import Document
@@ -14,10 +14,18 @@ from zeus_runtime.config.layers.loading import load
 from zeus_runtime.config.messages.diagnostics import Diagnostic
 from zeus_runtime.config.schema.composed import DIALECT
 from zeus_runtime.config.schema.construct import BuildError, build
-from zeus_runtime.config.schema.markers import Doc, FileRelative, Maximum, Minimum, MinLength
+from zeus_runtime.config.schema.markers import Destination, Doc, FileRelative, Maximum, Minimum, MinLength
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import DOCUMENT
 from zeus_runtime.config.schema.validate import check
+from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.sqlite_url import database_file
+from zeus_runtime.config.yaml.reader import read
+from zeus_runtime.config.yaml.sources import Sources
+
+if TYPE_CHECKING:
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Part
 
 Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
 ScopeName: TypeAlias = Literal["run", "approve", "read", "metrics", "admin"]
@@ -35,6 +43,7 @@ class ServiceStorage:
 
     url: Annotated[
         str,
+        Destination(),
         Doc(
             "SQLAlchemy URL of a SQLite or PostgreSQL database. It may be that of an agent. Services that share it "
             "accept the same keys."
@@ -76,7 +85,9 @@ class Issuer:
     """An issuer of JSON Web Tokens, by OpenID Connect discovery."""
 
     issuer: Annotated[
-        Text, Doc("Its URL, exactly as in the claim `iss`. Only for loopback it may begin with http://.")
+        Text,
+        Destination(),
+        Doc("Its URL, exactly as in the claim `iss`. Only for loopback it may begin with http://."),
     ]
     audience: Annotated[Text, Doc("The value, or one of the values, of the claim `aud`.")]
     algorithms: Annotated[
@@ -221,11 +232,32 @@ class ReadSettings:
 
     Args:
         settings: what holds.
-        document: the positions; None without a file.
+        document: the positions; of an empty text without a file.
+        trust: what the user has allowed of them.
     """
 
     settings: Settings
-    document: Document | None = None
+    document: Document
+    trust: Trust
+
+    def parts(self) -> Sequence[Part]:
+        """The parts of the settings that need permission, as the disk is now.
+
+        They decide who may use the agents: whoever wrote the database may have a key in it, and an issuer signs tokens.
+        """
+        from zeus_runtime.plan.executed_parts import FileSource, database_parts, elsewhere_part, named_parts
+
+        source = FileSource(self.document, self.trust, installed=())
+        found = [*named_parts(source)]
+        file = database_file(self.settings.storage.url, self.document.directory)
+        if file is not None:
+            found += elsewhere_part(source, _DATABASE, file, "writes")
+            found += database_parts(source, _DATABASE, file)
+        # Without a file there is no place in it to show.
+        return found if self.document.files else [replace(each, where="") for each in found]
+
+
+_DATABASE: Final = ("storage", "url")
 
 
 def settings_schema() -> dict[str, Any]:
@@ -243,9 +275,19 @@ def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, s
 
     Raises:
         ConfigError: with every problem.
+        UntrustedError: they name machines or files elsewhere, or a database, that the user has not allowed.
     """
+    found = examine_settings(file, directory=directory, environ=environ)
+    found.trust.require(found.parts())
+    return found
+
+
+def examine_settings(file: Path | None, *, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    """The same as ``read_settings``, also for settings that are not trusted: nothing that they name is opened."""
+    from zeus_runtime.plan.validated import trust_of
+
     if file is None and not (directory / SERVICE_FILE).is_file():
-        return ReadSettings(Settings())
+        return default_settings(directory=directory, environ=environ)
     loaded = load(directory / (file or SERVICE_FILE), environ=environ, directory=directory)
     document = check(loaded, settings_schema())
     try:
@@ -256,7 +298,27 @@ def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, s
     problems = list(_problems(document, settings))
     if problems:
         raise document.error(problems)
-    return ReadSettings(settings, document)
+    words = ["--serve"] if file is None else ["--serve", str(file)]
+    return ReadSettings(settings, document, trust_of(document, words, environ=environ))
+
+
+def default_settings(*, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    """The settings of a service without a file; their database needs permission too if it is another user's."""
+    from zeus_runtime.plan.validated import trust_of
+
+    text = "{}"
+    document = Document(
+        source=SERVICE_FILE,
+        path=None,
+        root=read(text, SERVICE_FILE),
+        sources=Sources({SERVICE_FILE: text}, secrets_of_environment(environ)),
+        folders={},
+        files={},
+        environ=environ,
+        directory=directory,
+    )
+    document = check(document, settings_schema())
+    return ReadSettings(Settings(), document, trust_of(document, ["--serve"], environ=environ))
 
 
 def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:
