@@ -13,29 +13,13 @@ from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 
 AWAY = "db.example.org"
-SHIPPED = "database '.zeus/serve.db' is not trusted"
-VERBS = [
-    ("keys", "list"),
-    ("keys", "create", "eve"),
-    ("keys", "revoke", "eve"),
-    ("audit",),
-    ("serve", "quickstart"),
-]
+VERBS = [("keys", "list"), ("keys", "create", "eve"), ("audit",), ("serve", "quickstart")]
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ZEUS_TRUST")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def shipped(project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A service's database in the project, with a key that another user made for themselves."""
-    with monkeypatch.context() as other:
-        other.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-        assert zeus("keys", "create", "eve").exit_code == 0
-    return project.folder / ".zeus" / "serve.db"
 
 
 @pytest.fixture
@@ -53,38 +37,6 @@ def with_settings(project: Project, text: str) -> None:
     (project.folder / "zeus-serve.yaml").write_text(text)
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_no_verb_opens_a_services_database_that_was_shipped(
-    shipped: Path, zeus: Zeus, verb: tuple[str, ...], port: int
-) -> None:
-    before = shipped.read_bytes()
-    result = zeus(*words_of(verb, port))
-    assert result.exit_code == 4, result.err
-    assert SHIPPED in result.err
-    assert "zeus trust --serve" in result.err
-    assert shipped.read_bytes() == before
-
-
-def test_a_demonstration_opens_no_database_that_was_shipped(shipped: Path, zeus: Zeus, port: int) -> None:
-    result = zeus("serve", "--demo", str(shipped.parent.parent), "--port", str(port))
-    assert result.exit_code == 4, result.err
-    assert SHIPPED in result.err
-
-
-def test_a_services_database_is_allowed_once(shipped: Path, zeus: Zeus) -> None:
-    shown = zeus("trust", "--serve")
-    assert shown.exit_code == 0
-    assert "not your Zeus" in shown.err
-    assert "eve" in zeus("keys", "list").out
-    assert zeus("trust", "--revoke", str(shipped)).exit_code == 0
-    assert zeus("keys", "list").exit_code == 4
-
-
-def test_a_services_database_of_ones_own_is_never_asked_for(project: Project, zeus: Zeus) -> None:
-    assert [zeus("keys", "create", each).exit_code for each in ("ann", "bo")] == [0, 0]
-    assert zeus("trust", "--serve", "--print").out.strip() == ""
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -95,7 +47,7 @@ def test_a_services_database_of_ones_own_is_never_asked_for(project: Project, ze
     ],
     ids=["another machine", "a file elsewhere", "an issuer", "settings elsewhere"],
 )
-@pytest.mark.parametrize("verb", [VERBS[0], VERBS[-1]], ids=" ".join)
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_settings_that_lead_elsewhere_ask(
     project: Project, zeus: Zeus, text: str, named: str, verb: tuple[str, ...], port: int
 ) -> None:

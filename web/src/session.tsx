@@ -119,7 +119,7 @@ export function SessionView(props: {
   const { live, isLost } = useLive(loaded?.active?.run ?? null, ended);
 
   const send = async (prompt: string | null, attachments: api.Attachment[]): Promise<void> => {
-    const to = session ?? (await api.newSession(agentName, prompt!.split("\n")[0].slice(0, 100))).session;
+    const to = session ?? (await api.newSession(agentName, prompt!)).session;
     await api.begin(to, prompt, attachments, crypto.randomUUID());
     if (session) await reload();
     else go({ session: to });

@@ -123,15 +123,14 @@ def command(
 
     with ExitStack() as stack:
         made: type[Service] = Service
-        if demo_folder is not None:
+        if demo_folder is None:
+            read = read_trusted_settings(process, settings_file)
+        else:
             from zeus_runtime.serving.http.demo import CONFIG, DemoService
 
             stack.enter_context(_in_demo_folder(process, demo_folder))
             made, configs = DemoService, (str(_bundled(CONFIG)),)
             read = default_settings(directory=process.directory, environ=process.environ)
-            read.trust.require(read.parts())
-        else:
-            read = read_trusted_settings(process, settings_file)
         settings = read.settings
         is_local = host in LOOPBACK
         if not is_local:

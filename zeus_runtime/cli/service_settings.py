@@ -44,11 +44,7 @@ class Duration(click.ParamType[int]):
 
 
 def with_service(process: Process, file: Path | None, work: Callable[[Database], Awaitable[T]]) -> T:
-    """What ``work`` makes of the service's database, once the user has allowed the settings that name it.
-
-    Raises:
-        UntrustedError: the user has not.
-    """
+    """What ``work`` makes of the service's database."""
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.cli.trusting import read_trusted_settings
     from zeus_runtime.store.database import Database

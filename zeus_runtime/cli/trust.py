@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Part
 
 Kind: TypeAlias = Literal["config", "evaluation", "service"]
-"""What CONFIG is."""
 
 
 @click.command("trust")
@@ -34,10 +33,7 @@ Kind: TypeAlias = Literal["config", "evaluation", "service"]
 )
 @click.option("--eval", "is_eval", is_flag=True, help="CONFIG is an evaluation file.")
 @click.option(
-    "--serve",
-    "is_service",
-    is_flag=True,
-    help="CONFIG is the settings of a service; by default zeus-serve.yaml.",
+    "--serve", "is_service", is_flag=True, help="CONFIG is a service's settings; by default zeus-serve.yaml."
 )
 @click.option("--json", "as_object", is_flag=True, help="With --list: JSON for programs.")
 @click.pass_obj
@@ -69,10 +65,8 @@ def command(
     if is_eval and (which.config in (None, "-") or which.laid_over):
         raise click.UsageError("--eval needs an evaluation file, and neither --env nor --set", ctx)
     if is_service and (is_eval or which.config == "-" or which.laid_over):
-        raise click.UsageError(
-            "--serve goes with a file or none, and with neither --eval nor --env nor --set", ctx
-        )
-    if is_service and (revoke or lists):
+        raise click.UsageError("--serve goes with a file, and with none of --eval, --env and --set", ctx)
+    if is_service and (lists or revoke):
         which = replace(which, config=which.config or SERVICE_FILE)
     kind: Kind = "evaluation" if is_eval else "service" if is_service else "config"
     if lists:
@@ -86,16 +80,16 @@ def command(
 
 
 def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined, Sequence[Part]]:
-    """The config, evaluation file or settings, with their parts."""
+    """The file, and its parts."""
     from zeus_runtime.cli.trusting import examined, examined_evaluation, examined_settings
     from zeus_runtime.plan.parts_with_subagents import all_parts
 
-    if kind == "service":
-        settings = examined_settings(process, None if which.config is None else Path(which.config))
-        return settings, settings.parts()
     if kind == "evaluation":
         evaluation = examined_evaluation(process, Path(str(which.config)))
         return evaluation, evaluation.parts()
+    if kind == "service":
+        settings = examined_settings(process, None if which.config is None else Path(which.config))
+        return settings, settings.parts()
     config = examined(process, which)
     return config, all_parts(config)
 

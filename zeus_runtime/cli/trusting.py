@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TextIO, TypeAlias, TypeVar
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.output import padded
@@ -81,14 +81,62 @@ def read_trusted_evaluation(process: Process, file: Path, *, may_ask: bool = Tru
     """
     from zeus_runtime.testing.cases.reading import read_evaluation
 
-    try:
+    def read() -> ReadEvaluation:
         return read_evaluation(file, directory=process.directory, environ=process.environ)
+
+    return _read_asking(read, lambda: examined_evaluation(process, file), may_ask=may_ask)
+
+
+def read_trusted_settings(process: Process, file: Path | None, *, may_ask: bool = True) -> ReadSettings:
+    """The settings of a service; the user has allowed all machines, files and databases that they name.
+
+    Args:
+        file: None for ``zeus-serve.yaml`` in the working directory, if there is one.
+
+    Raises:
+        ConfigError: with every problem.
+        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
+    """
+    from zeus_runtime.serving.http.settings import read_settings
+
+    def read() -> ReadSettings:
+        return read_settings(file, directory=process.directory, environ=process.environ)
+
+    found = _read_asking(read, lambda: examined_settings(process, file), may_ask=may_ask)
+    process.learn(found.document.redactor)
+    return found
+
+
+_Found = TypeVar("_Found")
+
+
+def _read_asking(read: Callable[[], _Found], examine: Callable[[], _HasParts], *, may_ask: bool) -> _Found:
+    """What ``read`` reads, after a question about the parts of what ``examine`` finds, if it may be asked.
+
+    Raises:
+        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
+    """
+    try:
+        return read()
     except UntrustedError as refusal:
         if not (may_ask and can_ask()):
             raise
-        found = examined_evaluation(process, file)
+        found = examine()
         allow_parts(found, found.parts(), refusal)
-        return read_evaluation(file, directory=process.directory, environ=process.environ)
+        return read()
+
+
+def examined_settings(process: Process, file: Path | None) -> ReadSettings:
+    """The settings of a service; nothing that they name is opened.
+
+    Raises:
+        ConfigError: with every problem that can be found so.
+    """
+    from zeus_runtime.serving.http.settings import examine_settings
+
+    found = examine_settings(file, directory=process.directory, environ=process.environ)
+    process.learn(found.document.redactor)
+    return found
 
 
 def examined_evaluation(process: Process, file: Path) -> ReadEvaluation:
@@ -104,39 +152,6 @@ def examined_evaluation(process: Process, file: Path) -> ReadEvaluation:
     return found
 
 
-def read_trusted_settings(process: Process, file: Path | None) -> ReadSettings:
-    """The settings of a service; the user has allowed all machines, files and databases that they name.
-
-    Raises:
-        ConfigError: with every problem.
-        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
-    """
-    found = examined_settings(process, file)
-    try:
-        found.trust.require(found.parts())
-    except UntrustedError as refusal:
-        if not can_ask():
-            raise
-        allow_parts(found, found.parts(), refusal)
-        found = examined_settings(process, file)
-        # The user has not seen changes made since the question.
-        found.trust.require(found.parts())
-    return found
-
-
-def examined_settings(process: Process, file: Path | None) -> ReadSettings:
-    """The settings of a service, whose secrets are masked from now on; nothing that they name is opened.
-
-    Raises:
-        ConfigError: with every problem.
-    """
-    from zeus_runtime.serving.http.settings import examine_settings
-
-    found = examine_settings(file, directory=process.directory, environ=process.environ)
-    process.learn(found.document.redactor)
-    return found
-
-
 class Examined(Protocol):
     """A config, an evaluation file, or the settings of a service."""
 
@@ -145,6 +160,10 @@ class Examined(Protocol):
 
     @property
     def trust(self) -> Trust: ...
+
+
+class _HasParts(Examined, Protocol):
+    def parts(self) -> Sequence[Part]: ...
 
 
 def allow_parts(found: Examined, parts: Sequence[Part], refusal: UntrustedError | None = None) -> int:
@@ -162,7 +181,7 @@ def allow_parts(found: Examined, parts: Sequence[Part], refusal: UntrustedError 
 
 
 def record(found: Examined, parts: Iterable[Part]) -> None:
-    """Record that the user allows ``parts``.
+    """Record that the user allows ``parts`` of a config or an evaluation file.
 
     Raises:
         MissingError: neither HOME nor XDG_STATE_HOME is set, or the folder cannot be written.

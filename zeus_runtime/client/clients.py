@@ -317,7 +317,7 @@ class AsyncServiceClient:
             turn = await self.begin_turn(session, prompt, attachments=files, key=key)
         else:
             turn = await self.begin_in_new_session(
-                prompt, agent=agent, title=prompt[:200], attachments=files, key=key
+                prompt, agent=agent, title=prompt, attachments=files, key=key
             )
         async for event in self.events(run=turn.run):
             yield event
@@ -452,9 +452,7 @@ class ServiceClient:
         if session is not None:
             turn = self.begin_turn(session, prompt, attachments=files, key=key)
         else:
-            turn = self.begin_in_new_session(
-                prompt, agent=agent, title=prompt[:200], attachments=files, key=key
-            )
+            turn = self.begin_in_new_session(prompt, agent=agent, title=prompt, attachments=files, key=key)
         for event in self.events(run=turn.run):
             yield event
             if event.waits:

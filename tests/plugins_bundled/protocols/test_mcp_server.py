@@ -349,3 +349,12 @@ async def test_errors_before_a_route_are_errors_of_json_rpc(tmp_path: Path) -> N
         assert told["error"]["data"] == {"code": name}
         assert told["error"]["message"]
     assert answers["unauthorized"].headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_title_shows_no_part_of_a_secret_that_the_prompt_has_further_on(tmp_path: Path) -> None:
+    masked, cut = "long-A1-" + "x9y8" * 38, "other-B2-" + "k7j6" * 8
+    (tmp_path / ".env").write_text(f"LONG_TOKEN={masked}\nOTHER_TOKEN={cut}\n")
+    async with serving(tmp_path) as (native, _), connected(native) as client:
+        await client.call_tool("test", {"prompt": f"Use {masked} and {cut}."})
+        (session,) = (await native.get("/v1/sessions")).json()
+    assert session["title"] == "Use <secret:LONG_TOKEN> and <secret:OTHER_TOKEN>."

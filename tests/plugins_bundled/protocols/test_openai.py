@@ -604,3 +604,12 @@ async def test_errors_before_a_route_have_openai_s_form(tmp_path: Path) -> None:
         assert answer.headers["x-should-retry"] == "false", name
     assert wrong_method.headers["allow"] == "POST"
     assert other.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_title_shows_no_part_of_a_secret_that_the_prompt_has_further_on(tmp_path: Path) -> None:
+    masked, cut = "long-A1-" + "x9y8" * 38, "other-B2-" + "k7j6" * 8
+    (tmp_path / ".env").write_text(f"LONG_TOKEN={masked}\nOTHER_TOKEN={cut}\n")
+    async with asked(tmp_path) as (client, native, _):
+        await client.chat.completions.create(model="test", messages=[user(f"Use {masked} and {cut}.")])
+        (session,) = (await native.get("/v1/sessions")).json()
+    assert session["title"] == "Use <secret:LONG_TOKEN> and <secret:OTHER_TOKEN>."

@@ -64,7 +64,9 @@ _TEXT_IN_LINE = re.compile(
     r"""(?P<name>(?:(?<![\w.-])[\w.-]+=)?)(?P<value>(?<=")(?:[^"\\]|\\.)+|(?<=')(?:[^']|'')+|[^\s"',\[\]{}]+)"""
 )
 _WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
-_HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
+_HARMLESS = re.compile(
+    rf"""(null|true|false|~|-?\d{{1,7}}|["']?(\$\{{[^}}]*\}}|{PLACEHOLDER.pattern})["']?)\s*(#.*)?"""
+)
 
 
 class Secret:

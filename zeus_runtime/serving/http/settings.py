@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from zeus_runtime.config.document import Document
@@ -20,8 +20,8 @@ from zeus_runtime.config.schema.types import DOCUMENT
 from zeus_runtime.config.schema.validate import check
 from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.sqlite_url import database_file
-from zeus_runtime.config.yaml.reader import read
 from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Node
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.decision import Trust
@@ -232,8 +232,8 @@ class ReadSettings:
 
     Args:
         settings: what holds.
-        document: the positions; of an empty text without a file.
-        trust: what the user has allowed of them.
+        document: the positions; without a file its ``files`` are empty.
+        trust: the user's permission for what they name.
     """
 
     settings: Settings
@@ -243,21 +243,20 @@ class ReadSettings:
     def parts(self) -> Sequence[Part]:
         """The parts of the settings that need permission, as the disk is now.
 
-        They decide who may use the agents: whoever wrote the database may have a key in it, and an issuer signs tokens.
+        They decide who may use the agents: a database that this user's Zeus did not make has keys of others in it, and
+        an issuer signs tokens. And they lead elsewhere, as those of a config do.
         """
-        from zeus_runtime.plan.executed_parts import FileSource, database_parts, elsewhere_part, named_parts
+        from zeus_runtime.plan.executed_parts import FileSource, elsewhere_part, foreign_database, named_parts
 
-        source = FileSource(self.document, self.trust, installed=())
-        found = [*named_parts(source)]
-        file = database_file(self.settings.storage.url, self.document.directory)
+        document, directory, path = self.document, self.document.directory, ("storage", "url")
+        ground = FileSource(document, self.trust, installed=())
+        found = [*named_parts(ground)] if document.files else []
+        file = database_file(self.settings.storage.url, directory)
         if file is not None:
-            found += elsewhere_part(source, _DATABASE, file, "writes")
-            found += database_parts(source, _DATABASE, file)
-        # Without a file there is no place in it to show.
-        return found if self.document.files else [replace(each, where="") for each in found]
-
-
-_DATABASE: Final = ("storage", "url")
+            where = str(document.position(path)) if document.files else ""
+            found += elsewhere_part(ground, path, file, "writes") if document.files else ()
+            found += foreign_database(file, self.trust, directory=directory, where=where)
+        return found
 
 
 def settings_schema() -> dict[str, Any]:
@@ -282,12 +281,41 @@ def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, s
     return found
 
 
-def examine_settings(file: Path | None, *, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
-    """The same as ``read_settings``, also for settings that are not trusted: nothing that they name is opened."""
+def default_settings(*, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    """The settings of a service that has no file of them.
+
+    Raises:
+        UntrustedError: the user has not allowed the database.
+    """
+    found = _defaults(directory, environ)
+    found.trust.require(found.parts())
+    return found
+
+
+def _defaults(directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    document = Document(
+        source=SERVICE_FILE,
+        path=None,
+        root=Node({}, ()),
+        sources=Sources({}, secrets_of_environment(environ)),
+        folders={},
+        files={},
+        environ=environ,
+        directory=directory,
+    )
+    return ReadSettings(Settings(), document, _trust(document, None, environ))
+
+
+def _trust(document: Document, file: Path | None, environ: Mapping[str, str]) -> Trust:
     from zeus_runtime.plan.validated import trust_of
 
+    return trust_of(document, ["--serve", *([] if file is None else [str(file)])], environ=environ)
+
+
+def examine_settings(file: Path | None, *, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    """The same as ``read_settings``, also for what is not trusted, which nobody may open then."""
     if file is None and not (directory / SERVICE_FILE).is_file():
-        return default_settings(directory=directory, environ=environ)
+        return _defaults(directory, environ)
     loaded = load(directory / (file or SERVICE_FILE), environ=environ, directory=directory)
     document = check(loaded, settings_schema())
     try:
@@ -298,27 +326,7 @@ def examine_settings(file: Path | None, *, directory: Path, environ: Mapping[str
     problems = list(_problems(document, settings))
     if problems:
         raise document.error(problems)
-    words = ["--serve"] if file is None else ["--serve", str(file)]
-    return ReadSettings(settings, document, trust_of(document, words, environ=environ))
-
-
-def default_settings(*, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
-    """The settings of a service without a file; their database needs permission too if it is another user's."""
-    from zeus_runtime.plan.validated import trust_of
-
-    text = "{}"
-    document = Document(
-        source=SERVICE_FILE,
-        path=None,
-        root=read(text, SERVICE_FILE),
-        sources=Sources({SERVICE_FILE: text}, secrets_of_environment(environ)),
-        folders={},
-        files={},
-        environ=environ,
-        directory=directory,
-    )
-    document = check(document, settings_schema())
-    return ReadSettings(Settings(), document, trust_of(document, ["--serve"], environ=environ))
+    return ReadSettings(settings, document, _trust(document, file, environ))
 
 
 def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:

@@ -329,7 +329,7 @@ async def _begun_turn(caller: ProtocolCaller, request: AnswerRequest, turn: Stor
     # A refused request leaves no empty session behind, and withdraws no call.
     caller.check_turn(request.agent, prompt, request.tools)
     if session is None:
-        session = await caller.begin_session(request.agent, title=conversation.new[0].text[:200])
+        session = await caller.begin_session(request.agent, title=conversation.new[0].text)
     # Before the turn begins: the answer's id names this number, and its events come after it.
     after = await caller.last_number(session)
     if turn is not None and turn.state == "waiting":
