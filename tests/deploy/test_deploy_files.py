@@ -142,7 +142,8 @@ def test_a_service_runs_as_the_container_says_on_a_file_system_that_it_cannot_wr
         "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/etc", "--tmpfs", "/var/lib",
         "--ro-bind", etc, "/etc/zeus", "--bind", state, where, "--chdir", where,
         "--remount-ro", "/etc", "--remount-ro", "/var/lib",
-        "--clearenv", "--setenv", "HOME", where, "--setenv", "ZEUS_TRUST", "/etc/zeus/zeus.yaml",
+        "--clearenv", "--setenv", "HOME", where,
+        "--setenv", "ZEUS_TRUST", "/etc/zeus/zeus.yaml,/etc/zeus/zeus-serve.yaml",
         "--setenv", "PATH", os.environ["PATH"], "--setenv", "PYTHONDONTWRITEBYTECODE", "1",
         "--ro-bind", ROOT, ROOT, sys.executable, "-m", "zeus_runtime",
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -11,6 +12,7 @@ import click
 from zeus_runtime.cli.options import ConfigArgs, config_argument
 from zeus_runtime.cli.output import TextTable, tell
 from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.config.layers.files import SERVICE_FILE
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -64,6 +66,8 @@ def command(
         raise click.UsageError("--eval needs an evaluation file, and neither --env nor --set", ctx)
     if is_service and (is_eval or which.config == "-" or which.laid_over):
         raise click.UsageError("--serve goes with a file, and with none of --eval, --env and --set", ctx)
+    if is_service and (lists or revoke):
+        which = replace(which, config=which.config or SERVICE_FILE)
     kind: Kind = "evaluation" if is_eval else "service" if is_service else "config"
     if lists:
         _list(process, which, as_object=as_object)

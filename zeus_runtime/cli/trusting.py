@@ -88,14 +88,14 @@ def read_trusted_evaluation(process: Process, file: Path, *, may_ask: bool = Tru
 
 
 def read_trusted_settings(process: Process, file: Path | None, *, may_ask: bool = True) -> ReadSettings:
-    """The settings of a service; the user has allowed its database.
+    """The settings of a service; the user has allowed all machines, files and databases that they name.
 
     Args:
         file: None for ``zeus-serve.yaml`` in the working directory, if there is one.
 
     Raises:
         ConfigError: with every problem.
-        UntrustedError: the user has not allowed the database, and said no or cannot be asked.
+        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
     """
     from zeus_runtime.serving.http.settings import read_settings
 
@@ -127,7 +127,7 @@ def _read_asking(read: Callable[[], _Found], examine: Callable[[], _HasParts], *
 
 
 def examined_settings(process: Process, file: Path | None) -> ReadSettings:
-    """The settings of a service, whose database is not opened.
+    """The settings of a service; nothing that they name is opened.
 
     Raises:
         ConfigError: with every problem that can be found so.

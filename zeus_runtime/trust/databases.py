@@ -69,7 +69,8 @@ def database_part(file: Path, name: str, *, where: str = "") -> Part:
         ),
         (
             "holds",
-            "sessions, memories, approvals, and what runs without asking: all count as yours if you allow it",
+            "sessions, memories, approvals, keys of a service, and what runs without asking: all count as yours if you"
+            " allow it",
         ),
     )
     digest = _digest(mark) if mark else part_digest("database", content=_content(file))

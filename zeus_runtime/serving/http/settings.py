@@ -14,7 +14,7 @@ from zeus_runtime.config.layers.loading import load
 from zeus_runtime.config.messages.diagnostics import Diagnostic
 from zeus_runtime.config.schema.composed import DIALECT
 from zeus_runtime.config.schema.construct import BuildError, build
-from zeus_runtime.config.schema.markers import Doc, FileRelative, Maximum, Minimum, MinLength
+from zeus_runtime.config.schema.markers import Destination, Doc, FileRelative, Maximum, Minimum, MinLength
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import DOCUMENT
 from zeus_runtime.config.schema.validate import check
@@ -43,6 +43,7 @@ class ServiceStorage:
 
     url: Annotated[
         str,
+        Destination(),
         Doc(
             "SQLAlchemy URL of a SQLite or PostgreSQL database. It may be that of an agent. Services that share it "
             "accept the same keys."
@@ -84,7 +85,9 @@ class Issuer:
     """An issuer of JSON Web Tokens, by OpenID Connect discovery."""
 
     issuer: Annotated[
-        Text, Doc("Its URL, exactly as in the claim `iss`. Only for loopback it may begin with http://.")
+        Text,
+        Destination(),
+        Doc("Its URL, exactly as in the claim `iss`. Only for loopback it may begin with http://."),
     ]
     audience: Annotated[Text, Doc("The value, or one of the values, of the claim `aud`.")]
     algorithms: Annotated[
@@ -230,7 +233,7 @@ class ReadSettings:
     Args:
         settings: what holds.
         document: the positions; without a file its ``files`` are empty.
-        trust: the user's permission for the service's database.
+        trust: the user's permission for what they name.
     """
 
     settings: Settings
@@ -238,15 +241,22 @@ class ReadSettings:
     trust: Trust
 
     def parts(self) -> Sequence[Part]:
-        """The service's database, if this user's Zeus did not make it: the keys in it would open the service."""
-        from zeus_runtime.plan.executed_parts import foreign_database
+        """The parts of the settings that need permission, as the disk is now.
 
-        document, directory = self.document, self.document.directory
+        They decide who may use the agents: a database that this user's Zeus did not make has keys of others in it, and
+        an issuer signs tokens. And they lead elsewhere, as those of a config do.
+        """
+        from zeus_runtime.plan.executed_parts import FileSource, elsewhere_part, foreign_database, named_parts
+
+        document, directory, path = self.document, self.document.directory, ("storage", "url")
+        ground = FileSource(document, self.trust, installed=())
+        found = [*named_parts(ground)] if document.files else []
         file = database_file(self.settings.storage.url, directory)
-        if file is None:
-            return ()
-        where = str(document.position(("storage", "url"))) if document.files else ""
-        return tuple(foreign_database(file, self.trust, directory=directory, where=where))
+        if file is not None:
+            where = str(document.position(path)) if document.files else ""
+            found += elsewhere_part(ground, path, file, "writes") if document.files else ()
+            found += foreign_database(file, self.trust, directory=directory, where=where)
+        return found
 
 
 def settings_schema() -> dict[str, Any]:
@@ -264,7 +274,7 @@ def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, s
 
     Raises:
         ConfigError: with every problem.
-        UntrustedError: the user has not allowed the database.
+        UntrustedError: they name machines or files elsewhere, or a database, that the user has not allowed.
     """
     found = examine_settings(file, directory=directory, environ=environ)
     found.trust.require(found.parts())
@@ -303,7 +313,7 @@ def _trust(document: Document, file: Path | None, environ: Mapping[str, str]) ->
 
 
 def examine_settings(file: Path | None, *, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
-    """The same as ``read_settings``, also for a database that is not trusted, which nobody may open then."""
+    """The same as ``read_settings``, also for what is not trusted, which nobody may open then."""
     if file is None and not (directory / SERVICE_FILE).is_file():
         return _defaults(directory, environ)
     loaded = load(directory / (file or SERVICE_FILE), environ=environ, directory=directory)

@@ -1,0 +1,117 @@
+"""The settings and the database of a service decide who may use the agents: those of a stranger need permission."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
+
+AWAY = "db.example.org"
+VERBS = [("keys", "list"), ("keys", "create", "eve"), ("audit",), ("serve", "quickstart")]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port in use: a service that would start ends there."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
+
+
+def words_of(verb: tuple[str, ...], port: int) -> tuple[str, ...]:
+    return (*verb, "--port", str(port)) if verb[0] == "serve" else verb
+
+
+def with_settings(project: Project, text: str) -> None:
+    (project.folder / "zeus-serve.yaml").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (f"storage: {{url: 'postgresql://ann@{AWAY}/db'}}", "destination 'storage.url'"),
+        ("storage: {url: 'sqlite:////tmp/elsewhere/serve.db'}", "file 'storage.url'"),
+        (f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]", "destination 'oidc.0.issuer'"),
+        ("extends: ../base.yaml", "file '../base.yaml'"),
+    ],
+    ids=["another machine", "a file elsewhere", "an issuer", "settings elsewhere"],
+)
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_settings_that_lead_elsewhere_ask(
+    project: Project, zeus: Zeus, text: str, named: str, verb: tuple[str, ...], port: int
+) -> None:
+    (project.folder.parent / "base.yaml").write_text("access_log: json\n")
+    with_settings(project, text)
+    result = zeus(*words_of(verb, port))
+    assert result.exit_code == 4, result.err
+    assert named in result.err
+    assert not (project.folder / ".zeus" / "serve.db").exists()
+
+
+def test_an_issuer_is_allowed_once_and_another_one_asks_again(project: Project, zeus: Zeus) -> None:
+    with_settings(project, f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]")
+    assert AWAY in zeus("trust", "--serve").err
+    assert zeus("keys", "list").exit_code == 0
+    with_settings(project, "oidc: [{issuer: 'https://other.example.org', audience: zeus}]")
+    assert zeus("keys", "list").exit_code == 4
+    assert zeus("trust", "--serve", "zeus-serve.yaml").exit_code == 0
+    assert zeus("keys", "list").exit_code == 0
+    assert zeus("trust", "--serve", "--revoke").exit_code == 0
+    assert zeus("keys", "list").exit_code == 4
+
+
+def test_settings_are_allowed_by_the_environment(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_settings(project, f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]")
+    digests = zeus("trust", "--serve", "--print").out.strip()
+    for given in (digests, str(project.folder / "zeus-serve.yaml")):
+        monkeypatch.setenv("ZEUS_TRUST", given)
+        assert zeus("keys", "list").exit_code == 0
+    monkeypatch.setenv("ZEUS_TRUST", str(project.folder / "zeus.yaml"))
+    assert zeus("keys", "list").exit_code == 4
+
+
+def test_a_database_that_the_process_was_given_needs_no_permission(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_settings(project, "storage: {url: '${SERVICE_DATABASE}'}")
+    monkeypatch.setenv("SERVICE_DATABASE", "postgresql://ann@127.0.0.9:9/db?host=127.0.0.9")
+    assert zeus("trust", "--serve", "--print").out.strip() == ""
+    monkeypatch.delenv("SERVICE_DATABASE")
+    (project.folder / ".env").write_text(f"SERVICE_DATABASE=postgresql://ann@{AWAY}/db\n")
+    assert zeus("keys", "list").exit_code == 4
+
+
+def test_settings_are_shown_before_they_are_allowed(project: Project, zeus: Zeus) -> None:
+    with_settings(project, f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]")
+    result = zeus("serve", "--show-settings")
+    assert result.exit_code == 0
+    assert AWAY in result.out
+
+
+def test_settings_are_not_an_evaluation(project: Project, zeus: Zeus) -> None:
+    assert zeus("trust", "--serve", "--eval", "x.yaml").exit_code == 2
+
+
+def test_a_terminal_asks_about_the_settings_of_a_service(project: Project) -> None:
+    with_settings(project, f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]")
+    environ = {"HOME": os.environ["HOME"], "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    for said, code in (("n", 4), ("y", 0)):
+        with PseudoTerminal(["keys", "list"], project.folder, environ) as terminal:
+            assert AWAY in terminal.until("[v]iew whole: ")
+            terminal.press(f"{said}\n")
+            assert terminal.end() == code
+    with PseudoTerminal(["keys", "list"], project.folder, environ) as terminal:
+        assert terminal.end() == 0
