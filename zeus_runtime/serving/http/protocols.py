@@ -140,6 +140,7 @@ class ProtocolCaller:
 
         Args:
             agent: the agent's name; None for the only agent.
+            title: of any length, such as the first prompt: it is cut once its secrets are masked, so do not cut it.
             key: an idempotency key: the same key gives the same session.
 
         Raises:

@@ -127,7 +127,7 @@ class AgentCall:
         # A refused prompt leaves no empty session behind, and withdraws no call.
         self._caller.check_turn(agent, prompt)
         if session is None:
-            session = await self._caller.begin_session(agent, title=prompt[:200])
+            session = await self._caller.begin_session(agent, title=prompt)
         # Before the turn begins, so that its first event comes after this number.
         after = await self._caller.last_number(session)
         turns = await self._caller.turns(session)
