@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -92,6 +93,32 @@ def test_the_model_works_on_a_file_with_secrets_and_never_sees_them(project: Pro
     assert result.lines[-1]["answer"] == "The token is <secret:SHOP_TOKEN>, and you said <secret:SHOP_TOKEN>."
     streamed = "".join(each["text"] for each in result.lines if each["type"] == "text")
     assert streamed == result.lines[-1]["answer"]
+
+
+@pytest.mark.parametrize("folder", ["main/service", "tree"])
+def test_the_password_of_the_repository_around_the_project_is_masked(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    main = project.folder / "main"
+
+    def git(*words: str) -> None:
+        person = ("-c", "user.name=ann", "-c", "user.email=ann@localhost")
+        subprocess.run(["git", *person, *words], cwd=main, check=True, capture_output=True)
+
+    main.mkdir()
+    git("init", "-q")
+    git("remote", "add", "origin", f"https://ann:{TOKEN}@example.com/x.git")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    git("worktree", "add", "../tree")
+    own = Project(project.folder / folder)
+    own.folder.mkdir(exist_ok=True)
+    monkeypatch.chdir(own.folder)
+    with Provider(Reply(calls=[called("run_command", command="git remote -v")]), Reply("done")) as provider:
+        configured(own, provider, tools=[{"shell": {"contain": "none"}}], workspace={"root": "."})
+        (own.folder / ".env").unlink()
+        result = zeus("run", "zeus.yaml", "go")
+        assert result.exit_code == 0, result.err
+        assert "https://ann:<secret:.git/config>@example.com/x.git" in results(provider)["c"]
 
 
 def test_a_placeholder_that_the_model_writes_elsewhere_stays_a_placeholder(

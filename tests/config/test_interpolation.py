@@ -245,6 +245,30 @@ def test_a_value_that_a_stronger_file_replaces_is_a_secret_too(  # type: ignore[
     )
 
 
+@pytest.mark.parametrize("environ", [{"A": "other-key-12345", "B": "x"}, {}], ids=["set", "unset"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"model: {{litellm: {{model: m, api_key: '${{A:-{REPLACED}}}'}}}}",
+        f"model: m\ncheckpointer: {{guarded: {{badge: '${{A:-{REPLACED}}}'}}}}",
+        f"model: m\ninstructions: '${{A:-https://ann:{REPLACED}@example.com}}'",
+        f"model: m\ninstructions: 'https://ann:${{A:-${{B:-{REPLACED}}}}}@${{HOST}}'",
+    ],
+    ids=["by its name", "by its schema", "by its form", "beside a variable without default"],
+)
+def test_the_default_of_a_variable_is_a_secret_too(checked, text: str, environ: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
+    document = checked(f"version: 1\n{text}\n", environ={"HOST": "example.com", **environ})
+    assert REPLACED not in document.redactor.text(f"before {REPLACED} behind")
+
+
+def test_the_default_of_a_variable_whose_name_says_secret_is_one_under_any_key(checked) -> None:  # type: ignore[no-untyped-def]
+    text = f'version: 1\nmodel: m\ninstructions: "Say ${{SHOP_TOKEN:-{REPLACED}}} or ${{SHOP_TOKEN:-none}}"\n'
+    for environ in ({}, {"SHOP_TOKEN": VALID}):
+        redactor = checked(text, environ=environ).redactor
+        assert re.fullmatch("<secret:SHOP_TOKEN-[0-9a-f]{4}>", redactor.text(REPLACED))
+        assert redactor.json("none") == "none"
+
+
 def test_a_variable_without_a_value_is_no_secret_of_a_replaced_file(checked, write) -> None:  # type: ignore[no-untyped-def]
     write("base.yaml", 'version: 1\nmodel: {litellm: {model: m, api_key: "${UNSET_KEY}"}}\n')
     document = checked(

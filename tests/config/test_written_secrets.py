@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from zeus_runtime.config import ConfigError, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.written_secrets import (
+    repositories_of,
     secrets_of_file,
     secrets_of_repository,
     written_secrets,
@@ -173,23 +175,51 @@ def test_a_secret_in_an_address_that_git_keeps_is_known(tmp_path: Path, file: st
     kept = tmp_path / ".git" / file
     kept.parent.mkdir(parents=True)
     kept.write_text(text.replace("TOKEN", token))
-    found = secrets_of_repository(tmp_path)
+    found = secrets_of_repository(tmp_path / ".git")
     assert found.pop(token) == f".git/{file}"
     assert all(token in each for each in found), "and nothing else but what is around it"
 
 
 def test_a_repository_without_secrets_or_with_what_cannot_be_read_has_none(tmp_path: Path) -> None:
-    assert secrets_of_repository(tmp_path) == {}
+    assert secrets_of_repository(tmp_path / ".git") == {}
     (tmp_path / ".git" / "config").mkdir(parents=True)
     (tmp_path / ".git" / "FETCH_HEAD").write_bytes(b"\xff = \x00\n[core]\n\tbare = false\n")
-    assert secrets_of_repository(tmp_path) == {}
+    assert secrets_of_repository(tmp_path / ".git") == {}
+
+
+def _git(folder: Path, *words: str) -> None:
+    person = ("-c", "user.name=ann", "-c", "user.email=ann@localhost", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *person, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_repository_is_found_from_its_folders_worktrees_and_submodules(tmp_path: Path) -> None:
+    main, other, tree = tmp_path / "main", tmp_path / "other", tmp_path / "tree"
+    for folder in (main, other):
+        folder.mkdir()
+        _git(folder, "init", "-q")
+        _git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    _git(main, "submodule", "add", "-q", str(other), "libs/sub")
+    _git(main, "worktree", "add", str(tree))
+    (main / "src" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(main / "src")
+    assert [*repositories_of(main)] == [*repositories_of(main / "src" / "deep")] == [main / ".git"]
+    assert [*repositories_of(tmp_path / "link" / "deep")] == [main / ".git"]
+    assert [*repositories_of(tree)] == [main / ".git"]
+    assert [*repositories_of(main / "libs" / "sub")] == [main / ".git/modules/libs/sub", main / ".git"]
+    assert [*repositories_of(tmp_path)] == [*repositories_of(tmp_path / "missing")] == []
+
+
+@pytest.mark.parametrize("text", ["", "gitdir: ", "gitdir: /missing", "gitdir: a\0b", "other: .", "\xff"])
+def test_a_file_that_names_no_repository_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".git").write_text(text, encoding="latin-1")
+    assert [*repositories_of(tmp_path)] == []
 
 
 def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
     (tmp_path / ".git" / "objects").mkdir(parents=True)
     (tmp_path / ".git" / "config").write_text("[core]\n")
     (tmp_path / ".git" / "objects" / "config").write_text("url = https://ann:ghpQ7x9Zk2mB@example.com/\n")
-    assert secrets_of_repository(tmp_path) == {}
+    assert secrets_of_repository(tmp_path / ".git") == {}
 
 
 @pytest.mark.timeout(60)  # the square of the length would take minutes
@@ -197,4 +227,4 @@ def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
 def test_a_repositorys_file_with_a_long_line_is_read_in_linear_time(tmp_path: Path, word: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f"a ={word * (300_000 // len(word))}x =")
-    assert secrets_of_repository(tmp_path) == {}
+    assert secrets_of_repository(tmp_path / ".git") == {}

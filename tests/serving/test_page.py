@@ -450,12 +450,21 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     note, shared = form.get_by_label("Note"), form.get_by_label("Shared")
     assert (note.input_value(), note.get_attribute("placeholder")) == ("", r'"two\nlines\u{202e}"')
     assert shared.locator("option").all_inner_texts() == ['"false"', "true", "false"]
+    # An input of dates would be empty, without a placeholder too, and one of addresses has no blanks around.
+    day, mail = form.get_by_label("Day"), form.get_by_label("Mail")
+    shown = [(each.input_value(), each.get_attribute("placeholder")) for each in (day, mail)]
+    assert shown == [("tomorrow", '"tomorrow"'), ("", '" a@example.com "')]
+    assert day.get_attribute("type") == "text"
+    # Every object of JavaScript has members of these names.
+    assert not form.get_by_label("Delete all").is_checked()
+    assert form.get_by_label("Remark").input_value() == ""
     form.get_by_role("button", name="Answer").click()
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
     said = (
-        "[('breakfast', True), ('guest', 9007199254740993), ('name', 'Ada'), ('nights', 9007199254740995),"
-        r" ('note', 'two\nlines\u202e'), ('room', 's'), ('shared', False)]"
+        "[('breakfast', True), ('day', 'tomorrow'), ('guest', 9007199254740993), ('mail', ' a@example.com '),"
+        r" ('name', 'Ada'), ('nights', 9007199254740995), ('note', 'two\nlines\u202e'), ('room', 's'),"
+        " ('shared', False)]"
     )
     assert turn.locator(".result").inner_text() == said
 

@@ -71,6 +71,10 @@ async def book(run) -> str:
         "note": {"type": "string", "title": "Note", "default": "two\\nlines\u202e"},
         "shared": {"type": "boolean", "title": "Shared", "default": "false"},
         "free": True,
+        "constructor": {"type": "boolean", "title": "Delete all"},
+        "toString": {"type": "string", "title": "Remark"},
+        "day": {"type": "string", "format": "date", "title": "Day", "default": "tomorrow"},
+        "mail": {"type": "string", "format": "email", "title": "Mail", "default": " a@example.com "},
         "odd": {"title": "Odd", "anyOf": [True, {"const": 1}]},
     }
     answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})

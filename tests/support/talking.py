@@ -89,15 +89,30 @@ async def talking(
     model: Any = None,
     more: str = "",
     tools: str = "[probe]",
+    allow: str = "[echo]",
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Service, Any]]:
     """A client of a service with these protocols, the service and its model."""
     model = model or Talking()
-    asking = "middlewares: [{approve: {allow: [echo]}}]\n"
+    asking = f"middlewares: [{{approve: {{allow: {allow}}}}}]\n"
     write_agent(folder, (storage(url) if url else "") + asking + more, tools=tools)
     service = service_of(folder, model)
     served = protocols_of(discover(environ={}), protocols, service)
     async with serving(service, protocols=served) as client:
         yield client, service, model
+
+
+SECRET = "shop-Secret-abc123XYZ-0987654321"
+
+
+def prompt_with_secrets(folder: Path) -> str:
+    """A prompt that ends in ``SECRET``, a half of which is in its first 200 characters, but 80 when it is masked.
+
+    The agents of ``folder`` know the secrets in it.
+    """
+    longer = "eyJ" + "abcDEF0123456789" * 9
+    (folder / ".env").write_text(f"SHOP_TOKEN={SECRET}\nLONG_TOKEN={longer}\n")
+    head = f"Call it with {longer} and "
+    return head.ljust(200 - len(SECRET) // 2) + SECRET
 
 
 WEATHER: dict[str, Any] = {

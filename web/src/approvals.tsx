@@ -158,18 +158,20 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
   // In a JSON Schema, `true` is a schema too: one that says nothing.
   const fields = Object.entries((props.schema.properties ?? {}) as Record<string, unknown>).map(([name, about]) => [name, isObject(about) ? about : {}] as const);
   const required = new Set<string>(props.schema.required ?? []);
-  const [values, setValues] = useState<api.Json>(
+  const [values, setValues] = useState<api.Json>(() =>
     Object.fromEntries(fields.filter(([, about]) => isShown(about, about.default)).map(([name, about]) => [name, about.default])));
+  // Every object has a `constructor` and a `toString`, which are no values of fields of these names.
+  const valueOf = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
   const set = (name: string, value: unknown) =>
     setValues(({ [name]: _, ...rest }) => (value === "" || value === undefined ? rest : { ...rest, [name]: value }));
   return (
     <form class="form" onSubmit={(event) => { event.preventDefault(); props.answer(values); }}>
       {fields.map(([name, about]) => (
         <label key={name} class={isBox(about) ? "inline" : ""}>
-          {isBox(about) && <input type="checkbox" checked={!!values[name]} onChange={(event) => set(name, event.currentTarget.checked)} />}
+          {isBox(about) && <input type="checkbox" checked={!!valueOf(name)} onChange={(event) => set(name, event.currentTarget.checked)} />}
           <span>{about.title ?? name}{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
           {about.description && <span class="meta">{String(about.description)}</span>}
-          {!isBox(about) && <Field about={about} value={values[name]} isRequired={required.has(name) && about.default === undefined} set={(value) => set(name, value)} />}
+          {!isBox(about) && <Field about={about} value={valueOf(name)} isRequired={required.has(name) && about.default === undefined} set={(value) => set(name, value)} />}
         </label>
       ))}
       <div class="actions">
@@ -194,8 +196,24 @@ function isShown(about: api.Json, value: unknown): boolean {
   if (known) return known.some((each) => isSame(each.value, value));
   const many = about.type === "array" ? choices(about.items ?? {}) : null;
   if (many) return Array.isArray(value) && value.every((one) => many.some((each) => isSame(each.value, one)));
-  if (about.type === "number" || about.type === "integer") return typeof value === "number" || value instanceof LargeNumber;
-  return typeof value === "string" && !/[\n\t]/.test(value) && visible(value) === value;
+  const isNumber = about.type === "number" || about.type === "integer";
+  const fits = isNumber ? typeof value === "number" || value instanceof LargeNumber : typeof value === "string" && !value.includes("\t") && visible(value) === value;
+  return fits && isKept(inputType(about), String(value));
+}
+
+/** The type of the field's input. One of dates shows no placeholder, which would tell the default. */
+function inputType(about: api.Json): "number" | "text" {
+  if (about.type === "number" || about.type === "integer") return "number";
+  const formats = { email: "email", uri: "url", ...(about.default === undefined ? { date: "date" } : {}) };
+  return ((Object.hasOwn(formats, about.format) && formats[about.format as keyof typeof formats]) || "text") as "text";
+}
+
+/** Whether an input of this type shows the text as it is: a browser empties some and takes blanks from others. */
+function isKept(type: string, text: string): boolean {
+  const input = document.createElement("input");
+  input.type = type;
+  input.value = text;
+  return input.value === text && text.trim() === text;
 }
 
 function choices(about: api.Json): Choice[] | null {
@@ -233,17 +251,17 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
       </span>
     );
   }
-  if (about.type === "number" || about.type === "integer")
+  const type = inputType(about);
+  if (type === "number")
     return (
       <input
-        type="number" required={isRequired} placeholder={otherwise} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
+        type={type} required={isRequired} placeholder={otherwise} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
         value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : numberOf(event.currentTarget.value))}
       />
     );
-  const formats = { email: "email", uri: "url", date: "date" } as const;
   return (
     <input
-      type={(formats[about.format as keyof typeof formats] ?? "text") as "text"} required={isRequired} placeholder={otherwise} minLength={about.minLength} maxLength={about.maxLength}
+      type={type} required={isRequired} placeholder={otherwise} minLength={about.minLength} maxLength={about.maxLength}
       value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value)}
     />
   );

@@ -48,8 +48,8 @@ class Document:
         notices: warnings that are not errors (an upgraded file, an unknown model).
         problems: errors found while loading (unset variables); ``check`` reports them with its own.
         schema: the schema that the document was checked against; None before the check.
-        replaced: the trees of its files before they were merged. A value that a stronger file replaces is a secret too:
-            a tool may read the file.
+        replaced: the trees of its files before they were merged, and with the defaults of their variables. A value that
+            a stronger file or a variable replaces is a secret too: a tool may read the file.
         defaults: the trees of its files with the defaults of their variables, where a variable replaces one.
         homes: the Homes that its files name, also where a stronger file, or ``--set``, names others for this run: their
             ``extends`` looks there, and the next run may.

@@ -15,7 +15,7 @@ from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, read_early
 from zeus_runtime.config.secrets.masking import HiddenStr
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
-from zeus_runtime.config.secrets.written_secrets import secrets_of_repository
+from zeus_runtime.config.secrets.written_secrets import repositories_of, secrets_of_repository
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
@@ -367,12 +367,11 @@ def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:
 
 
 def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:
-    """The secrets that Git stores in the folders of the workspace, whose files tools read."""
+    """The secrets of the repositories that the workspace is in: a program in it asks Git for their addresses."""
     folders = (".", config.workspace.root, *config.workspace.routes.values())
+    kept = (each for folder in folders for each in repositories_of(document.directory / folder))
     return {
-        secret: name
-        for folder in dict.fromkeys(document.directory / each for each in folders)
-        for secret, name in secrets_of_repository(folder).items()
+        secret: name for each in dict.fromkeys(kept) for secret, name in secrets_of_repository(each).items()
     }
 
 

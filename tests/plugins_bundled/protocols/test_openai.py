@@ -12,13 +12,15 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from langchain_core.messages import AIMessage
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
 from zeus_plugins.protocols.openai.answer import TurnAnswer, _change
 
 from tests.support.agents import PositionModel, call, calling, script
 from tests.support.serving import TOKEN, until
-from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
+from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, prompt_with_secrets, talking
 from zeus_runtime.config.ref import Ref
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http.principals import Principal
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.store.threads import Owner
@@ -74,6 +76,14 @@ async def test_a_conversation_stays_in_one_session_and_counts_its_tokens(tmp_pat
     assert len(sessions) == 1
     assert str(mine[0].content).count("Be brief.") == 1, "the instructions are told once"
     assert "Be brief." not in str(mine[1].content)
+
+
+async def test_the_title_of_a_session_has_no_part_of_a_secret(tmp_path: Path) -> None:
+    prompt = prompt_with_secrets(tmp_path)
+    async with asked(tmp_path) as (client, native, _):
+        await client.chat.completions.create(model="test", messages=[user(prompt)])
+        (session,) = (await native.get("/v1/sessions")).json()
+    assert session["title"].endswith(" <secret:SHOP_TOKEN>")
 
 
 async def test_two_equal_beginnings_are_two_sessions_and_another_branch_is_a_third(tmp_path: Path) -> None:
@@ -282,6 +292,46 @@ async def test_a_text_about_a_waiting_call_has_its_change(tmp_path: Path) -> Non
         assert '"    - old", "    + new"' in text
         seen = {"decision": "approve", "seen": waiting["seen"]}
         assert (await native.post(f"/v1/approvals/{waiting['id']}", json=seen)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"agent": "test/helper"}, "post waits for approval (a1); the sub-agent test/helper calls it"),
+        ({"told": {"text": "<not the secret:A>"}}, "  text: <not the secret:A>"),
+    ],
+)
+def test_a_question_that_says_more_than_its_arguments_is_there_in_lines(
+    more: dict[str, Any], line: str
+) -> None:
+    shown = PendingApproval("a1", "s", "r", "0", "d", "post", {"text": "<secret:A>"}, **more)
+    assert line in _change(shown)["lines"]
+    assert _change(PendingApproval("a1", "s", "r", "0", "d", "post", {"text": "a"})) == {}
+
+
+async def test_a_text_about_a_sub_agents_call_names_the_sub_agent(tmp_path: Path) -> None:
+    def answer(request: ModelRequest) -> AIMessage:
+        if request.messages[-1].type == "tool":
+            return AIMessage("done")
+        if str(request.messages[0].content).endswith("go"):
+            return calling(call("task", "t1", agent="helper", description="d", prompt="write it down"))
+        return calling(call("record", "r1", text="draft"))
+
+    agents = "agents: {helper: {description: Helps.}}\n"
+    served = talking(
+        tmp_path,
+        NATIVE,
+        model=PositionModel(answer),
+        tools="[probe, subagents]",
+        allow="[echo, task]",
+        more=agents,
+    )
+    async with served as (native, _, _model), client_of(native) as client:
+        told = await client.chat.completions.create(model="test", messages=[user("go")])
+        response = await client.responses.create(model="test", input="go")
+    assert "the sub-agent test/helper calls it" in str(told.choices[0].message.content)
+    (request,) = response.output
+    assert "the sub-agent test/helper calls it" in request.arguments  # type: ignore[union-attr]
 
 
 def test_an_argument_of_the_name_of_our_lines_takes_no_place_of_theirs() -> None:

@@ -9,9 +9,11 @@ converts it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+_WITHOUT_DEFAULT: Final = re.compile(r"\$\{\w+(?::\?[^{}]*)?\}")
+_BEFORE_DEFAULT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):-")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NESTED: Final = 20
 """Defaults within defaults."""
@@ -68,6 +70,24 @@ def interpolate(text: str, environ: Mapping[str, str], *, depth: int = 0) -> Int
             parts.append("$")
             position = dollar + 1
     return Interpolated("".join([*parts, text[position:]]), tuple(used))
+
+
+def defaults_of(text: str) -> Iterator[tuple[str, str]]:
+    """The name of each variable in a text that has a default, and this default without variables."""
+    for found in _BEFORE_DEFAULT.finditer(text):
+        try:
+            end = _closing(text, found.end())
+        except InterpolationError:
+            continue
+        yield found[1], without_variables(text[found.end() : end])
+
+
+def without_variables(text: str) -> str:
+    """A text as it is without any variable: ``${TOKEN}`` is empty, and ``${TOKEN:-text}`` is ``text``."""
+    try:
+        return interpolate(_WITHOUT_DEFAULT.sub("", text), {}).text
+    except InterpolationError:
+        return text  # malformed, so all of it is literal
 
 
 def _expand(body: str, environ: Mapping[str, str], depth: int) -> Interpolated:

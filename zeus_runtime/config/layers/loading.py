@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -10,7 +10,12 @@ from typing import BinaryIO
 from zeus_runtime.config.document import Document
 from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.files import Layers, overlay_path
-from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers.interpolation import (
+    InterpolationError,
+    defaults_of,
+    interpolate,
+    without_variables,
+)
 from zeus_runtime.config.layers.merge import NO_REFS, assign, merge, ref_places
 from zeus_runtime.config.layers.plugin_home import PluginHomes
 from zeus_runtime.config.layers.set_option import parse_setting
@@ -89,10 +94,12 @@ def load(
     # The values of `.env` that the environment overrides are secrets too: a tool may read the file.
     environ = _hidden_environ({**dict(dotenv), **environ})
     root = _with_settings(root, sets, layers)
-    secrets = secrets_of_environment(environ, dotenv)
+    secrets = secrets_of_environment(environ, dotenv).adding(_secret_defaults((root, *layers.read)))
     readings = [filled_in(each, environ) for each in layers.read]
     # One file without `--set` has no value that another one replaces.
     replaced = tuple(each[0] for each in readings) if len(readings) > 1 or sets else ()
+    # A default is written in the file too if its variable is set, and a tool may read the file.
+    replaced += tuple(literal(each) for each in (root, *layers.read) if _has_default(each))
     root, problems, sources = _filled(root, environ, layers.sources, secrets, replaced)
     return Document(
         source=name,
@@ -255,6 +262,35 @@ def shown_text(document: Document, text: str) -> str:
         # Nobody can say which key a value belongs to, so all that may belong to a secret is masked.
         return sources.text(name)
     return _filled(root, document.environ, sources, document.redactor, filled_in(root, {}))[2].text(name)
+
+
+def _secret_defaults(trees: Iterable[Node]) -> dict[str, str]:
+    """The defaults of variables whose names say secret, to names that the values of the variables do not have."""
+    found = {
+        (secret, name)
+        for tree in trees
+        for _, node in walk(tree)
+        if isinstance(node.value, str) and ":-" in node.value
+        for name, default in defaults_of(node.value)
+        for secret in secrets_in(name, default)
+    }
+    shown = told_apart([*sorted(found), *(("", name) for _, name in found)])
+    return {secret: shown[secret, name] for secret, name in sorted(found)}
+
+
+def _has_default(root: Node) -> bool:
+    return any(isinstance(node.value, str) and ":-" in node.value for _, node in walk(root))
+
+
+def literal(node: Node) -> Node:
+    """A tree as it is without any variable; defaults stay."""
+    if isinstance(node.value, dict):
+        return node._replace(value={key: literal(child) for key, child in node.value.items()})
+    if isinstance(node.value, list):
+        return node._replace(value=[literal(child) for child in node.value])
+    if isinstance(node.value, str) and "$" in node.value:
+        return node._replace(value=without_variables(node.value))
+    return node
 
 
 def filled_in(root: Node, environ: Mapping[str, str]) -> tuple[Node, ...]:

@@ -65,8 +65,11 @@ _TEXT_IN_LINE = re.compile(
 )
 _WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
 _HARMLESS = re.compile(
-    rf"""(null|true|false|~|-?\d{{1,7}}|["']?(\$\{{[^}}]*\}}|{PLACEHOLDER.pattern})["']?)\s*(#.*)?"""
+    r"""(null|true|false|~|-?\d{1,7}|["']?(\$\{\w+(:-)?(:\?[^}]*)?\}|"""
+    rf"""{PLACEHOLDER.pattern})["']?)\s*(#.*)?"""
 )
+_DEFAULT = re.compile(r"""["']?\$\{\w+:-""")
+"""The beginning of a variable whose default is the value."""
 
 
 class Secret:
@@ -165,7 +168,8 @@ def mask_passwords(text: str, mask: str = MASK) -> str:
 def _masked_value(match: re.Match[str]) -> str:
     if not _is_secret(match) or _HARMLESS.fullmatch(match["value"]):
         return match[0]
-    return match["head"] + MASK
+    default = _DEFAULT.match(match["value"])
+    return match["head"] + (default[0] + MASK + "}" if default else MASK)
 
 
 def _is_secret(match: re.Match[str]) -> bool:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from glob import escape
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zeus_runtime.config.layers.files import DISCOVERED, names_preset
-from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
-from zeus_runtime.config.layers.loading import filled_in
+from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.config.yaml.tree import Node
-
-_WITHOUT_DEFAULT: Final = r"\$\{\w+(?::\?[^{}]*)?\}"
 
 
 class ConfigPlace(NamedTuple):
@@ -184,7 +180,7 @@ def _written_in(text: str) -> Mapping[str, str] | None:
         root = read_value(text, "")
     except ConfigError:
         return None
-    return MappingProxyType({} if root is None else written_secrets(_literal(plain(root))))
+    return MappingProxyType({} if root is None else written_secrets(plain(literal(root))))
 
 
 @lru_cache(maxsize=64)
@@ -193,17 +189,3 @@ def _root(text: str) -> Node | None:
         return read_value(text, "")
     except ConfigError:
         return None
-
-
-def _literal(value: Any) -> Any:
-    """``value`` as it is without any variable: ``${TOKEN}`` is empty, and ``${TOKEN:-text}`` is ``text``."""
-    if isinstance(value, dict):
-        return {key: _literal(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_literal(item) for item in value]
-    if not isinstance(value, str) or "$" not in value:
-        return value
-    try:
-        return interpolate(re.sub(_WITHOUT_DEFAULT, "", value), {}).text
-    except InterpolationError:
-        return value  # malformed, so all of it is literal

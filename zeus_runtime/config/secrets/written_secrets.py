@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
 from zeus_runtime.config.secrets.parts import holds_secret, secrets_within
 from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.strict_json import read_json
@@ -34,13 +34,49 @@ def written_secrets(value: Any) -> dict[str, str]:
     return found
 
 
-def secrets_of_repository(folder: Path) -> dict[str, str]:
+def repositories_of(folder: Path) -> Iterator[Path]:
+    """The folders in which Git keeps the repositories that a folder is in, the nearest first.
+
+    That of a linked worktree or a submodule is elsewhere: a file ``.git`` names it.
+    """
+    real = Path(os.path.realpath(folder))
+    for above in (real, *real.parents):
+        kept = above / ".git"
+        if _is_folder(kept):
+            yield kept
+        elif (named := _named_in(kept, "gitdir: ")) is not None:
+            # A worktree shares the config of its repository.
+            yield _named_in(named / "commondir") or named
+
+
+def _named_in(file: Path, head: str = "") -> Path | None:
+    """The folder that a file of Git's names, relative to its own; None if it names none."""
+    try:
+        text = file.read_bytes()[:_MOST_BYTES] if file.is_file() else b""
+    except OSError:
+        return None
+    line = os.fsdecode(text).rstrip("\n")
+    if "\0" in line or not line.startswith(head) or line == head:
+        return None
+    folder = Path(os.path.normpath(file.parent / line.removeprefix(head)))
+    return folder if _is_folder(folder) else None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a folder that the user may not enter
+        return False
+
+
+def secrets_of_repository(kept: Path) -> dict[str, str]:
     """The secrets in the addresses and headers of a Git repository and its submodules, each with its file's name.
 
-    Outside a repository there are none.
+    Args:
+        kept: the folder in which Git keeps it (``.git``).
     """
     found: dict[str, str] = {}
-    for file in _files_of_repository(folder / ".git"):
+    for file in _files_of_repository(kept):
         try:
             with file.open("rb") as stream:
                 text = stream.read(_MOST_BYTES).decode("utf-8", "replace")
@@ -50,7 +86,7 @@ def secrets_of_repository(folder: Path) -> dict[str, str]:
             # An address may be anywhere (a section's name, a comment); a header is a key's value.
             parts = [line.strip(), *(each.strip().strip('"') for each in line.partition("=")[2:])]
             for secret in written_secrets({"args": parts}):
-                found.setdefault(secret, file.relative_to(folder).as_posix())
+                found.setdefault(secret, f".git/{file.relative_to(kept).as_posix()}")
     return found
 
 
@@ -92,8 +128,17 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
         )
         return text
 
-    whole = filled(content)
+    # With the defaults too: the file has them also if their variables are set.
+    written = {**written_secrets(_literal(content)), **written_secrets(filled(content))}
     return {
         **named,
-        **{text: f"{path.name}/{name}" for text, name in written_secrets(whole).items() if text not in named},
+        **{text: f"{path.name}/{name}" for text, name in written.items() if text not in named},
     }
+
+
+def _literal(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _literal(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_literal(item) for item in value]
+    return without_variables(value) if isinstance(value, str) and "$" in value else value

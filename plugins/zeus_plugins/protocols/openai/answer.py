@@ -245,10 +245,13 @@ def _call(event: Mapping[str, Any]) -> Call:
 
 
 def _change(shown: PendingApproval | None) -> Mapping[str, Any]:
-    """The text of a question with the change that its call would make, and the name of that change; else nothing."""
+    """The text of a question and the name of its change, if it says more than its arguments; else nothing.
+
+    It says more with a change, for a sub-agent's call, and where a text only looks like the placeholder of a secret.
+    """
     preview = None if shown is None else shown.preview
     tells = preview is not None and bool(preview.changes or preview.problem)
-    if shown is None or not (tells or LINES in shown.arguments):
+    if shown is None or not (tells or shown.agent or shown.told is not None or LINES in shown.arguments):
         return {}
     seen = shown.seal.removeprefix(shown.id).removeprefix("@")
     return {"lines": question_and_form(shown)[0].split("\n"), **({"seen": seen} if seen else {})}
