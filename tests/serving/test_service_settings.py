@@ -463,3 +463,34 @@ def test_no_tool_reaches_the_files_that_decide_about_a_service(tmp_path: Path, n
                 files.read(f"/{each}", max_bytes=1_000)
             with pytest.raises(WorkspaceError, match="decides who may use a service"):
                 files.write(f"/{each}", b"y")
+
+
+def test_no_tool_reaches_what_the_settings_of_a_service_extend(tmp_path: Path) -> None:
+    """Nor the database and the key that an extended file names, from its own folder."""
+    (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: gpt-4o\ntools: [filesystem]\n")
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "zeus-serve.yaml").write_text("extends: ./ops/base.yaml\n")
+    base = {"extends": "./limits.yaml", "tls": {"certificate": "chain.pem", "key": "own.key"}}
+    (tmp_path / "ops/base.yaml").write_text(json.dumps(base))
+    (tmp_path / "ops/limits.yaml").write_text(
+        json.dumps({"extends": "./absent.yaml", "storage": {"url": "sqlite:///k.db"}})
+    )
+    for each in ("ops/chain.pem", "ops/own.key", "k.db"):
+        (tmp_path / each).write_text("x")
+    with chdir(tmp_path):
+        checked = read_config(Process(), ConfigArgs("zeus.yaml"))
+    files = make_plan(checked).context.workspace
+    with calling("write_file"):
+        for each in (
+            "ops/base.yaml",
+            "ops/limits.yaml",
+            "ops/absent.yaml",
+            "ops/chain.pem",
+            "ops/own.key",
+            "k.db",
+        ):
+            with pytest.raises(WorkspaceError, match="decides who may use a service"):
+                files.read(f"/{each}", max_bytes=1_000)
+            with pytest.raises(WorkspaceError, match="decides who may use a service"):
+                files.write(f"/{each}", b"y")
+        assert files.write("/ops/notes.md", b"y")

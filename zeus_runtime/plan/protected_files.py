@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
-from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, trees_of, unloaded_configs
+from zeus_runtime.config.secrets.unloaded_configs import (
+    config_places,
+    holds_keys,
+    named_configs,
+    unloaded_configs,
+    with_extended,
+)
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, real_path
@@ -85,24 +91,27 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 
 def _service_files(checked: Checked) -> Iterator[Path]:
-    """The settings of a service in the working directory, and its database, certificate and key as they name them.
+    """The settings of a service in the working directory and what they extend, with the database, certificate and key
+    that any of them names.
 
     Also settings that are not there: the next `zeus serve` in this folder would read them.
     """
     settings = checked.directory / SERVICE_FILE
     yield settings
-    for tree in trees_of(settings, checked.document.environ):
-        for path in (("tls", "certificate"), ("tls", "key"), ("storage", "url")):
-            node = find(tree, path)
-            if node is None or not isinstance(node.value, str) or not node.value or "\0" in node.value:
-                continue
-            if path[0] == "tls":
-                yield settings.parent / expanded(node.value)
-                continue
-            # `zeus serve` ends with the error that an address of another database has.
-            with suppress(MissingError):
-                database = database_file(node.value, checked.directory)
-                yield from () if database is None else (database,)
+    for layer in with_extended(settings, checked.document.environ):
+        for tree in layer.trees:
+            yield from named_configs(tree, {}, layer.file.parent)
+            for path in (("tls", "certificate"), ("tls", "key"), ("storage", "url")):
+                node = find(tree, path)
+                if node is None or not isinstance(node.value, str) or not node.value or "\0" in node.value:
+                    continue
+                if path[0] == "tls":
+                    yield layer.file.parent / expanded(node.value)
+                    continue
+                # `zeus serve` ends with the error that an address of another database has.
+                with suppress(MissingError):
+                    database = database_file(node.value, checked.directory)
+                    yield from () if database is None else (database,)
 
 
 def _add_configs(deciding: Deciding, document: Document, unloaded: Iterable[UnloadedConfig]) -> None:

@@ -73,17 +73,7 @@ def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[Unlo
     waiting += [file for home in homes for file in _presets(home)]
     for tree in (*document.replaced, *document.defaults):
         waiting += _further(tree, document.folders, document.directory)
-    while waiting:
-        file = waiting.pop()
-        # By the real path, so that configs that extend each other end the search.
-        if _is_there(file) and (resolved := file.resolve()) not in seen:
-            seen.add(resolved)
-            text = _text(file)
-            root = None if text is None else _root(text)
-            trees = () if root is None or not root.is_map else filled_in(root, document.environ)
-            yield UnloadedConfig(file, text, trees)
-            for tree in trees:
-                waiting += _further(tree, {}, file.parent)
+    yield from _read_on(waiting, seen, document.environ)
 
 
 def unloaded_secrets(document: Document, homes: Iterable[Path]) -> dict[str, str]:
@@ -95,11 +85,9 @@ def unloaded_secrets(document: Document, homes: Iterable[Path]) -> dict[str, str
     }
 
 
-def trees_of(file: Path, environ: Mapping[str, str]) -> tuple[Node, ...]:
-    """The trees of a YAML file that this run does not load, as ``filled_in`` has them; none if it is not sound YAML."""
-    text = _text(file) if _is_there(file) else None
-    root = None if text is None else _root(text)
-    return () if root is None or not root.is_map else filled_in(root, environ)
+def with_extended(file: Path, environ: Mapping[str, str]) -> Iterator[UnloadedConfig]:
+    """A YAML file that this run does not load, and all files that it extends; those that are there."""
+    return _read_on([file], set(), environ)
 
 
 def agents_layers(tree: Node) -> Iterator[Node]:
@@ -131,6 +119,21 @@ def named_configs(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iter
 def _agents(tree: Node) -> Iterator[Node]:
     agents = tree.value.get("agents")
     yield from agents.value.values() if agents is not None and agents.is_map else ()
+
+
+def _read_on(waiting: list[Path], seen: set[Path], environ: Mapping[str, str]) -> Iterator[UnloadedConfig]:
+    """The files, and the configs that they name; each once, and none of those that were seen already."""
+    while waiting:
+        file = waiting.pop()
+        # By the real path, so that configs that extend each other end the search.
+        if _is_there(file) and (resolved := file.resolve()) not in seen:
+            seen.add(resolved)
+            text = _text(file)
+            root = None if text is None else _root(text)
+            trees = () if root is None or not root.is_map else filled_in(root, environ)
+            yield UnloadedConfig(file, text, trees)
+            for tree in trees:
+                waiting += _further(tree, {}, file.parent)
 
 
 def _further(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[Path]:
