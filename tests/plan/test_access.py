@@ -1186,6 +1186,32 @@ def test_no_tool_makes_what_python_would_import_in_place_of_an_editable_plugin(
     assert not inside.write("__init__.py", b"mine")
 
 
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_no_tool_changes_the_module_of_an_answer_that_is_installed_editable(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
+) -> None:
+    """Its permission is by name: the next `zeus` would execute what a tool wrote, and ask nothing."""
+    name = f"own_forms_{is_loaded}".lower()
+    lay_out(folder.parent / "site-packages", name, plugins={}, files={f"{name}.pth": ""})
+    (folder.parent / "site-packages" / f"{name}-1.0.dist-info/top_level.txt").write_text(f"{name}\n")
+    put(folder, f"src/{name}/__init__.py", f"src/{name}/other.py", text="")
+    answer = "from pydantic import BaseModel\n\nclass Answer(BaseModel):\n    title: str\n"
+    put(folder, f"src/{name}/shapes.py", text=answer)
+    monkeypatch.setattr("sys.path", [*sys.path, str(folder.parent / "site-packages"), str(folder / "src")])
+    output = f"output: {{schema: '{name}.shapes:Answer'}}\n"
+    (folder / "zeus.prod.yaml").write_text("version: 1\n" if is_loaded else output)
+    files = files_of(folder, output if is_loaded else "")
+    for path in ("shapes.py", "__init__.py", "shapes.abi3.so", "shapes/__init__.py", "__pycache__/x.pyc"):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(f"src/{name}/{path}", b"forged")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files.write(f"src/{name}.so", b"forged")
+    assert not files.write(f"src/{name}/other.py", b"mine")
+    rule = f"workspace: {{access: {{src/{name}/shapes.py: write}}}}\n"
+    opened = files_of(folder, f"{rule}{output if is_loaded else ''}")
+    assert not opened.write(f"src/{name}/shapes.py", b"mine")
+
+
 _WITH_HOME = """
     from pathlib import Path
     from zeus_runtime.plugin import hookimpl

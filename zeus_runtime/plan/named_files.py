@@ -72,15 +72,32 @@ def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterato
     Args:
         unloaded: the configs that the document was not read from.
     """
-    document = checked.document
-    loaded = _Tree(document.root, document.folders, document.directory)
-    others = [loaded._replace(root=each) for each in (*document.replaced, *document.defaults)]
-    others += [_Tree(root, {}, each.file.parent) for each in unloaded for root in each.trees]
+    loaded, *others = _trees(checked, unloaded)
     named = _Named(checked)
-    named.know(loaded, document.marked)
+    named.know(loaded, checked.document.marked)
     for tree in (loaded, *others):
         for layer in agents_layers(tree.root):
             yield from named.files(tree._replace(root=layer))
+
+
+def named_modules(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[str]:
+    """The modules that the same configs have imported for the form of an answer (``output.schema``)."""
+    for tree in _trees(checked, unloaded):
+        for layer in agents_layers(tree.root):
+            node = find(layer, ("output", "schema"))
+            if node is not None and isinstance(node.value, str):
+                module = node.value.partition(":")[0]
+                if all(map(str.isidentifier, module.split("."))):
+                    yield module
+
+
+def _trees(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[_Tree]:
+    """The loaded tree, then those of values that others replace, and of configs that this run did not load."""
+    document = checked.document
+    loaded = _Tree(document.root, document.folders, document.directory)
+    yield loaded
+    yield from (loaded._replace(root=each) for each in (*document.replaced, *document.defaults))
+    yield from (_Tree(root, {}, each.file.parent) for each in unloaded for root in each.trees)
 
 
 class _Named:

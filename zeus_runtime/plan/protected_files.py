@@ -26,7 +26,7 @@ from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plan.named_files import NamedFile, named_files
+from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
 from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
@@ -72,9 +72,11 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     # Last the agent itself, whose own word on a file counts. A service reads the others again when their files change.
     agents = (*checked.beside, checked)
     work = tuple(dict.fromkeys(chain.from_iterable(map(_work, agents))))
+    forms: set[str] = set()
     for each in agents:
         unloaded = tuple(unloaded_configs(each.document, each.private_homes))
         named = tuple(dict.fromkeys(named_files(each, unloaded)))
+        forms.update(named_modules(each, unloaded))
         _add_configs(deciding, each.document, unloaded)
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)
@@ -87,7 +89,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     # What users of a service upload for their own sessions.
     _add(deciding, checked.directory / UPLOADS, _DECIDES_SERVICE, holds_keys=True, is_liftable=False)
     _add_own_home(deciding, checked)
-    _add_runtime(deciding, checked)
+    _add_runtime(deciding, checked, forms)
 
 
 def _service_files(checked: Checked) -> Iterator[Path]:
@@ -213,8 +215,12 @@ def _add_linked_keys(deciding: Deciding, checked: Checked, work: Sequence[Path])
                 _add(deciding, link, holds_keys=True)
 
 
-def _add_runtime(deciding: Deciding, checked: Checked) -> None:
-    """The files that run Zeus: Python, its packages, the record of the user's permissions, and the processes."""
+def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> None:
+    """The files that run Zeus: Python, its packages, the record of the user's permissions, and the processes.
+
+    Args:
+        forms: the modules that configs have imported for the form of an answer.
+    """
     for installed in _installed(checked.directory):
         _add(deciding, installed, _DECIDES_ALL, is_liftable=False)
         deciding.unasked[str(installed)] = None
@@ -228,14 +234,17 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     # Presets of an installed plugin are trusted, with the programs in its Home that they name.
     homes = (home for plugin, home in checked.registry.homes if plugin.distribution is not None)
     searched = tuple(_searched(modules))
-    for place in (*chain.from_iterable(each.code for each in searched), *homes):
+    # Of a package with a form, the rest may be the project's own program, on which the agent works.
+    imported = tuple(each for each in _searched(forms, to_end=True) if each.spec is not None)
+    files = (Path(file) for each in imported if (file := each.file) is not None)
+    for place in (*chain.from_iterable(each.code for each in searched), *homes, *files):
         # A protected folder of the work could not be opened again by any rule.
         at = real_path(place)
         is_work = any(each.is_relative_to(at) for each in work)
         if not is_work and deciding.find(str(place)) is None:
             _add_code(deciding, place)
     path = tuple(_on_the_path(checked.directory))
-    for each in searched:
+    for each in (*searched, *imported):
         for folder, name in each.rivals(path):
             at = real_path(folder)
             # Its own package stays open where an agent works in it.
@@ -359,6 +368,11 @@ class _Searched(NamedTuple):
         if self.spec is not None and self.spec.has_location:
             yield from map(Path, self.spec.submodule_search_locations or [str(self.spec.origin)])
 
+    @property
+    def file(self) -> str | None:
+        """The file that its import executes; None for a namespace package."""
+        return self.spec.origin if self.spec is not None and self.spec.has_location else None
+
     def rivals(self, path: Iterable[str]) -> Iterator[tuple[Path, str]]:
         """The files that Python would import in its place if they were there, each as its folder and a glob.
 
@@ -377,8 +391,12 @@ class _Searched(NamedTuple):
                 yield folder / self.name, escape(f"__init__{suffix}")
 
 
-def _searched(modules: Iterable[str]) -> Iterator[_Searched]:
-    """The modules and the packages above them, down to the first that has code, each once; nothing is executed."""
+def _searched(modules: Iterable[str], *, to_end: bool = False) -> Iterator[_Searched]:
+    """The modules and the packages above them, down to the first that has code, each once; nothing is executed.
+
+    Args:
+        to_end: also those below it, down to the modules themselves.
+    """
     specs: dict[str, ModuleSpec | None] = {}
     for module in modules:
         name, search = "", None
@@ -389,7 +407,7 @@ def _searched(modules: Iterable[str]) -> Iterator[_Searched]:
                 yield _Searched(part, specs[name], search)
             spec = specs[name]
             search = None if spec is None else spec.submodule_search_locations
-            if search is None or (spec is not None and spec.has_location):
+            if search is None or (not to_end and spec is not None and spec.has_location):
                 break
 
 
