@@ -1186,12 +1186,12 @@ def test_no_tool_makes_what_python_would_import_in_place_of_an_editable_plugin(
     assert not inside.write("__init__.py", b"mine")
 
 
-@pytest.mark.parametrize("is_loaded", [True, False])
+@pytest.mark.parametrize("where", ["loaded", "overlay", "agent"])
 def test_no_tool_changes_the_module_of_an_answer_that_is_installed_editable(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
+    folder: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """Its permission is by name: the next `zeus` would execute what a tool wrote, and ask nothing."""
-    name = f"own_forms_{is_loaded}".lower()
+    name = f"own_forms_{where}"
     lay_out(folder.parent / "site-packages", name, plugins={}, files={f"{name}.pth": ""})
     (folder.parent / "site-packages" / f"{name}-1.0.dist-info/top_level.txt").write_text(f"{name}\n")
     put(folder, f"src/{name}/__init__.py", f"src/{name}/other.py", text="")
@@ -1199,8 +1199,11 @@ def test_no_tool_changes_the_module_of_an_answer_that_is_installed_editable(
     put(folder, f"src/{name}/shapes.py", text=answer)
     monkeypatch.setattr("sys.path", [*sys.path, str(folder.parent / "site-packages"), str(folder / "src")])
     output = f"output: {{schema: '{name}.shapes:Answer'}}\n"
-    (folder / "zeus.prod.yaml").write_text("version: 1\n" if is_loaded else output)
-    files = files_of(folder, output if is_loaded else "")
+    if where == "agent":
+        output = f"agents: {{helper: {{description: Helps., {output.strip()}}}}}\n"
+    loaded = output if where == "loaded" else ""
+    (folder / "zeus.prod.yaml").write_text("version: 1\n" if loaded else output)
+    files = files_of(folder, loaded)
     for path in ("shapes.py", "__init__.py", "shapes.abi3.so", "shapes/__init__.py", "__pycache__/x.pyc"):
         with pytest.raises(WorkspaceError, match="no tool may change it"):
             files.write(f"src/{name}/{path}", b"forged")
@@ -1208,7 +1211,7 @@ def test_no_tool_changes_the_module_of_an_answer_that_is_installed_editable(
         files.write(f"src/{name}.so", b"forged")
     assert not files.write(f"src/{name}/other.py", b"mine")
     rule = f"workspace: {{access: {{src/{name}/shapes.py: write}}}}\n"
-    opened = files_of(folder, f"{rule}{output if is_loaded else ''}")
+    opened = files_of(folder, f"{rule}{loaded}")
     assert not opened.write(f"src/{name}/shapes.py", b"mine")
 
 

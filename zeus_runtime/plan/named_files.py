@@ -84,11 +84,12 @@ def named_modules(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Itera
     """The modules that the same configs have imported for the form of an answer (``output.schema``)."""
     for tree in _trees(checked, unloaded):
         for layer in agents_layers(tree.root):
-            node = find(layer, ("output", "schema"))
-            if node is not None and isinstance(node.value, str):
-                module = node.value.partition(":")[0]
-                if all(map(str.isidentifier, module.split("."))):
-                    yield module
+            # Also of an agent's entry, which may have a form of its own.
+            for each in marked_values(layer, checked.document.schema or {}):
+                if "value" in each.executes and each.path[-2:] == ("output", "schema"):
+                    module = each.text.partition(":")[0]
+                    if all(map(str.isidentifier, module.split("."))):
+                        yield module
 
 
 def _trees(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[_Tree]:
