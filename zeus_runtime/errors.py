@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import MemberDescriptorType
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from functools import wraps
+from types import FunctionType, MemberDescriptorType
+from typing import Any, Final
+
+# Those of `inspect`, which is slow to import.
+_COROUTINE: Final = 0x80
+_ASYNC_GENERATOR: Final = 0x200
 
 
 class ZeusError(Exception):
@@ -113,6 +118,48 @@ def masking_errors(mask: Callable[[str], str]) -> Iterator[None]:
             # Raising it here made the original error its context, which still contains the secret.
             masked.__context__ = behind
             raise
+
+
+class ErrorsMasked:
+    """A class whose public coroutines and asynchronous generators let errors out masked: their arguments may contain a
+    secret, and errors may quote them.
+
+    This holds for each such method of a subclass, so that none can be forgotten.
+    """
+
+    def _error_mask(self) -> Callable[[str], str]:
+        """What masks the secrets that are known now."""
+        raise NotImplementedError
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        for name, member in tuple(vars(cls).items()):
+            if name.startswith("_") or not isinstance(member, FunctionType):
+                continue
+            if member.__code__.co_flags & _COROUTINE:
+                setattr(cls, name, _masked_coroutine(member))
+            elif member.__code__.co_flags & _ASYNC_GENERATOR:
+                setattr(cls, name, _masked_generator(member))
+
+
+def _masked_coroutine(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    @wraps(method)
+    async def masked(self: ErrorsMasked, /, *args: Any, **named: Any) -> Any:
+        with masking_errors(self._error_mask()):
+            return await method(self, *args, **named)
+
+    return masked
+
+
+def _masked_generator(method: Callable[..., Any]) -> Callable[..., AsyncGenerator[Any, None]]:
+    @wraps(method)
+    async def masked(self: ErrorsMasked, /, *args: Any, **named: Any) -> AsyncGenerator[Any, None]:
+        with masking_errors(self._error_mask()):
+            async with aclosing(method(self, *args, **named)) as source:
+                async for each in source:
+                    yield each
+
+    return masked
 
 
 def mask_error(error: BaseException, mask: Callable[[str], str]) -> BaseException:

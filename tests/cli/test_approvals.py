@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Project, Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
+from zeus_runtime import Agent
 from zeus_runtime.cli.approval_prompt import TerminalApprovals, YesApprovals
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.run.approvals import masked_pending
+from zeus_runtime.sessions.stored import StoredSession
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import AnswerField, question_lines
 
@@ -54,6 +56,27 @@ def test_without_a_terminal_the_run_ends_with_7_and_says_how_to_decide(zeus: Zeu
     shown = zeus("sessions", "show", "--config", "loud.yaml")
     assert "approved by the user" in shown.out
     assert zeus("sessions", "show", "--config", "loud.yaml", "--json").json["approvals"][0]["decided_ms"]
+
+
+def test_a_waiting_call_and_a_decision_are_masked_before_a_line_is_cut(zeus: Zeus, project: Project) -> None:
+    secret = "argo-" + "a1B2c3D4" * 8
+    project.agent(shouting(f"Say {secret}"), shouting(f"Say {secret}!"), "done", more=ASKING)
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    decision = f"{pending['id']}=reject:not {secret}"
+    assert zeus("resume", pending["session"], "--decide", decision).exit_code == 7
+    # Known only now: what is stored has it.
+    (project.folder / ".env").write_text(f"SHIP_TOKEN={secret}\n")
+    shown = zeus("sessions", "show")
+    assert 'shout(text="Say <secret:SHIP_TOKEN>!")' in shown.err
+    assert "argo-" not in shown.err + shown.out
+    assert "argo-" not in zeus("approvals", "pending").out
+
+    async def stored() -> StoredSession:
+        async with Agent.from_config(directory=project.folder, trust="all") as agent:
+            return await agent.stored_session(pending["session"])
+
+    assert "argo-" not in repr(asyncio.run(stored()))
 
 
 def test_programs_get_what_waits(zeus: Zeus, project: Project) -> None:

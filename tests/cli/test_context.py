@@ -114,6 +114,12 @@ def test_why_missing_names_the_edit_and_where_the_text_can_be_read(talked: Proje
     assert "is sent" in zeus("context", "why-missing", "the anchor", "--step", "1").out
 
 
+def test_why_missing_masks_its_text_before_it_cuts_it(talked: Project, zeus: Zeus) -> None:
+    secret = "argo-" + "a1B2c3D4" * 8
+    (talked.folder / ".env").write_text(f"SHIP_TOKEN={secret}\n")
+    assert "'<secret:SHIP_TOKEN>'" in zeus("context", "why-missing", secret).out
+
+
 def test_why_missing_looks_into_what_a_rollback_set_aside(talked: Project, zeus: Zeus) -> None:
     session = zeus("context", "show", "--format", "json").json["session"]
     assert zeus("sessions", "rollback", session, "--to", "9", "--before").exit_code == 0

@@ -11,6 +11,9 @@ import pytest
 
 from tests.cli.conftest import Project, Zeus
 from zeus_runtime.cli.checks import database, packages
+from zeus_runtime.trust.decision import Trust
+
+EVERYTHING = Trust(frozenset({"all"}), None)
 
 
 def findings(zeus: Zeus, *words: str) -> dict[str, list[dict[str, Any]]]:
@@ -112,11 +115,11 @@ def test_a_package_that_is_not_there_is_named_with_its_remedy() -> None:
 
 def test_a_database_that_is_none_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "zeus.db").write_text("this is not a database, and long enough to be looked at as one" * 20)
-    (finding,) = database("sqlite:///zeus.db", tmp_path)
+    (finding,) = database("sqlite:///zeus.db", tmp_path, EVERYTHING)
     assert finding.status == "fail"
-    (finding,) = database("nonsense://", tmp_path)
+    (finding,) = database("nonsense://", tmp_path, EVERYTHING)
     assert finding.exit_code == 4
-    (finding,) = database("postgresql://someone:hunter22@127.0.0.1:1/none", tmp_path)
+    (finding,) = database("postgresql://someone:hunter22@127.0.0.1:1/none", tmp_path, EVERYTHING)
     assert finding.exit_code == 4
     assert "hunter22" not in finding.detail + finding.remedy
 
@@ -129,7 +132,7 @@ def test_a_folder_that_cannot_be_written_is_a_failure(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("tempfile.TemporaryDirectory", refused)
-    (finding,) = database("sqlite:///.zeus/zeus.db", tmp_path)
+    (finding,) = database("sqlite:///.zeus/zeus.db", tmp_path, EVERYTHING)
     assert finding.exit_code == 4
     assert "Permission denied" in finding.detail
 

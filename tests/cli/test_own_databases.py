@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 from contextlib import closing
@@ -55,6 +56,7 @@ def test_a_database_of_ones_own_is_never_asked_for(project: Project, zeus: Zeus)
         ("db", "current", "quickstart"),
         ("context", "show"),
         ("approvals", "pending"),
+        ("doctor",),
     ],
     ids=" ".join,
 )
@@ -212,6 +214,72 @@ def test_an_encoded_path_does_not_hide_that_a_file_is_elsewhere(
     shipped.rename(tmp_path / "other.db")
     told = zeus(*RUN, "--set", f"storage.url=sqlite:///%2E.%2F{'..%2F' * 9}{str(tmp_path)[1:]}%2Fother.db")
     assert f"database '{tmp_path / 'other.db'}', file 'storage.url' are not trusted" in told.err
+
+
+OF_SERVICE = [("keys", "list"), ("keys", "create", "ann"), ("audit",), ("serve", "quickstart")]
+
+
+@pytest.fixture
+def shipped_keys(project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A service's database in the project, with a key of another user."""
+    with monkeypatch.context() as other:
+        other.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        assert zeus("keys", "create", "mallory").exit_code == 0
+    return project.folder / ".zeus" / "serve.db"
+
+
+@pytest.mark.parametrize("words", OF_SERVICE, ids=" ".join)
+@pytest.mark.parametrize("file", [".zeus/serve.db", "keys.db"])
+def test_no_verb_of_a_service_opens_a_database_that_was_shipped(
+    shipped_keys: Path, project: Project, zeus: Zeus, words: tuple[str, ...], file: str
+) -> None:
+    if file == "keys.db":
+        shipped_keys.rename(project.folder / file)
+        project.write("zeus-serve.yaml", f"storage: {{url: 'sqlite:///{file}'}}\n")
+    before = (project.folder / file).read_bytes()
+    result = zeus(*words)
+    assert result.exit_code == 4, result.err
+    assert f"database '{file}' is not trusted" in result.err
+    assert "zeus trust --serve" in result.err
+    assert (project.folder / file).read_bytes() == before
+
+
+def test_the_database_of_a_service_is_allowed_once(shipped_keys: Path, zeus: Zeus) -> None:
+    asked = zeus("trust", "--serve", "--print")
+    assert asked.out.startswith("sha256:")
+    assert "not your Zeus" in asked.err
+    assert zeus("keys", "list").exit_code == 4
+    assert zeus("serve", "--show-settings").exit_code == 0
+    assert zeus("trust", "--serve").exit_code == 0
+    assert "mallory" in zeus("keys", "list").out
+    assert "nothing to allow" in zeus("trust", "--serve").err
+
+
+def test_a_demonstration_opens_no_database_that_was_shipped(shipped_keys: Path, zeus: Zeus) -> None:
+    result = zeus("serve", "--demo", str(shipped_keys.parent.parent), "--port", "0")
+    assert result.exit_code == 4
+    assert "database '.zeus/serve.db' is not trusted" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("zeus.db", ("doctor",)), ("serve.db", ("keys", "list"))], ids=["doctor", "keys"]
+)
+def test_no_journal_beside_a_shipped_database_is_played_back(
+    project: Project, zeus: Zeus, tmp_path: Path, name: str, words: tuple[str, ...]
+) -> None:
+    """SQLite removes the file that a journal names as its super-journal."""
+    victim = tmp_path / "notes.txt"
+    victim.write_text("precious")
+    file = project.write(f".zeus/{name}", "")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.commit()
+    magic, place = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
+    head = magic + struct.pack(">5I", 0, 1, file.stat().st_size // 4096, 512, 4096)
+    end = struct.pack(">I", 0x4000_0000 // 4096 + 1) + place + struct.pack(">2I", len(place), sum(place))
+    file.with_name(f"{name}-journal").write_bytes(head.ljust(512, b"\0") + end + magic)
+    assert zeus(*words).exit_code == 4
+    assert victim.read_text() == "precious"
 
 
 def test_a_database_that_nobody_opens_again_is_not_recorded(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ async def test_a_turn_whose_database_goes_away_is_tried_again_without_a_further_
         _, run = await begun(client, "go")
         assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
     assert sum("the database is away" in each.getMessage() for each in caplog.records) == 1
-    assert not service.turns._left
+    assert not service.turns._postponed
 
 
 async def test_a_turn_that_cannot_be_run_ends_with_the_reason_and_does_not_keep_the_next(
@@ -297,5 +297,5 @@ async def test_a_session_that_is_deleted_before_its_turn_begins_is_not_looked_fo
     for left in (["s"], []):
         service.turns.wake(hosted, None, "s")
         await service.turns._working["s"]
-        assert list(service.turns._left) == left
+        assert list(service.turns._postponed) == left
     await service.hosting.aclose()

@@ -11,7 +11,8 @@ from tests.serving.test_http_keys import bearer, keyed, made
 from tests.serving.test_http_users import MARK, with_base
 from tests.support.agents import script, write_agent
 from tests.support.databases import execute, storage
-from tests.support.serving import service_of, serving
+from tests.support.serving import TOKEN, service_of, serving
+from zeus_runtime.client import AsyncServiceClient, ServiceChangedError
 from zeus_runtime.memory.profile.profiles import MemoryProfiles
 from zeus_runtime.serving.http.parts import cursor_of
 from zeus_runtime.store.threads import Owner
@@ -189,6 +190,15 @@ async def test_a_quarantined_memory_is_released_or_deleted(tmp_path: Path) -> No
         (waiting,) = (await client.get("/v1/memories/quarantine")).json()
         assert waiting["id"] == kept["memory"]["id"]
         path = f"/v1/memories/{waiting['id']}/release"
+        changed = await client.patch(f"/v1/memories/{waiting['id']}", json={"content": f"{order} Now."})
+        late = await client.post(path, params={"version": waiting["version"]})
+        assert (late.status_code, late.json()["code"]) == (412, "changed")
+        async with AsyncServiceClient(str(client.base_url), TOKEN) as typed:
+            (read,) = await typed.quarantined_memories()
+            await client.patch(f"/v1/memories/{waiting['id']}", json={"content": f"{order} At once."})
+            with pytest.raises(ServiceChangedError):
+                await typed.release_memory(read)
+        assert changed.json()["trust"] == "quarantined"
         assert (await client.post(path)).json()["trust"] == "trusted"
         assert (await client.get("/v1/memories/quarantine")).json() == []
         assert (await client.post(path)).status_code == 422

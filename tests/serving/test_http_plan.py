@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.config.secrets.masking import MASK
 
 
 async def test_the_plan_tells_where_each_value_was_written(tmp_path: Path) -> None:
@@ -100,3 +101,44 @@ async def test_a_config_whose_file_is_gone_is_not_found(tmp_path: Path) -> None:
         gone = await client.get("/v1/agents/test/config")
         assert gone.status_code == 404
         assert "No such file" in gone.json()["detail"]
+
+
+async def test_the_text_of_a_config_shows_no_header_and_no_secret_that_is_not_loaded_yet(
+    tmp_path: Path,
+) -> None:
+    servers = """mcpServers:
+  notes:
+    url: http://127.0.0.1:9/mcp
+    headers:
+      X-Team: blue team
+    # api_key: before-4711
+"""
+    file = write_agent(tmp_path, servers)
+    new = """agents:
+  helper:
+    description: Helps.
+    overrides:
+      mcpServers:
+        more: {command: more, env: {SHOP_TOKEN: argo-4711-new}}
+"""
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+
+        async def shown() -> str:
+            config = (await client.get("/v1/agents/test/config")).json()
+            return str(config["text"])
+
+        loaded = file.read_text()
+        assert await shown() == loaded.replace("blue team", MASK).replace("before-4711", MASK)
+        # Neither is loaded: the first has an unknown key, the second is not YAML.
+        file.write_text(f"{loaded}{new}nonsense: 1\n")
+        text = await shown()
+        assert text.endswith(
+            "env: {SHOP_TOKEN: <secret:agents.helper.overrides.mcpServers.more.env.SHOP_TOKEN>}}\nnonsense: 1\n"
+        )
+        assert "blue" not in text
+        file.write_text(f"{loaded}{new}nonsense: [\n")
+        text = await shown()
+    assert "argo-4711" not in text
+    assert "blue" not in text
+    assert text.startswith("version: 1\nname: test\n")
+    assert text.count("\n") == file.read_text().count("\n")

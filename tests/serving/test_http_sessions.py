@@ -10,8 +10,9 @@ import pytest
 
 from tests.serving.test_http_memory import next_of
 from tests.support.agents import call, calling, script, write_agent
-from tests.support.serving import begun, service_of, serving, told, until
+from tests.support.serving import TOKEN, begun, service_of, serving, told, until
 from zeus_runtime import Agent
+from zeus_runtime.client import AsyncServiceClient
 from zeus_runtime.errors import RunError
 
 
@@ -263,3 +264,15 @@ async def test_what_was_stored_before_its_secret_was_known_is_masked(tmp_path: P
             assert secret not in str(events), path
         leaks = [str(each.url) for each in answers if secret in each.text]
         assert not leaks
+
+
+async def test_a_title_shows_no_part_of_a_secret_that_the_prompt_has_further_on(tmp_path: Path) -> None:
+    masked, cut = "long-A1-" + "x9y8" * 38, "other-B2-" + "k7j6" * 8
+    (tmp_path / ".env").write_text(f"LONG_TOKEN={masked}\nOTHER_TOKEN={cut}\n")
+    write_agent(tmp_path)
+    prompt = f"Use {masked} and {cut}. " + "Then tell me more. " * 100
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        async with AsyncServiceClient(str(client.base_url), TOKEN) as typed:
+            _ = [event async for event in typed.run(prompt)]
+        (session,) = (await client.get("/v1/sessions")).json()
+    assert session["title"].startswith("Use <secret:LONG_TOKEN> and <secret:OTHER_TOKEN>. ")

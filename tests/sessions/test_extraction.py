@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage, ToolMessage
 
 from tests.support.agents import Answer, PositionModel, call, calling, write_agent
 from tests.support.databases import execute, storage
@@ -19,6 +20,7 @@ from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.cost_limit import spent_before
+from zeus_runtime.sessions.extraction import _known, _messages
 from zeus_runtime.store.thread_log import StepEntry
 
 
@@ -330,3 +332,27 @@ async def read_contract() -> str:
 def register_tools():
     return [Component("probe", create=lambda options, context: [read_contract])]
 '''
+
+
+@pytest.mark.parametrize(
+    "message", [HumanMessage("{}"), ToolMessage("{}", name="read_file", tool_call_id="1")]
+)
+async def test_no_text_is_cut_in_the_middle_of_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: HumanMessage | ToolMessage
+) -> None:
+    """A secret that was not known when the message was stored is masked on its way out, if it is there as a whole."""
+    secret = "argo-" + "a1B2c3D4" * 8
+    said = message.model_copy(update={"content": f"{'tea ' * 495}{secret} {'tea ' * 100}"})
+    asked: list[str] = []
+
+    async def search(self: MemoryService, query: str, **_more: Any) -> list[Any]:
+        asked.append(query)
+        return []
+
+    monkeypatch.setattr(MemoryService, "search_memories", search)
+    texts = [each.text for each in _messages([(1, said)])]
+    async with agent_of(tmp_path, "sqlite:///.zeus/zeus.db", PositionModel(lambda _: "ok"), "off") as agent:
+        await _known(memory_of(agent), list(_messages([(1, said)])))
+    assert len(texts[0]) > 2_000 or "argo" not in texts[0]
+    assert all("argo" not in each for each in asked)
+    assert len(asked) == (message.type == "human")

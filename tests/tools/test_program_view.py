@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -45,6 +46,19 @@ def view(files: WorkspaceFiles, **limits: int) -> dict[str, str]:
     return {f"/{os.path.relpath(each.host, files.root)}": each.right for each in mounts}
 
 
+@pytest.mark.parametrize("error", [errno.EROFS, errno.EACCES])
+def test_a_folder_that_nobody_can_make_stops_no_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    files = workspace(tmp_path, {})
+
+    def refused(*_args: object, **_keywords: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    assert view(files) == {"/.": "write", "/zeus.yaml": "read"}
+
+
 def test_only_what_differs_from_its_folder_is_a_mount(tmp_path: Path) -> None:
     for name in ("src/a.py", "src/.env", "fixed/a", "fixed/open/b", "secrets/c", "k.pem", ".git/config"):
         write(tmp_path / name)
@@ -53,6 +67,7 @@ def test_only_what_differs_from_its_folder_is_a_mount(tmp_path: Path) -> None:
     assert view(workspace(tmp_path, access)) == {
         "/.": "write",
         "/.git": "read",
+        "/.zeus": "read",  # made, so that no program makes it
         "/fixed": "read",
         "/fixed/open": "write",
         "/k.pem": "none",

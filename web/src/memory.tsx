@@ -179,7 +179,7 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
               <button onClick={() => setEdited(shown.content)}>{t("Edit")}</button>
               {shown.status === "active" && <button onClick={() => void change({ status: "archived" })}>{t("Archive")}</button>}
               {shown.status === "archived" && <button onClick={() => void change({ status: "active" })}>{t("Restore")}</button>}
-              {shown.trust === "quarantined" && <button onClick={() => void act(() => post(addressAt(agent, `${path}/release`)))}>{t("Release")}</button>}
+              {shown.trust === "quarantined" && <button onClick={() => void act(() => post(addressAt(agent, `${path}/release`, { version: String(shown.version) })))}>{t("Release")}</button>}
               <button class="danger" onClick={() => setDeleting(true)}>{t("Delete")}</button>
             </>
           ) : (
@@ -195,7 +195,7 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
           <dt>{t("State")}</dt><dd>{word(shown.status)}{shown.superseded_by && <> → {of(shown.superseded_by)}</>}</dd>
           <dt>{t("Source")}</dt><dd>{word(shown.source)} <span class="meta">{shown.source_id ?? ""}</span></dd>
           <dt>{t("Trust")}</dt><dd>{word(shown.trust)}</dd>
-          {shown.subject && <><dt>{t("Subject")}</dt><dd>{shown.subject}</dd></>}
+          {shown.subject && <><dt>{t("Subject")}</dt><dd><Exact text={shown.subject} /></dd></>}
           <dt>{t("Confidence")}</dt><dd>{Math.round(100 * shown.confidence)} %</dd>
           {(shown.valid_from || shown.valid_until) && <><dt>{t("True")}</dt><dd>{span(shown.valid_from, shown.valid_until)}</dd></>}
           <dt>{t("Saved")}</dt><dd>{moment(shown.created_at)} <span class="meta">{shown.created_by}</span></dd>
@@ -243,9 +243,10 @@ function Quarantine({ agent, found, problem, changed }: { agent: string; found: 
         {found?.map((each) => (
           <li key={each.id}>
             <p class="content"><Exact text={each.content} /></p>
+            {each.subject && <p class="meta">{t("Subject")}: <Exact text={each.subject} /></p>}
             <span class="meta">{word(each.source)} {each.source_id ?? ""} · {moment(each.created_at)}</span>
             <div class="actions">
-              <button onClick={() => void act(post(addressAt(agent, `memories/${encodeURIComponent(each.id)}/release`)))}>{t("Release")}</button>
+              <button onClick={() => void act(post(addressAt(agent, `memories/${encodeURIComponent(each.id)}/release`, { version: String(each.version) })))}>{t("Release")}</button>
               <button class="danger" onClick={() => void act(call("DELETE", addressAt(agent, `memories/${encodeURIComponent(each.id)}`)))}>{t("Delete")}</button>
             </div>
           </li>

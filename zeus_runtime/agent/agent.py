@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from zeus_runtime.agent.result import RunResult, result_of
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.errors import NotFoundError, UsageError, masking_errors
+from zeus_runtime.errors import ErrorsMasked, NotFoundError, UsageError, masking_errors
 from zeus_runtime.events import Event
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.artifacts import Artifact
     from zeus_runtime.agent.message_files import MessageFile
     from zeus_runtime.config.model import Mode, Retention
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.replay.recordings import Recording
     from zeus_runtime.knowledge.service import KnowledgeService
@@ -54,24 +54,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.client_tool import ClientTool
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _masking(
-    method: Callable[Concatenate[Agent, P], Awaitable[T]],
-) -> Callable[Concatenate[Agent, P], Coroutine[Any, Any, T]]:
-    """A method with masked errors: its arguments may contain a secret, and errors may quote them."""
-
-    @wraps(method)
-    async def masked(self: Agent, /, *args: P.args, **named: P.kwargs) -> T:
-        with self._masked_errors():
-            return await method(self, *args, **named)
-
-    return masked
-
-
-class Agent:
+class Agent(ErrorsMasked):
     """An agent, made from its YAML. Use it as an async context manager, or call ``aclose`` when done.
 
     Several sessions may run at the same time; each session has at most one run at a time.
@@ -139,7 +122,6 @@ class Agent:
         """Exactly what runs."""
         return self._plan
 
-    @_masking
     async def run(
         self,
         prompt: str,
@@ -220,7 +202,6 @@ class Agent:
             self._runner.events(None, session, approvals, run_id=run_id, tools=tools, at_end=at_end)
         )
 
-    @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
         """The undecided approval requests, oldest first: of a session and its sub-agents, or of the whole database."""
         from zeus_runtime.agent.approval_preview import at_present
@@ -230,7 +211,6 @@ class Agent:
         found = await open_approvals(log, session)
         return [masked_pending(each, known) for each in await at_present(self._checked, log, found)]
 
-    @_masking
     async def previewed(self, approval: str) -> PendingApproval:
         """A waiting call with the change that it would make now, if its tool can tell; a decision is bound to that.
 
@@ -246,7 +226,6 @@ class Agent:
             raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
         return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
 
-    @_masking
     async def decide(
         self,
         session: str,
@@ -328,6 +307,7 @@ class Agent:
             yield
         finally:
             self._runner.tape = former
+            tape.close()
 
     def keep_events(self, stored: Callable[[str, Sequence[StoredEvent]], None]) -> None:
         """Store the events of every run from now on, numbered by session, so that none is lost or sent twice.
@@ -341,7 +321,6 @@ class Agent:
         """
         self._runner.stored = stored
 
-    @_masking
     async def stored_events(
         self, session: str, after: int = 0, *, at_most: int = 1000
     ) -> Sequence[StoredEvent]:
@@ -359,7 +338,6 @@ class Agent:
 
         return await events_after(await self.masked_log(), session, after, at_most=at_most)
 
-    @_masking
     async def sessions(
         self,
         *,
@@ -381,7 +359,6 @@ class Agent:
             agent=agent, limit=limit, archived=archived, after=after
         )
 
-    @_masking
     async def search_messages(self, text: str, *, limit: int = 20) -> Sequence[FoundMessage]:
         """The messages of this agent's sessions that contain a text, in any case of its letters; the newest first.
 
@@ -396,7 +373,6 @@ class Agent:
             await self.masked_log(), self.masked(text), agent=self._plan.config.name, limit=limit
         )
 
-    @_masking
     async def artifacts(self, session: str) -> Sequence[Artifact]:
         """The files that tools wrote in a session and that are still there, the last changed first.
 
@@ -408,7 +384,6 @@ class Agent:
         async with self._runner.lent_plan(session) as plan:
             return await artifacts(await self.log(), plan, session)
 
-    @_masking
     async def artifact(self, session: str, path: str) -> bytes:
         """The content of one of ``artifacts``, with known secrets masked in text.
 
@@ -421,7 +396,6 @@ class Agent:
         async with self._runner.lent_plan(session) as plan:
             return await content(await self.log(), plan, self._runner.redactor, session, path)
 
-    @_masking
     async def message_file(self, session: str, number: int, path: str) -> MessageFile:
         """A file or picture that a message brought along.
 
@@ -438,7 +412,6 @@ class Agent:
         async with self._runner.lent_plan(session) as plan:
             return await message_file(await self.log(), plan, self._runner.redactor, session, number, path)
 
-    @_masking
     async def stored_session(self, session: str) -> StoredSession:
         """All that is stored of a session and of its sub-agents' sessions but the ledger, with known secrets masked.
 
@@ -449,26 +422,22 @@ class Agent:
 
         return await read(await self.masked_log(), session, whole=True)
 
-    @_masking
     async def masked_log(self) -> MaskedLog:
         """``log`` with known secrets masked in everything that is read."""
         from zeus_runtime.store.masked_log import MaskedLog
 
         return MaskedLog((await self._open()).database, self._runner.redactor, owner=self._owner)
 
-    @_masking
     async def log(self) -> ThreadLog:
         """The stored sessions that this agent may use, for a service that shows them."""
         return (await self._open()).log
 
-    @_masking
     async def latest_session(self) -> str | None:
         """The session that this agent used last; None if it has none."""
         connections = await self._open()
         found = await connections.log.sessions(agent=self._plan.config.name, limit=1)
         return found[0].session if found else None
 
-    @_masking
     async def outermost(self, session: str) -> str:
         """The outermost session above a sub-agent's session, which ``resume`` accepts; any other session itself.
 
@@ -482,7 +451,6 @@ class Agent:
             session = parent
         return session
 
-    @_masking
     async def history(self, session: str, *, whole: bool = False) -> Sequence[BaseMessage]:
         """Every message of a session's conversation, unchanged by any context policy.
 
@@ -495,7 +463,6 @@ class Agent:
         log = await self.masked_log()
         return await history_of(log, await log.find(session), whole=whole)
 
-    @_masking
     async def context_trace(self, session: str) -> Trace:
         """What a session's model calls were sent and why, for the functions of ``zeus_runtime.context.inspection``.
 
@@ -506,7 +473,6 @@ class Agent:
 
         return await context_trace(await self.masked_log(), self._checked, session)
 
-    @_masking
     async def recording(self, session: str) -> Recording:
         """A stored session to play again under other context policies (``zeus_runtime.agent.backtest``).
 
@@ -517,7 +483,6 @@ class Agent:
 
         return await session_recording(await self.masked_log(), session)
 
-    @_masking
     async def chosen_mode(self, session: str) -> Mode | None:
         """The mode of a session's last run, in which ``resume`` must continue it.
 
@@ -528,7 +493,6 @@ class Agent:
         """
         return mode_of(await self.history(session))
 
-    @_masking
     async def compact(self, session: str) -> Compaction:
         """Let every context policy remove what it can now, as if the next request did not fit.
 
@@ -569,7 +533,6 @@ class Agent:
         shown: Mapping[str, Any] = self.masked(plain_json(plan_object(self._checked, self._plan)))
         return shown
 
-    @_masking
     async def session_plan_json(self, session: str) -> Mapping[str, Any]:
         """As ``plan_json``, for a session that may have middlewares and a workspace of its own.
 
@@ -585,7 +548,6 @@ class Agent:
         shown: Mapping[str, Any] = self.masked(plain_json(found))
         return shown
 
-    @_masking
     async def consolidate_memories(self) -> str | None:
         """Let a model merge, date and retire the memories of the config's user, and draw the profiles anew.
 
@@ -599,7 +561,6 @@ class Agent:
         """
         return await self._runner.consolidate_memories()
 
-    @_masking
     async def document_parts(
         self,
         paths: Sequence[Path] = (),
@@ -618,12 +579,17 @@ class Agent:
         """
         from zeus_runtime.agent.documents import document_parts
 
-        context, mask = self._plan.context, self._runner.redactor.text
+        context = self._plan.context
         return await document_parts(
-            paths, bases, context.knowledge, context.workspace, context.directory, mask, unread=unread
+            paths,
+            bases,
+            context.knowledge,
+            context.workspace,
+            context.directory,
+            self._runner.secrets,
+            unread=unread,
         )
 
-    @_masking
     async def extract_from_documents(
         self,
         parts: Sequence[DocumentPart],
@@ -646,7 +612,6 @@ class Agent:
         """
         return await self._runner.extract_from_documents(parts, progress)
 
-    @_masking
     async def rollback(self, session: str, *, to: int, before: bool = False) -> int:
         """Go back to an earlier message of the user; later messages are set aside, and stay in the database.
 
@@ -664,7 +629,6 @@ class Agent:
         """
         return await (await self._runner.lifecycle()).roll_back(session, to, before=before)
 
-    @_masking
     async def fork(
         self, session: str, *, step: int, name: str | None = None, middlewares: str | None = None
     ) -> str:
@@ -688,7 +652,6 @@ class Agent:
             await self._runner.check_policies(middlewares)
         return await (await self._runner.lifecycle()).fork(session, step, name=name, policies=middlewares)
 
-    @_masking
     async def own_middlewares(self, session: str) -> str | None:
         """The middlewares that a session has in place of the config's, as YAML; None for those of the config.
 
@@ -697,7 +660,6 @@ class Agent:
         """
         return await self._runner.policies_of(session)
 
-    @_masking
     async def archive(self, session: str) -> bool:
         """Pack a session's messages, edits and ledger, and delete its checkpoints. False if it was already archived.
 
@@ -709,7 +671,6 @@ class Agent:
         await lifecycle.log.database.compact()
         return done
 
-    @_masking
     async def restore(self, session: str) -> bool:
         """Restore an archived session completely; False if it was not archived.
 
@@ -722,7 +683,6 @@ class Agent:
         await lifecycle.log.database.compact()
         return done
 
-    @_masking
     async def prune(
         self, retention: Retention | None = None, *, every_agent: bool = False, dry_run: bool = False
     ) -> Pruned:
@@ -738,7 +698,6 @@ class Agent:
         lifecycle = await self._runner.lifecycle()
         return await Pruner(lifecycle, retention or config.retention, agent, dry_run).run()
 
-    @_masking
     async def delete_session(self, session: str) -> None:
         """Delete a session, archived or not, with all its messages and checkpoints.
 
@@ -761,19 +720,16 @@ class Agent:
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
 
-    @_masking
     async def connections(self) -> Sequence[Connection]:
         """The connections of the agent's toolsets, with failed ones; toolsets that are not open yet are opened."""
         known = self._runner.redactor
         found = [each for toolset in (await self.toolsets()).values() for each in toolset.status()]
         return [replace(each, why=known(each.why)) for each in found]
 
-    @_masking
     async def toolsets(self) -> Mapping[str, Toolset]:
         """The agent's toolsets by component name; those that are not open yet are opened."""
         return await (await self._open()).toolsets_of(self._plan).opened()
 
-    @_masking
     async def tools(self) -> Sequence[Tool]:
         """Every current tool of the agent, including toolsets' tools, in the order in which the model sees them."""
         connections = await self._open()
@@ -786,13 +742,13 @@ class Agent:
         return self._runner.redactor.json(value)
 
     async def _masked(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        with self._masked_errors():
+        with masking_errors(self._error_mask()):
             async with aclosing(events) as source:
                 async for event in source:
                     yield event
 
-    def _masked_errors(self) -> AbstractContextManager[None]:
-        return masking_errors(self._runner.redactor)
+    def _error_mask(self) -> Redactor:
+        return self._runner.redactor
 
     async def _open(self) -> Connections:
         return await self._runner.connections()

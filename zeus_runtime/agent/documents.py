@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.memory.document_facts import DocumentPart, parts_of
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.knowledge.files import FoundFile
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.extraction import Author
@@ -21,7 +22,7 @@ async def document_parts(
     knowledge: KnowledgeService | None,
     workspace: WorkspaceFiles,
     directory: Path,
-    mask: Callable[[str], str],
+    secrets: Redactor,
     *,
     unread: Callable[[str, str], None] = lambda _path, _why: None,
 ) -> list[DocumentPart]:
@@ -31,7 +32,7 @@ async def document_parts(
         bases: names of knowledge bases.
         workspace: the agent's; a file that its tools may not read is left out.
         directory: what the names of files are relative to.
-        mask: masks the secrets in names, which are stored with the facts.
+        secrets: masked in names and texts, before a text is cut into parts.
         unread: called with each file that cannot be read, and the reason.
 
     Raises:
@@ -51,19 +52,19 @@ async def document_parts(
     sources = [str((directory / each).absolute()) for each in paths]
     found = list(files_of(sources, unread))
     parts = await asyncio.to_thread(
-        _read, found, workspace, lambda each: mask(_name(each, directory)), "tool", unread
+        _read, found, workspace, lambda each: _name(each, directory), "tool", secrets, unread
     )
     for base in bases:
         assert knowledge is not None, "refused above"
         files = await knowledge.files(base, unread)
         parts += await asyncio.to_thread(
-            _read, files, workspace, _labelled(base, mask), "knowledge_base", unread
+            _read, files, workspace, _labelled(base), "knowledge_base", secrets, unread
         )
     return parts
 
 
-def _labelled(base: str, mask: Callable[[str], str]) -> Callable[[FoundFile], str]:
-    return lambda each: mask(f"{base}/{each.label}")
+def _labelled(base: str) -> Callable[[FoundFile], str]:
+    return lambda each: f"{base}/{each.label}"
 
 
 def _name(found: FoundFile, directory: Path) -> str:
@@ -80,23 +81,27 @@ def _read(
     workspace: WorkspaceFiles,
     name_of: Callable[[FoundFile], str],
     by: Author,
+    secrets: Redactor,
     unread: Callable[[str, str], None],
 ) -> list[DocumentPart]:
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.knowledge.convert import convert_file
     from zeus_runtime.knowledge.files import read_allowed
+    from zeus_runtime.tools.masked_text import masked_bytes
     from zeus_runtime.tools.worker_process import Apart
 
     parts: list[DocumentPart] = []
     with Apart() as apart:
         for each in files:
             try:
-                text = convert_file(each.name, read_allowed(each, workspace), apart=apart).text
+                # Before and after: a form may write a secret over several places, and hide it in an encoding.
+                data = masked_bytes(read_allowed(each, workspace), secrets)
+                text = secrets.text(convert_file(each.name, data, apart=apart).text)
             except ZeusError as error:
                 unread(each.path, error.message)
                 continue
             except OSError as error:
                 unread(each.path, error.strerror or str(error))
                 continue
-            parts += parts_of(name_of(each), text, by)
+            parts += parts_of(secrets.text(name_of(each)), text, by)
     return parts

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.trust.decision import Trust
 
 DISTRIBUTION = "zeus-runtime"
 OLDEST_PYTHON = (3, 11)
@@ -38,7 +39,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
             "ok", "config", "none asked for, and no zeus.yaml here: keys and defaults are looked at"
         )
         yield _keys(process)
-        yield from database(DEFAULT_URL, process.directory)
+        yield from database(DEFAULT_URL, process.directory, _trust_of_presets())
     else:
         findings, checked = _config(process, which)
         yield from findings
@@ -46,7 +47,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
         yield from _model(checked)
         yield from _sandboxes(checked)
         yield from _memory(checked)
-        yield from database(checked.config.storage.url, checked.directory)
+        yield from database(checked.config.storage.url, checked.directory, checked.trust)
     yield _terminal(process)
 
 
@@ -255,13 +256,30 @@ def _backend_answers(memory: MemoryService, name: str) -> DoctorFinding:
 _BACKEND_SECONDS: Final = 10.0
 
 
-def database(url: str, directory: Path) -> Iterator[DoctorFinding]:
+def _trust_of_presets() -> Trust:
+    """What the user allows where no config is asked for: the presets' database is the one that is looked at."""
+    import os
+    from dataclasses import replace
+
+    from zeus_runtime.trust.decision import recorded_trust
+
+    return replace(recorded_trust(os.environ), words=("default",))
+
+
+def database(url: str, directory: Path, trust: Trust) -> Iterator[DoctorFinding]:
     """Whether threads can be stored at a URL. An SQLite file that is not there is not made."""
+    from zeus_runtime.plan.executed_parts import foreign_database
     from zeus_runtime.store.database import sqlite_file
     from zeus_runtime.store.database_url import without_password
+    from zeus_runtime.trust.decision import UntrustedError
 
     try:
         file = sqlite_file(url, directory)
+        if file is not None:
+            trust.require([*foreign_database(file, trust, directory=directory)])
+    except UntrustedError as error:
+        yield missing("database", str(error), error.remedy or "")
+        return
     except Exception as error:  # noqa: BLE001 - whatever SQLAlchemy makes of a URL is the finding
         yield missing("database", f"{without_password(url)}: {error}", "Correct storage.url.")
         return

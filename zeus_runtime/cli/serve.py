@@ -16,7 +16,7 @@ import click
 from zeus_runtime.cli.completion import complete_config
 from zeus_runtime.cli.options import ConfigArgs, env_option, read_config, set_option
 from zeus_runtime.cli.otel import otel_option
-from zeus_runtime.cli.service_settings import read_service, settings_option, with_service
+from zeus_runtime.cli.service_settings import settings_option, with_service
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
 from zeus_runtime.config.sqlite_url import database_file
@@ -97,6 +97,7 @@ def command(
     from importlib.util import find_spec
 
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import examined_settings, read_trusted_settings
     from zeus_runtime.errors import MissingError, UsageError
 
     if demo_folder is not None and (configs or settings_file or show_settings or env or sets):
@@ -105,9 +106,8 @@ def command(
             remedy="Leave CONFIG, --settings, --show-settings, --env and --set out.",
         )
     prefix = _prefix(path_prefix)
-    read = read_service(process, settings_file)
     if show_settings:
-        _show(process, read)
+        _show(process, examined_settings(process, settings_file))
         return
     if any(find_spec(each) is None for each in ("fastapi", "uvicorn", "jwt", "prometheus_client")):
         raise MissingError(
@@ -118,16 +118,19 @@ def command(
     from zeus_runtime.serving.http.hub import Hub
     from zeus_runtime.serving.http.principals import LocalToken
     from zeus_runtime.serving.http.service import Service
-    from zeus_runtime.serving.http.settings import ReadSettings, Settings
+    from zeus_runtime.serving.http.settings import default_settings
     from zeus_runtime.store.database import Database
 
     with ExitStack() as stack:
         made: type[Service] = Service
-        if demo_folder is not None:
+        if demo_folder is None:
+            read = read_trusted_settings(process, settings_file)
+        else:
             from zeus_runtime.serving.http.demo import CONFIG, DemoService
 
             stack.enter_context(_in_demo_folder(process, demo_folder))
-            made, read, configs = DemoService, ReadSettings(Settings()), (str(_bundled(CONFIG)),)
+            made, configs = DemoService, (str(_bundled(CONFIG)),)
+            read = default_settings(directory=process.directory, environ=process.environ)
         settings = read.settings
         is_local = host in LOOPBACK
         if not is_local:
@@ -289,8 +292,8 @@ def _show(process: Process, read: ReadSettings) -> None:
 
     rows = []
     for path, value in _leaves(asdict(read.settings), ()):
-        written = read.document is not None and read.document.get(path, _ABSENT) is not _ABSENT
-        place = read.document.position(path).short if written and read.document is not None else "default"
+        written = read.document.get(path, _ABSENT) is not _ABSENT
+        place = read.document.position(path).short if written else "default"
         rows.append((show_path(path), as_json(value, indent=None), place))
     tell(process, read.settings, lambda: TextTable(rows), as_object=False)
 
@@ -345,7 +348,7 @@ def _serve(
 def _reader(
     process: Process, which: ConfigArgs, settings: ReadSettings, folders: tuple[Path, ...]
 ) -> ConfigReader:
-    own = () if settings.document is None else tuple(settings.document.files.values())
+    own = tuple(settings.document.files.values())
     database, tls = database_file(settings.settings.storage.url, process.directory), settings.settings.tls
     if tls is not None:
         own += (Path(tls.certificate), Path(tls.key))
@@ -375,7 +378,7 @@ def _files(process: Process, configs: tuple[str, ...], settings: ReadSettings) -
             found.append(each)
             continue
         other = folder / SERVICE_FILE
-        if other.is_file() and (settings.document is None or settings.document.path != other.resolve()):
+        if other.is_file() and settings.document.path != other.resolve():
             raise UsageError(
                 f"{each}/{SERVICE_FILE} has settings of a service, and they are not in use",
                 remedy=f"Use them: --settings {each}/{SERVICE_FILE}",

@@ -14,7 +14,6 @@ from zeus_runtime.cli.options import Decorator
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.serving.http.settings import ReadSettings
     from zeus_runtime.store.database import Database
 
 T = TypeVar("T")
@@ -44,23 +43,14 @@ class Duration(click.ParamType[int]):
         return int(found[1]) * _UNITS[found[2]] * 1000
 
 
-def read_service(process: Process, file: Path | None) -> ReadSettings:
-    """The settings of the service, whose secrets are masked from now on."""
-    from zeus_runtime.serving.http.settings import read_settings
-
-    found = read_settings(file, directory=process.directory, environ=process.environ)
-    if found.document is not None:
-        process.learn(found.document.redactor)
-    return found
-
-
 def with_service(process: Process, file: Path | None, work: Callable[[Database], Awaitable[T]]) -> T:
     """What ``work`` makes of the service's database."""
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import read_trusted_settings
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.schema import ready
 
-    settings = read_service(process, file).settings
+    settings = read_trusted_settings(process, file).settings
 
     async def opened() -> T:
         database = Database(settings.storage.url, directory=process.directory)

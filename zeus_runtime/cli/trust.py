@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.trusting import Examined
     from zeus_runtime.trust.parts import Part
 
+Kind: TypeAlias = Literal["config", "evaluation", "service"]
+
 
 @click.command("trust")
 @config_argument
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     "--print", "prints", is_flag=True, help="Print the value of ZEUS_TRUST that allows CONFIG as it is now."
 )
 @click.option("--eval", "is_eval", is_flag=True, help="CONFIG is an evaluation file.")
+@click.option(
+    "--serve", "is_service", is_flag=True, help="CONFIG is a service's settings; by default zeus-serve.yaml."
+)
 @click.option("--json", "as_object", is_flag=True, help="With --list: JSON for programs.")
 @click.pass_obj
 @click.pass_context
@@ -39,6 +44,7 @@ def command(
     revoke: bool,
     prints: bool,
     is_eval: bool,
+    is_service: bool,
     as_object: bool,
 ) -> None:
     """Show what a config executes and where it sends data, and allow it once.
@@ -56,32 +62,38 @@ def command(
         raise click.UsageError("--json goes with --list", ctx)
     if is_eval and (which.config in (None, "-") or which.laid_over):
         raise click.UsageError("--eval needs an evaluation file, and neither --env nor --set", ctx)
+    if is_service and (is_eval or which.config == "-" or which.laid_over):
+        raise click.UsageError("--serve goes with a file, and with none of --eval, --env and --set", ctx)
+    kind: Kind = "evaluation" if is_eval else "service" if is_service else "config"
     if lists:
         _list(process, which, as_object=as_object)
     elif revoke:
         _revoke(process, which)
     elif prints:
-        answer(",".join(sorted(part.digest for part in _asked_for(process, which, is_eval=is_eval))))
+        answer(",".join(sorted(part.digest for part in _asked_for(process, which, kind))))
     else:
-        _allow(process, which, is_eval=is_eval)
+        _allow(process, which, kind)
 
 
-def _examined(process: Process, which: ConfigArgs, *, is_eval: bool) -> tuple[Examined, Sequence[Part]]:
-    """The config or evaluation file, and its parts."""
-    from zeus_runtime.cli.trusting import examined, examined_evaluation
+def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined, Sequence[Part]]:
+    """The file, and its parts."""
+    from zeus_runtime.cli.trusting import examined, examined_evaluation, examined_settings
     from zeus_runtime.plan.parts_with_subagents import all_parts
 
-    if is_eval:
+    if kind == "evaluation":
         evaluation = examined_evaluation(process, Path(str(which.config)))
         return evaluation, evaluation.parts()
+    if kind == "service":
+        settings = examined_settings(process, None if which.config is None else Path(which.config))
+        return settings, settings.parts()
     config = examined(process, which)
     return config, all_parts(config)
 
 
-def _allow(process: Process, which: ConfigArgs, *, is_eval: bool) -> None:
+def _allow(process: Process, which: ConfigArgs, kind: Kind) -> None:
     from zeus_runtime.cli.trusting import allow_parts, can_ask, complain_lines, record, shown
 
-    found, parts = _examined(process, which, is_eval=is_eval)
+    found, parts = _examined(process, which, kind)
     if which.config != "-" and can_ask():
         count = allow_parts(found, parts)
     else:
@@ -94,11 +106,11 @@ def _allow(process: Process, which: ConfigArgs, *, is_eval: bool) -> None:
     )
 
 
-def _asked_for(process: Process, which: ConfigArgs, *, is_eval: bool) -> Sequence[Part]:
+def _asked_for(process: Process, which: ConfigArgs, kind: Kind) -> Sequence[Part]:
     """What needs the user's permission, given or not."""
     from zeus_runtime.cli.trusting import complain_lines, shown
 
-    _, every = _examined(process, which, is_eval=is_eval)
+    _, every = _examined(process, which, kind)
     parts = [part for part in every if not part.own]
     complain_lines(shown(parts, whole=True))
     return parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TextIO, TypeAlias, TypeVar
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.output import padded
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config import Document
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.serving.http.settings import ReadSettings
     from zeus_runtime.testing.cases.reading import ReadEvaluation
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
@@ -80,14 +81,62 @@ def read_trusted_evaluation(process: Process, file: Path, *, may_ask: bool = Tru
     """
     from zeus_runtime.testing.cases.reading import read_evaluation
 
-    try:
+    def read() -> ReadEvaluation:
         return read_evaluation(file, directory=process.directory, environ=process.environ)
+
+    return _read_asking(read, lambda: examined_evaluation(process, file), may_ask=may_ask)
+
+
+def read_trusted_settings(process: Process, file: Path | None, *, may_ask: bool = True) -> ReadSettings:
+    """The settings of a service; the user has allowed its database.
+
+    Args:
+        file: None for ``zeus-serve.yaml`` in the working directory, if there is one.
+
+    Raises:
+        ConfigError: with every problem.
+        UntrustedError: the user has not allowed the database, and said no or cannot be asked.
+    """
+    from zeus_runtime.serving.http.settings import read_settings
+
+    def read() -> ReadSettings:
+        return read_settings(file, directory=process.directory, environ=process.environ)
+
+    found = _read_asking(read, lambda: examined_settings(process, file), may_ask=may_ask)
+    process.learn(found.document.redactor)
+    return found
+
+
+_Found = TypeVar("_Found")
+
+
+def _read_asking(read: Callable[[], _Found], examine: Callable[[], _HasParts], *, may_ask: bool) -> _Found:
+    """What ``read`` reads, after a question about the parts of what ``examine`` finds, if it may be asked.
+
+    Raises:
+        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
+    """
+    try:
+        return read()
     except UntrustedError as refusal:
         if not (may_ask and can_ask()):
             raise
-        found = examined_evaluation(process, file)
+        found = examine()
         allow_parts(found, found.parts(), refusal)
-        return read_evaluation(file, directory=process.directory, environ=process.environ)
+        return read()
+
+
+def examined_settings(process: Process, file: Path | None) -> ReadSettings:
+    """The settings of a service, whose database is not opened.
+
+    Raises:
+        ConfigError: with every problem that can be found so.
+    """
+    from zeus_runtime.serving.http.settings import examine_settings
+
+    found = examine_settings(file, directory=process.directory, environ=process.environ)
+    process.learn(found.document.redactor)
+    return found
 
 
 def examined_evaluation(process: Process, file: Path) -> ReadEvaluation:
@@ -104,13 +153,17 @@ def examined_evaluation(process: Process, file: Path) -> ReadEvaluation:
 
 
 class Examined(Protocol):
-    """A config or an evaluation file."""
+    """A config, an evaluation file, or the settings of a service."""
 
     @property
     def document(self) -> Document: ...
 
     @property
     def trust(self) -> Trust: ...
+
+
+class _HasParts(Examined, Protocol):
+    def parts(self) -> Sequence[Part]: ...
 
 
 def allow_parts(found: Examined, parts: Sequence[Part], refusal: UntrustedError | None = None) -> int:

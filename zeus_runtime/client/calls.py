@@ -96,6 +96,7 @@ def begin_session(
 
     Args:
         agent: the agent's name; None for the only agent.
+        title: a text such as the prompt, whole: the service cuts it, once the secrets in it are masked.
         key: the same key gives the same session; a new one by default.
     """
     body = {"title": title, **({} if agent is None else {"agent": agent})}

@@ -181,11 +181,18 @@ def quarantined_memories(*, agent: str | None = None) -> ServiceCall[list[Servic
     return ServiceCall("GET", "/v1/memories/quarantine", list_of(ServiceMemory), query={"agent": agent})
 
 
-def release_memory(name: str, *, agent: str | None = None) -> ServiceCall[ServiceMemory]:
-    """Show a quarantined memory to models from now on."""
-    return ServiceCall(
-        "POST", f"{_memory(name)}/release", one(ServiceMemory), query={"agent": agent}, is_safe=False
-    )
+def release_memory(memory: ServiceMemory | str, *, agent: str | None = None) -> ServiceCall[ServiceMemory]:
+    """Show a quarantined memory to models from now on.
+
+    Args:
+        memory: as it was read: refused if somebody changed it since. Of an id, any version.
+
+    Raises:
+        ServiceChangedError: it was changed since it was read.
+    """
+    name, version = (memory, None) if isinstance(memory, str) else (memory.id, memory.version)
+    query = {"agent": agent, "version": version}
+    return ServiceCall("POST", f"{_memory(name)}/release", one(ServiceMemory), query=query, is_safe=False)
 
 
 def memory_batches(*, agent: str | None = None) -> ServiceCall[list[Mapping[str, Any]]]:

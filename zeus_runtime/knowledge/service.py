@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.config.secrets.masking import Redactor
-from zeus_runtime.errors import NotFoundError, UsageError
+from zeus_runtime.errors import ErrorsMasked, NotFoundError, UsageError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
 from zeus_runtime.knowledge.embedding_models import AvailableModels, UnavailableModelError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
@@ -88,7 +88,7 @@ class ReadableBase(NamedTuple):
     chunks: int
 
 
-class KnowledgeService:
+class KnowledgeService(ErrorsMasked):
     """The operations on knowledge bases that a caller may use.
 
     Args:
@@ -102,6 +102,7 @@ class KnowledgeService:
         caller: on whose behalf; from the config, never from the model.
         linked: the bases that the config names; tools may search only these.
         secrets: masked in texts that are read and found.
+        error_secrets: masked in errors; by default the same.
         refusal_of: why a file is hidden from the agent.
         refusal_of_stored: why a stored text of a file is, also if the file is not there any more; by default the same.
         read: gives a found file's bytes, if the agent may read it; by default any file's.
@@ -125,6 +126,7 @@ class KnowledgeService:
         caller: Caller,
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
+        error_secrets: Redactor | None = None,
         refusal_of: Callable[[Path], str | None] = lambda _file: None,
         refusal_of_stored: Callable[[Path], str | None] | None = None,
         read: Callable[[FoundFile], bytes] | None = None,
@@ -137,6 +139,7 @@ class KnowledgeService:
         self.caller: Final = caller
         self._url = url
         self._secrets = secrets or Redactor()
+        self._error_secrets = error_secrets or self._secrets
         self._refusal_of = refusal_of
         self._refusal_of_stored = refusal_of_stored or refusal_of
         self._read = read
@@ -154,6 +157,9 @@ class KnowledgeService:
         )
         self._choice: Ref | object | None = _UNREAD
         self._index: KnowledgeIndex | None = None
+
+    def _error_mask(self) -> Redactor:
+        return self._error_secrets
 
     async def bases(self) -> list[BaseInfo]:
         """Every base that the caller may see."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from zeus_runtime.errors import ErrorsMasked
 from zeus_runtime.memory.admission.decisions import Duplicate, Rejected, Superseded
 from zeus_runtime.memory.drafts import Draft
 from zeus_runtime.memory.items import Caller
@@ -22,6 +23,7 @@ from zeus_runtime.memory.records.batches import (
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.items import MemoryItem
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory, Operations
@@ -64,7 +66,7 @@ class ListedBatch(NamedTuple):
     outcomes: Mapping[str, int]
 
 
-class MemoryBatches:
+class MemoryBatches(ErrorsMasked):
     """The batches of one caller.
 
     Args:
@@ -74,6 +76,9 @@ class MemoryBatches:
     def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._shared = opened
         self._caller = caller
+
+    def _error_mask(self) -> Redactor:
+        return self._shared.source.secrets
 
     async def _acting(self) -> tuple[Operations, Caller]:
         return await self._shared.operations(), await self._shared.acting(self._caller)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import ErrorsMasked, UsageError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.opened import embedded_texts
 
 if TYPE_CHECKING:
     from zeus_runtime.config.ref import Ref
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.opened import OpenedMemory
 
 
-class CallerEmbeddings:
+class CallerEmbeddings(ErrorsMasked):
     """The embedding model of the caller's user.
 
     Args:
@@ -24,6 +25,9 @@ class CallerEmbeddings:
     def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
         self._caller = caller
+
+    def _error_mask(self) -> Redactor:
+        return self._opened.source.secrets
 
     async def model(self) -> Embedding | None:
         """What the caller's texts and queries are embedded with; None without a model.

@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.memory.extraction import (
+    MOST_SEARCHED,
     SYSTEM,
     Author,
     SourceMessage,
@@ -102,7 +104,7 @@ async def extract_from(
         for batch in await batches.unfinished(part.key):
             await batches.apply(batch)
         if (await batches.cursor(part.key)).seq == 0:
-            found = await memory.search_memories(part.text[:2_000], k=KNOWN)
+            found = await memory.search_memories(cut_text(part.text, MOST_SEARCHED), k=KNOWN)
             message = SourceMessage(1, part.by, part.text)
             text = question([message], [each.item for each in found], datetime.now(UTC))
             answer = await ask(SYSTEM_OF_DOCUMENTS, text, answer_schema(scopes))

@@ -30,6 +30,8 @@ MOST_CHARACTERS: Final = 40_000
 """Of the messages of one call."""
 MOST_OF_A_RESULT: Final = 2_000
 """Characters of a tool's result that are searched."""
+MOST_SEARCHED: Final = 2_000
+"""Characters of a text whose near memories are looked up."""
 MOST_KNOWN: Final = 8_000
 """Characters of the known memories that a call shows."""
 

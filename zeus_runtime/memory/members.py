@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.model import USER_NAME
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import ErrorsMasked, UsageError
 from zeus_runtime.memory.items import Caller, Role
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.opened import OpenedMemory
 
 _HEADS: Final = ("owner", "admin")
@@ -32,7 +33,7 @@ class Member:
     since: datetime
 
 
-class Members:
+class Members(ErrorsMasked):
     """The members of the caller's project.
 
     In a project without members, the config decides the roles. From its first member on, a user without a row is not a
@@ -46,6 +47,9 @@ class Members:
     def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
         self._caller = caller
+
+    def _error_mask(self) -> Redactor:
+        return self._opened.source.secrets
 
     async def all(self) -> tuple[Member, ...]:
         """Every member, by name.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
+from zeus_runtime.errors import ErrorsMasked
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
 from zeus_runtime.memory.drafts import Draft
@@ -50,6 +51,7 @@ from zeus_runtime.tracing import retrieval_span
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.backend import MemoryBackend
     from zeus_runtime.memory.batches import MemoryBatches
     from zeus_runtime.memory.checked_memory import CheckedMemory
@@ -64,7 +66,7 @@ SearchMode: TypeAlias = Literal["fused", "vector"]
 SEARCH_MODES: Final[tuple[SearchMode, ...]] = get_args(SearchMode)
 
 
-class MemoryService:
+class MemoryService(ErrorsMasked):
     """Memory on behalf of ``caller``. It opens itself at first use; ``aclose`` when done (it may be used again).
 
     Args:
@@ -74,6 +76,9 @@ class MemoryService:
     def __init__(self, source: MemorySource, caller: Caller) -> None:
         self._shared = OpenedMemory(source)
         self._caller = caller
+
+    def _error_mask(self) -> Redactor:
+        return self._shared.source.secrets
 
     @property
     def caller(self) -> Caller:
@@ -527,14 +532,18 @@ class MemoryService:
         """
         return refuse_shown(await self.get(memory_id))
 
-    async def release_memory(self, memory_id: str) -> MemoryItem:
+    async def release_memory(self, memory_id: str, *, version: int | None = None) -> MemoryItem:
         """Show a quarantined memory to models from now on. It replaces no other memory.
+
+        Args:
+            version: the version that a person read; None for the present one.
 
         Raises:
             UnknownMemoryError: there is none that the caller may edit.
+            ChangedError: the memory has another version.
             UsageError: it is not quarantined, or another check of the gate refuses it.
         """
-        return await (await self._writing()).release(memory_id)
+        return await (await self._writing()).release(memory_id, version=version)
 
     async def delete_memory(self, memory_id: str) -> None:
         """Remove a memory and what it had superseded: rows, vectors, words, the texts of their histories.

@@ -139,11 +139,15 @@ class Writing:
             self._shared.backfill_soon(self._caller)
         return changed
 
-    async def release(self, memory_id: str) -> MemoryItem:
+    async def release(self, memory_id: str, *, version: int | None = None) -> MemoryItem:
         """Take a memory out of quarantine.
+
+        Args:
+            version: the version that a person read; None for the present one.
 
         Raises:
             UnknownMemoryError: there is none that the caller may edit.
+            ChangedError: the memory has another version, or got one meanwhile.
             UsageError: it is not quarantined, or another check refuses it.
         """
         item = refuse_shown(known(await self._backend.permitted(memory_id, "edit"), memory_id))
@@ -157,7 +161,10 @@ class Writing:
                 f"{item.id} stays quarantined: {decision.of.id} already says it",
                 remedy=f"Delete it: zeus memory quarantine delete {item.id}",
             )
-        edit = MemoryEdit(self._caller, item, {"trust": passed.trust}, released, self._shared.source.now)
+        # Of this version: a text that is written meanwhile was neither read by a person nor checked here.
+        version = item.version if version is None else version
+        changes = {"trust": passed.trust}
+        edit = MemoryEdit(self._caller, item, changes, released, self._shared.source.now, version)
         changed = known((await self._backend.save(edit)).item, memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)
@@ -265,7 +272,7 @@ def _sourced(source_id: str | None, secrets: Redactor) -> Rejected | None:
 
     if source_id is None:
         return None
-    rule = "known_secret" if secrets.text(source_id) != source_id else credential_rule(source_id)
+    rule = "known_secret" if secrets.masked(source_id) != source_id else credential_rule(source_id)
     if rule is None:
         return None
     return Rejected(

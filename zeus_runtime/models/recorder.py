@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, Model
 from zeus_runtime.models.masking import masked_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from zeus_runtime.config.secrets.masking import Redactor
 
@@ -40,7 +42,11 @@ class Tape:
         self._secrets = secrets
         # Of the last line, whichever model wrote it: a line counts the messages that it shares with the one before.
         self._previous: Sequence[Any] = ()
-        self._has_begun = False
+        self._model = ""
+        # Open from the first call to the last: a command of the agent may replace the file, or a folder above it, by a
+        # link to a file that the agent may not write.
+        self._descriptor: int | None = None
+        self._close: Callable[[], object] = _nothing
 
     def begin(self, model: str) -> None:
         """Write the header with the name of the recorded model, if this was not done before.
@@ -48,45 +54,66 @@ class Tape:
         Raises:
             CassetteError: the file cannot be written, or exists and is not a cassette: it is not overwritten.
         """
-        if self._has_begun:
+        self._model = model
+        if self._descriptor is not None:
             return
         try:
             self._begin(model)
         except OSError as error:
+            self.close()
             raise CassetteError(
                 f"the cassette {self._path} cannot be written: {error.strerror}",
                 remedy="Name another file to record to.",
             ) from error
-        self._has_begun = True
+        except (CassetteError, RunError):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file; a call that is recorded later continues it."""
+        self._close()
+        self._descriptor, self._close, self._previous = None, _nothing, ()
 
     def _begin(self, model: str) -> None:
-        if self._path.exists() and self._path.stat().st_size:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        self._descriptor = descriptor = os.open(self._path, flags, 0o666)
+        # Also without `close`, which the caller of a plugin's recorder may not know.
+        self._close = weakref.finalize(self, os.close, descriptor)
+        if os.fstat(descriptor).st_size:
             cassette_model(self._path)
             # A line that is appended to half a line would be lost with it.
-            self._end_last_line()
+            data = self._path.read_bytes()
             read_cassette(self._path)
+            self._require_place(descriptor)
+            os.ftruncate(descriptor, data.rfind(b"\n") + 1)
         else:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(header(self._secrets.text(model)), "utf-8")
+            _write(descriptor, header(self._secrets.text(model)))
 
-    def _end_last_line(self) -> None:
-        """Cut off a line that a killed recording left unfinished."""
-        with self._path.open("rb+") as file:
-            data = file.read()
-            file.truncate(data.rfind(b"\n") + 1)
+    def _require_place(self, descriptor: int) -> None:
+        """Raise unless the path still leads to the open file: otherwise nobody would find the recording."""
+        with suppress(OSError):
+            if os.path.samestat(self._path.stat(), os.fstat(descriptor)):
+                return
+        raise RunError(
+            f"the cassette {self._path} is another file now: a program replaced or removed it",
+            remedy="Record to a file outside of the workspace, or close it to the agent with workspace.access.",
+        )
 
     def append(self, request: ModelRequest, pieces: Sequence[ModelPiece], response: ModelResponse) -> None:
         """Write one finished call.
 
         Raises:
-            RunError: the file cannot be written.
+            RunError: the file cannot be written, or another one has taken its place.
         """
+        self.begin(self._model or response.model)
+        assert self._descriptor is not None, "`begin` opens it"
         asked = normalised(request)
         pieces = masked_pieces(pieces, self._secrets)
         line = call_line(asked, self._previous, pieces, response, self._secrets.json)
+        self._require_place(self._descriptor)
         try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line)
+            _write(self._descriptor, line)
         except OSError as error:
             raise RunError(
                 f"the cassette {self._path} cannot be written: {error.strerror}",
@@ -94,6 +121,15 @@ class Tape:
             ) from error
         # After the line is written: `same` counts against the line before it in the file.
         self._previous = asked["messages"]
+
+
+def _write(descriptor: int, text: str) -> None:
+    with open(descriptor, "ab", closefd=False) as file:
+        file.write(text.encode())
+
+
+def _nothing() -> None:
+    """Close no file."""
 
 
 class Recorder:

@@ -106,6 +106,21 @@ def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str)
         yield _file_part(ground, path, file, verb)
 
 
+def foreign_database(named: Path, trust: Trust, *, directory: Path, where: str = "") -> Iterator[Part]:
+    """The part of a SQLite database that this user's Zeus did not make; none for its own, or for one that is not there.
+
+    Call it before any database is opened: SQLite completes it from the files beside it, which may name other files.
+
+    Args:
+        where: the position of its name in a YAML file.
+    """
+    from zeus_runtime.trust.databases import database_part, is_made
+
+    file = named.resolve()
+    if not is_made(trust.records, file):
+        yield database_part(file, _shown(file, directory), where=where)
+
+
 def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
     """The rules that lift the protection of files, such as ``.git/config``, whose next reader may execute them."""
     for rule, reasons, file in lifts:
@@ -397,14 +412,11 @@ def _has_keys(ground: FileSource, *paths: Path) -> bool:
 
 def _databases(ground: PartSource) -> Iterator[Part]:
     """The databases that this user's Zeus did not make."""
-    from zeus_runtime.trust.databases import database_part, is_made
-
     document = ground.document
     for path, named in _database_files(ground):
-        file = named.resolve()
-        where = str(document.position(path))
-        if not is_made(ground.trust.records, file):
-            yield database_part(file, _shown(file, document.directory), where=where)
+        yield from foreign_database(
+            named, ground.trust, directory=document.directory, where=str(document.position(path))
+        )
 
 
 def _used_files(ground: PartSource) -> Iterator[Part]:

@@ -27,7 +27,7 @@ from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_in
-from zeus_runtime.tools.own_folders import UPLOADS
+from zeus_runtime.tools.own_folders import STATE, UPLOADS
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -175,6 +175,8 @@ def _add_homes(
                 for each in PROJECT_FOLDERS:
                     above, _, name = each.partition("/")
                     deciding.add_in_each(at, (above, name), _DECIDES)
+    # Its prompts and skills need no permission, and Zeus makes files in it while commands run.
+    deciding.unasked[str(checked.directory / STATE)] = None
     homes = [each.file for each in named if each.role == "home"]
     searched = (
         checked.directory / ".zeus",

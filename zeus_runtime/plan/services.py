@@ -229,6 +229,7 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
         secrets=masked_by(config, checked.secrets),
+        error_secrets=checked.secrets,
         refusal_of=lambda file: context().workspace.refusal_of(file),
         refusal_of_stored=lambda file: context().workspace.refusal_of_stored(file),
         read=read,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.masked_text import open_bytes as open_bytes
     from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
     from zeus_runtime.tools.masked_text import written_masked as written_masked
+    from zeus_runtime.tools.own_folders import LinkedFolderError as LinkedFolderError
+    from zeus_runtime.tools.own_folders import open_own as open_own
     from zeus_runtime.tools.own_folders import own_path as own_path
     from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
@@ -68,6 +70,8 @@ _ROOMS = {
     "masked_bytes": "tools.masked_text",
     "OPEN_BYTES": "tools.masked_text",
     "open_bytes": "tools.masked_text",
+    "LinkedFolderError": "tools.own_folders",
+    "open_own": "tools.own_folders",
     "own_path": "tools.own_folders",
     "parts_of": "tools.patterns",
     "start_problem": "tools.patterns",

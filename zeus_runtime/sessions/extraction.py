@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.memory.extraction import (
     MOST_OF_A_RESULT,
+    MOST_SEARCHED,
     SYSTEM,
     SourceMessage,
     answer_schema,
@@ -60,7 +62,7 @@ def _messages(entries: Sequence[tuple[int, Any]]) -> Iterator[SourceMessage]:
         elif message.type == "tool" and (source := source_of_tool(str(message.name))) is not None:
             follows = True
             by = "knowledge_base" if source == "knowledge_base" else "tool"
-            text = text[:MOST_OF_A_RESULT]
+            text = cut_text(text, MOST_OF_A_RESULT)
         else:
             continue
         if text.strip():
@@ -119,7 +121,7 @@ async def _known(memory: MemoryService, messages: Sequence[SourceMessage]) -> li
     found: dict[str, MemoryItem] = {}
     for each in messages:
         if each.by == "user":
-            near = await memory.search_memories(each.text[:2_000], k=KNOWN)
+            near = await memory.search_memories(cut_text(each.text, MOST_SEARCHED), k=KNOWN)
             found |= {one.item.id: one.item for one in near}
     listed = await memory.list_memories(limit=200)
     found |= {item.id: item for item in listed if item.id not in found}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import unwrapped
@@ -79,10 +79,26 @@ async def read(log: ThreadLog, session: str, *, whole: bool = False) -> StoredSe
         edits=await log.edit_entries(thread),
         rollbacks=made,
         snapshots=await snapshots(log, thread),
-        approvals=await approvals_of(log, thread),
+        approvals=_masked(log, await approvals_of(log, thread)),
         children=children,
         sub_agents=[await read(log, each.session, whole=True) for each in children] if whole else (),
     )
+
+
+def _masked(log: ThreadLog, approvals: Sequence[PendingApproval]) -> Sequence[PendingApproval]:
+    """Approvals as ``log`` gives the messages: whole, so that nothing is cut before it is masked."""
+    from zeus_runtime.run.approvals import masked_decision, masked_pending
+    from zeus_runtime.store.masked_log import MaskedLog
+
+    if not isinstance(log, MaskedLog):
+        return approvals
+    return [
+        replace(
+            masked_pending(each, log.secrets.masked),
+            decision=each.decision and masked_decision(each.decision, log.secrets),
+        )
+        for each in approvals
+    ]
 
 
 def decisions_as_json(approvals: Sequence[PendingApproval]) -> list[dict[str, Any]]:

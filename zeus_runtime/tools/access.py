@@ -335,7 +335,7 @@ class Deciding:
     Attributes:
         keys: the added paths that contain keys.
         added: all added paths; a name may be a glob pattern.
-        unasked: the added folders whose contents are executed without a question.
+        unasked: the protected folders whose contents decide, or are executed, without a question.
         sources: the configs whose files have been added.
     """
 

@@ -400,7 +400,7 @@ class Gate:
             yield from gate.mounts.written_folders()
 
     def unasked(self) -> Iterator[Path]:
-        """Yield the folders, there or not, whose contents are executed without a question."""
+        """Yield the folders, there or not, whose contents decide, or are executed, without a question."""
         for gate in self._all:
             deciding = gate.policy.floor.deciding
             # What is in another protected folder cannot be made.

@@ -84,6 +84,29 @@ def opened(folder: Path, *, create: bool = False, mode: int = 0o777) -> Iterator
         os.close(descriptor)
 
 
+def open_own(file: Path, flags: int) -> int:
+    """Open a file of Zeus's own, which only its user may read if it is made; with ``O_CREAT`` its folder is made too.
+
+    A check of the path beforehand is not enough: a program may put a link there until the file is opened.
+
+    Args:
+        flags: of ``os.open``.
+
+    Returns:
+        the descriptor.
+
+    Raises:
+        LinkedFolderError: ``.zeus`` or what follows it in the path is a link.
+        OSError: it is not there or cannot be opened.
+    """
+    with opened(file.parent, create=bool(flags & os.O_CREAT)) as folder:
+        try:
+            return os.open(file.name, flags | _NO_LINK | getattr(os, "O_CLOEXEC", 0), 0o600, dir_fd=folder)
+        except OSError:
+            own_path(file)
+            raise
+
+
 def marker(folder: Path) -> Path:
     """The file beside ``folder`` that says: Zeus made it. Beside, so that no listing shows it."""
     return folder.with_name(f".{folder.name}.zeus-archive")

@@ -149,6 +149,8 @@ def _made(folder: Path, real: str, shown: Sequence[str], *, remedy: str) -> str:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
+            if error.errno in (errno.EROFS, errno.EACCES):
+                return real  # a program of the same user cannot make it either
             raise WorkspaceError(
                 f"The folder {printable(str(folder))} cannot be made: {error.strerror}.", remedy=remedy
             ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import tracemalloc
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from zeus_plugins.models.replay.model import ReplayModel, create
 from zeus_plugins.models.replay.options import Options
 
 from zeus_runtime.config.secrets.masking import MASK, Redactor
+from zeus_runtime.errors import RunError
 from zeus_runtime.models.cassette import CassetteError, same
 from zeus_runtime.plugin import PlanContext
 from zeus_runtime.plugin.model import (
@@ -439,6 +441,38 @@ def test_a_file_that_is_no_cassette_is_not_overwritten(path: Path) -> None:
     with pytest.raises(CassetteError):
         Recorder(ScriptedModel(["x"]), Tape(path, KEEP))
     assert path.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_a_link_that_takes_the_cassettes_place_during_a_run_is_not_followed(
+    path: Path, tmp_path: Path, place: str
+) -> None:
+    """A command of the agent may put it there, and the file that it leads to may be closed to the agent."""
+    precious = tmp_path / "precious" / path.name
+    precious.parent.mkdir()
+    precious.write_text("precious\n")
+    recorder = Recorder(ScriptedModel(["x", "y"]), Tape(path, KEEP))
+    ask(recorder, asking("go"))
+    if place == "file":
+        path.unlink()
+        path.symlink_to(precious)
+    else:
+        path.parent.rename(tmp_path / "moved")
+        path.parent.symlink_to(precious.parent)
+    with pytest.raises(RunError, match="is another file now"):
+        ask(recorder, asking("go on"))
+    assert precious.read_text() == "precious\n"
+
+
+def test_a_tape_that_ends_holds_no_file(path: Path) -> None:
+    tape = Tape(path, KEEP)
+    ask(Recorder(ScriptedModel(["x"]), tape), asking("go"))
+    tape.close()
+    tape.close()
+    open_files = {os.path.realpath(each) for each in Path("/dev/fd").iterdir()}
+    assert str(path.resolve()) not in open_files
+    ask(Recorder(ScriptedModel(["y"]), tape), asking("go on"))
+    assert len(read_cassette(path).calls) == 2
 
 
 scalars = st.text(max_size=5) | st.integers() | st.none()

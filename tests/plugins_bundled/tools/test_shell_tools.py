@@ -603,6 +603,25 @@ async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
     assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
 
 
+async def test_no_command_makes_the_folder_of_zeus_that_is_not_there_yet(tmp_path: Path) -> None:
+    """With the sessions elsewhere, Zeus would make it later, and read prompts and skills in it at the next start."""
+    need_bubblewrap()
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    texts = await results(
+        project,
+        f"ln -s {elsewhere} .zeus",
+        "mkdir -p .zeus/mcp",
+        "mkdir .zeus/prompts",
+        keys={"storage": {"url": "sqlite://"}},
+    )
+    assert [each.is_error for each in texts] == [True] * 3
+    assert not (project / ".zeus").is_symlink()
+    assert not list((project / ".zeus").iterdir())
+    assert not list(elsewhere.iterdir())
+
+
 async def test_a_command_cannot_take_away_a_link_by_which_a_rule_holds(tmp_path: Path) -> None:
     need_bubblewrap()
     (tmp_path / "releases/42/secrets").mkdir(parents=True)

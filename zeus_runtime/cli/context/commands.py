@@ -158,7 +158,7 @@ def missing(
     tell(
         process,
         {"session": trace.session, "step": at.number, "text": text, "found": found},
-        lambda: findings_text(trace.session, at, text, found),
+        lambda: findings_text(trace.session, at, process.redact(text), found),
         as_object=as_object,
     )
 

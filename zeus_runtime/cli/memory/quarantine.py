@@ -14,9 +14,11 @@ from zeus_runtime.cli.memory.options import config_option, session_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
 from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.trusting import folded_lines
+from zeus_runtime.escaping import exact_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.items import MemoryItem
@@ -67,10 +69,10 @@ def release(
     released memory replaces no other. Its source stays: the text of a document is untrusted.
     """
 
-    async def work(memory: MemoryService, wanted: tuple[str, ...]) -> None:
-        for each in wanted:
-            await memory.release_memory(each)
-            complain(f"released {each}")
+    async def work(memory: MemoryService, found: Sequence[MemoryItem]) -> None:
+        for each in found:
+            await memory.release_memory(each.id, version=each.version)
+            complain(f"released {each.id}")
 
     _with_quarantined(process, ids, yes, session, which, "Release", work)
 
@@ -84,10 +86,10 @@ def release(
 def delete(process: Process, ids: tuple[str, ...], yes: bool, session: str | None, which: ConfigArgs) -> None:
     """Delete quarantined memories for good; `zeus memory delete` deletes any memory."""
 
-    async def work(memory: MemoryService, wanted: tuple[str, ...]) -> None:
-        for each in wanted:
-            await memory.delete_memory(each)
-            complain(f"deleted {each}")
+    async def work(memory: MemoryService, found: Sequence[MemoryItem]) -> None:
+        for each in found:
+            await memory.delete_memory(each.id)
+            complain(f"deleted {each.id}")
 
     _with_quarantined(process, ids, yes, session, which, "Delete", work)
 
@@ -99,7 +101,7 @@ def _with_quarantined(
     session: str | None,
     which: ConfigArgs,
     verb: str,
-    work: Callable[[MemoryService, tuple[str, ...]], Awaitable[None]],
+    work: Callable[[MemoryService, Sequence[MemoryItem]], Awaitable[None]],
 ) -> None:
     """Do ``work`` with memories that are all quarantined, once the user agreed; else with none."""
     from zeus_runtime.errors import UsageError
@@ -118,7 +120,18 @@ def _with_quarantined(
     if not yes:
         if not is_terminal(sys.stdin):
             raise UsageError(f"{verb.lower()}: not a terminal, so nobody can be asked", remedy="Say --yes.")
-        for item in found:
-            complain(f"{item.id}: {item.content}")
+        for line in folded_lines(_lines(found, process.secrets.text), sys.stderr):
+            complain(line)
         agree(f"{verb} {', '.join(wanted)}?")
-    with_memory(process, checked, lambda memory: work(memory, wanted), session=session)
+    with_memory(process, checked, lambda memory: work(memory, found), session=session)
+
+
+def _lines(items: Sequence[MemoryItem], mask: Callable[[str], str]) -> Iterator[str]:
+    """Each memory as a person decides about it: all of its text that a model may be shown, each part in one line."""
+    for item in items:
+        yield f"{item.id} ({item.source}{f' {exact_line(mask(item.source_id))}' if item.source_id else ''})"
+        yield from (
+            f"  {name}: {exact_line(mask(text))}"
+            for name, text in (("subject", item.subject), ("content", item.content))
+            if text
+        )

@@ -69,11 +69,12 @@ def quarantine_table(items: Sequence[MemoryItem], now: datetime) -> TextTable:
             " ".join(filter(None, (each.source, each.source_id))),
             each.created_by,
             local_time(each.updated_at),
+            ShortCell(each.subject or "", _CONTENT_COLUMNS // 2),
             ShortCell(each.content, _CONTENT_COLUMNS),
         )
         for each in items
     ]
-    return TextTable(rows, ("ID", "SCOPE", "SOURCE", "BY", "CHANGED", "CONTENT"))
+    return TextTable(rows, ("ID", "SCOPE", "SOURCE", "BY", "CHANGED", "SUBJECT", "CONTENT"))
 
 
 def item_table(item: MemoryItem, linked: Linked, now: datetime) -> TextTable:

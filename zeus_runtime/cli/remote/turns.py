@@ -57,7 +57,7 @@ class RemoteTurn:
         finally:
             for task in self._asked.values():
                 task.cancel()
-            # Also takes the errors of those that nobody waited for.
+            # It also takes the errors of tasks that were not awaited.
             await asyncio.gather(*self._asked.values(), return_exceptions=True)
             if self._cancelling is not None:
                 with suppress(Exception):

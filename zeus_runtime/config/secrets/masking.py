@@ -64,7 +64,10 @@ _TEXT_IN_LINE = re.compile(
     r"""(?P<name>(?:(?<![\w.-])[\w.-]+=)?)(?P<value>(?<=")(?:[^"\\]|\\.)+|(?<=')(?:[^']|'')+|[^\s"',\[\]{}]+)"""
 )
 _WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
-_HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{\w+(:-)?(:\?[^}]*)?\}["']?)\s*(#.*)?""")
+_HARMLESS = re.compile(
+    r"""(null|true|false|~|-?\d{1,7}|"""
+    rf"""["']?(\$\{{\w+(:-({PLACEHOLDER.pattern})?)?(:\?[^}}]*)?\}}|{PLACEHOLDER.pattern})["']?)\s*(#.*)?"""
+)
 _DEFAULT = re.compile(r"""["']?\$\{\w+:-""")
 """The beginning of a variable whose default is the value."""
 

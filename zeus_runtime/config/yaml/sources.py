@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Final
@@ -57,13 +57,23 @@ class Sources:
         lines = unread_lines(text) if self.headers is None else _BREAK.split(text, maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
-        line = lines[mark.line - 1]
-        if self.headers is not None:
-            # First as a whole: of a value that was masked in part, the rest would not be found.
-            line = _without_header([*lines[: mark.line - 1], self._without_values(line)])
-        line = self.shown(line)
+        line = self._shown_at(lines, mark.line - 1)
         # The caret's place stays within the line.
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
+
+    def text(self, name: str) -> str:
+        """The whole text of a source, each line as ``line`` shows it, and secrets over several lines masked too."""
+        text = self.redactor(self.texts[name])
+        lines = unread_lines(text) if self.headers is None else _BREAK.split(text)
+        ends = (*_BREAK.findall(text), "")
+        return "".join(self._shown_at(lines, at) + end for at, end in enumerate(ends))
+
+    def _shown_at(self, lines: Sequence[str], at: int) -> str:
+        line = lines[at]
+        if self.headers is not None:
+            # First as a whole: of a value that was masked in part, the rest would not be found.
+            line = _without_header(self._without_values(line), map(lines.__getitem__, range(at - 1, -1, -1)))
+        return self.shown(line)
 
     def diagnostic(
         self,
@@ -119,13 +129,16 @@ _FLOW: Final = re.compile(
 )
 
 
-def _without_header(lines: Sequence[str]) -> str:
-    """The last of some lines, its value masked if it is a header's, as far as the lines alone tell."""
-    line = lines[-1]
+def _without_header(line: str, before: Iterable[str]) -> str:
+    """A line, its value masked if it is a header's, as far as the lines alone tell.
+
+    Args:
+        before: the lines above it, the nearest first.
+    """
     here = _HEADERS.search(line)
     if here and here["flow"]:
         return line[: here.start("flow")] + _FLOW.sub(rf"\g<name>{MASK}", here["flow"])
-    above = (each for each in reversed(lines[:-1]) if each.strip() and _indent(each) < _indent(line))
+    above = (each for each in before if each.strip() and _indent(each) < _indent(line))
     parent = _HEADERS.search(next(above, ""))
     return _LINE.sub(rf"\g<name>{MASK}", line) if parent and not parent["flow"] else line
 

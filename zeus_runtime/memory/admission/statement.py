@@ -133,11 +133,11 @@ def affirmed(text: str) -> str:
 
 
 def without_others(text: str, told: Collection[int]) -> str:
-    """``text`` without the clauses that tell something of somebody else; a full stop stands for each of them.
+    """``text`` without the later clauses whose subject is a name; a full stop replaces each of them.
 
-    In "The user likes tea, and Anna often works late", a name opens the later clause and stands before its verb.
-    A name behind a mere comma may be the rest of a place ("Graz, Austria"), and any word is written with a capital at
-    the start of a sentence: neither is taken for a subject.
+    In "The user likes tea, and Anna often works late", a name opens the later clause, right before its verb. Behind a
+    mere comma, a name may be the rest of a place ("Graz, Austria"). A sentence begins with a capital in any case. So
+    neither counts as a subject.
 
     Args:
         text: as ``affirmed`` gives it.

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import ErrorsMasked, UsageError
 from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.profile.derivation import AskModel, CheckFields, ExportedProfile, Restored
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
 
-class MemoryProfiles:
+class MemoryProfiles(ErrorsMasked):
     """What is known of the caller's user and project.
 
     Args:
@@ -26,6 +27,9 @@ class MemoryProfiles:
     def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
         self._caller = caller
+
+    def _error_mask(self) -> Redactor:
+        return self._opened.source.secrets
 
     async def fields(self, kind: ProfileKind) -> tuple[ProfileField, ...]:
         """Every field of the user's or the project's profile, with who wrote it and the memories it comes from.

@@ -170,7 +170,7 @@ def _user_lines(item: MemoryItem) -> Iterator[_Found]:
 
 
 def _own(text: str) -> str:
-    """The text without the clauses in which what a rule looks for is told of somebody else."""
+    """The text without the clauses that tell of another person what a rule looks for."""
     patterns = (*(pattern for _, pattern in _USER_RULES), _VERBS)
     return without_others(text, {start for each in patterns for start in _starts(each, text)})
 

@@ -203,7 +203,7 @@ class Service:
             del self.present[caller.owner]
 
     async def prepare(self, caller: Principal) -> None:
-        """Read changed configs and plan the caller's agents in a thread, so that other requests go on meanwhile.
+        """Read changed configs and plan the caller's agents in a thread, so that other requests continue meanwhile.
 
         An agent that cannot be planned fails only the requests that need it: ``HostedAgent.of`` raises the error.
         """

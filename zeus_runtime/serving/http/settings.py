@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from zeus_runtime.config.document import Document
@@ -18,6 +18,14 @@ from zeus_runtime.config.schema.markers import Doc, FileRelative, Maximum, Minim
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import DOCUMENT
 from zeus_runtime.config.schema.validate import check
+from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.sqlite_url import database_file
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Node
+
+if TYPE_CHECKING:
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Part
 
 Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
 ScopeName: TypeAlias = Literal["run", "approve", "read", "metrics", "admin"]
@@ -221,11 +229,24 @@ class ReadSettings:
 
     Args:
         settings: what holds.
-        document: the positions; None without a file.
+        document: the positions; without a file its ``files`` are empty.
+        trust: the user's permission for the service's database.
     """
 
     settings: Settings
-    document: Document | None = None
+    document: Document
+    trust: Trust
+
+    def parts(self) -> Sequence[Part]:
+        """The service's database, if this user's Zeus did not make it: the keys in it would open the service."""
+        from zeus_runtime.plan.executed_parts import foreign_database
+
+        document, directory = self.document, self.document.directory
+        file = database_file(self.settings.storage.url, directory)
+        if file is None:
+            return ()
+        where = str(document.position(("storage", "url"))) if document.files else ""
+        return tuple(foreign_database(file, self.trust, directory=directory, where=where))
 
 
 def settings_schema() -> dict[str, Any]:
@@ -243,9 +264,48 @@ def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, s
 
     Raises:
         ConfigError: with every problem.
+        UntrustedError: the user has not allowed the database.
     """
+    found = examine_settings(file, directory=directory, environ=environ)
+    found.trust.require(found.parts())
+    return found
+
+
+def default_settings(*, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    """The settings of a service that has no file of them.
+
+    Raises:
+        UntrustedError: the user has not allowed the database.
+    """
+    found = _defaults(directory, environ)
+    found.trust.require(found.parts())
+    return found
+
+
+def _defaults(directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    document = Document(
+        source=SERVICE_FILE,
+        path=None,
+        root=Node({}, ()),
+        sources=Sources({}, secrets_of_environment(environ)),
+        folders={},
+        files={},
+        environ=environ,
+        directory=directory,
+    )
+    return ReadSettings(Settings(), document, _trust(document, None, environ))
+
+
+def _trust(document: Document, file: Path | None, environ: Mapping[str, str]) -> Trust:
+    from zeus_runtime.plan.validated import trust_of
+
+    return trust_of(document, ["--serve", *([] if file is None else [str(file)])], environ=environ)
+
+
+def examine_settings(file: Path | None, *, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    """The same as ``read_settings``, also for a database that is not trusted, which nobody may open then."""
     if file is None and not (directory / SERVICE_FILE).is_file():
-        return ReadSettings(Settings())
+        return _defaults(directory, environ)
     loaded = load(directory / (file or SERVICE_FILE), environ=environ, directory=directory)
     document = check(loaded, settings_schema())
     try:
@@ -256,7 +316,7 @@ def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, s
     problems = list(_problems(document, settings))
     if problems:
         raise document.error(problems)
-    return ReadSettings(settings, document)
+    return ReadSettings(settings, document, _trust(document, file, environ))
 
 
 def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:

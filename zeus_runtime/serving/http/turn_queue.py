@@ -68,14 +68,14 @@ def _digest(owner: Owner | None, key: str) -> str:
     return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
 
 
-class _Running(NamedTuple):
+class _RunningTurn(NamedTuple):
     """The turn that runs in a session."""
 
     agent: Agent
     run: str
 
 
-class _Left(NamedTuple):
+class _PostponedTurns(NamedTuple):
     """A session whose turns could not be worked on, and why."""
 
     hosted: HostedAgent
@@ -95,12 +95,12 @@ class TurnQueue:
     """Tells other processes that one of their turns is to be cancelled."""
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
-    _running: dict[str, _Running] = field(default_factory=dict)
+    _running: dict[str, _RunningTurn] = field(default_factory=dict)
     _to_cancel: dict[str, str] = field(default_factory=dict)
     """Sessions with a run that is to be cancelled, which may only be about to begin."""
     _woken: set[str] = field(default_factory=set)
     _unrecovered: Sequence[HostedAgent] = ()
-    _left: dict[str, _Left] = field(default_factory=dict)
+    _postponed: dict[str, _PostponedTurns] = field(default_factory=dict)
     # Nobody waits for it: of a bool, mypy takes the value before an await for that after it.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -120,11 +120,7 @@ class TurnQueue:
     async def begin_session(
         self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
     ) -> SessionInfo:
-        """Make a session; with an idempotency key, the same each time.
-
-        Args:
-            title: of any length; it is masked and then cut.
-        """
+        """Make a session; with an idempotency key, the same each time."""
         agent = hosted.of(owner)
         session = new_session_id() if key is None else session_of_key(owner, key)
         log = await agent.masked_log()
@@ -181,15 +177,10 @@ class TurnQueue:
     ) -> StoredTurn:
         """Begin a turn in a new session, as ``add`` does; with an idempotency key, the same each time.
 
-        Args:
-            title: the session's; without one, its prompt.
-
         Raises:
             NotFoundError, UsageError: as ``add`` does; no session is made then.
         """
         await self._check_attached(hosted.of(owner), owner, request)
-        # The whole prompt: of one that was cut before it is masked, a part of a secret could stay.
-        title = title or request["prompt"]
         session = (await self.begin_session(hosted, owner, title=title, key=key)).session
         return await self.add(hosted, owner, session, request, key=key)
 
@@ -242,7 +233,7 @@ class TurnQueue:
             if (running := self._running_as(run, session)) is not None:
                 running.agent.cancel(session)
 
-    def _running_as(self, run: str, session: str) -> _Running | None:
+    def _running_as(self, run: str, session: str) -> _RunningTurn | None:
         running = self._running.get(session)
         return running if running is not None and running.run == run else None
 
@@ -266,10 +257,10 @@ class TurnQueue:
         Raises:
             ZeusError: an agent cannot be opened for another reason.
         """
-        for session, left in list(self._left.items()):
+        for session, postponed in list(self._postponed.items()):
             # One that is being tried would be tried again at once: a server that does not answer takes 10 s to say so.
             if session not in self._working:
-                self.wake(left.hosted, left.owner, session)
+                self.wake(postponed.hosted, postponed.owner, session)
         await all_tried(*(partial(self._try_to_recover, each) for each in list(self._unrecovered)))
 
     async def _try_to_recover(self, hosted: HostedAgent) -> ZeusError | None:
@@ -315,16 +306,16 @@ class TurnQueue:
                 is_more = False
                 try:
                     is_more = await self._one(hosted, owner, session)
-                    self._left.pop(session, None)
+                    self._postponed.pop(session, None)
                 except BusyError:
-                    self._left.pop(session, None)
+                    self._postponed.pop(session, None)
                     _log.debug("%s runs elsewhere", session)
                 except UsageError as error:
                     # Deleted or archived meanwhile: a further try would find the same.
-                    self._left.pop(session, None)
+                    self._postponed.pop(session, None)
                     _log.warning("the turns of %s wait: %s", session, error)
                 except Exception as error:  # noqa: BLE001 - no code awaits the task
-                    self._leave(hosted, owner, session, error)
+                    self._postpone(hosted, owner, session, error)
                 # Also after an error: the turn that woke it came after the look at the queue.
                 if not is_more and session not in self._woken:
                     break
@@ -334,14 +325,14 @@ class TurnQueue:
             self._woken.discard(session)
             self._to_cancel.pop(session, None)
 
-    def _leave(self, hosted: HostedAgent, owner: Owner | None, session: str, error: Exception) -> None:
+    def _postpone(self, hosted: HostedAgent, owner: Owner | None, session: str, error: Exception) -> None:
         """Note a session whose turns cannot be worked on now, such as one whose database is away."""
         is_known = isinstance(error, ZeusError)
-        left = _Left(hosted, owner, str(error) if is_known else repr(error))
+        postponed = _PostponedTurns(hosted, owner, str(error) if is_known else repr(error))
         # Of many tries with one result, the log tells of the first.
-        if left != self._left.get(session):
-            _log.warning("the turns of %s wait: %s", session, left.problem, exc_info=not is_known)
-        self._left[session] = left
+        if postponed != self._postponed.get(session):
+            _log.warning("the turns of %s wait: %s", session, postponed.problem, exc_info=not is_known)
+        self._postponed[session] = postponed
 
     async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
         """The files of a turn's request.
@@ -389,7 +380,7 @@ class TurnQueue:
         # No await between this look and the note: `aclose` either is seen here, or finds the session.
         if self._closing.is_set():
             return False
-        self._running[turn.session] = _Running(agent, turn.run)
+        self._running[turn.session] = _RunningTurn(agent, turn.run)
         end = _TurnEnd(agent, log, turn)
         try:
             resumes = has_begun or bool(turn.request.get("resume"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from zeus_plugins.tools.mcp.names import log_name
-from zeus_runtime.plugin.files import own_path
+from zeus_runtime.plugin.files import LinkedFolderError, open_own, own_path
 
 SHORTEST_SECONDS: Final = 2.0
 """The wait for a server that has not started here yet; most local servers start within one second."""
@@ -44,19 +45,25 @@ class Starts:
     def last_seconds(self) -> float | None:
         """The duration of the last start; None if it is unknown, or if the server did not start in time."""
         try:
-            seconds = float(self._file.read_text(encoding="ascii"))
-        except (OSError, ValueError):
+            with os.fdopen(open_own(self._file, os.O_RDONLY), encoding="ascii") as file:
+                seconds = float(file.read())
+        except (OSError, ValueError, LinkedFolderError):
             return None
         return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
     def took(self, seconds: float) -> None:
         """Store the duration of a start."""
-        with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._file.write_text(f"{seconds:.2f}\n", encoding="ascii")
+        with (
+            suppress(OSError, LinkedFolderError),
+            os.fdopen(
+                open_own(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="ascii"
+            ) as file,
+        ):
+            file.write(f"{seconds:.2f}\n")
 
     def missed(self) -> None:
         """Record that the server did not start in time: the next run waits for it only as long as for a new server."""
-        with suppress(OSError):
-            # Otherwise a server that hangs would make each run wait as long as its last good start.
-            self._file.unlink(missing_ok=True)
+        with suppress(OSError, LinkedFolderError):
+            # Otherwise a server that hangs would make each run wait as long as its last good start. Emptied and not
+            # removed: an empty file says nothing either.
+            os.close(open_own(self._file, os.O_WRONLY | os.O_TRUNC))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from zeus_runtime.plugin import last_words
-from zeus_runtime.plugin.files import own_path
+from zeus_runtime.plugin.files import open_own, own_path
 
 _LAST_BYTES = 2_000
 _LAST_WORDS_BYTES = 400
@@ -62,9 +62,9 @@ class ErrorLog(asyncio.Protocol):
     def _open(self, mode: str) -> None:
         if self._file is not None:
             self._file.close()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(
-            self.path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if mode == "wb" else os.O_APPEND), 0o600
+            self._file = None
+        descriptor = open_own(
+            self.path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if mode == "wb" else os.O_APPEND)
         )
         self._file = os.fdopen(descriptor, mode)
         self._size = self._file.tell()

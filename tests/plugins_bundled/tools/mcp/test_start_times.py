@@ -21,6 +21,7 @@ from mcp.shared._context_streams import create_context_streams
 from mcp.shared.exceptions import MCPError
 from zeus_plugins.tools.mcp.failures import is_permanent
 from zeus_plugins.tools.mcp.start_times import LONGEST_SECONDS, SHORTEST_SECONDS, Starts, longest_wait
+from zeus_plugins.tools.mcp.stderr import error_log
 from zeus_plugins.tools.mcp.tool_filter import ToolFilter
 
 from tests.plugins_bundled.tools.mcp.test_stdio import (
@@ -108,6 +109,38 @@ async def test_no_link_leads_to_what_is_kept_of_a_server(link: str, tmp_path: Pa
             await events_of(running.stream("go"))
     assert {each.read_text() for each in keys.iterdir()} == {"mine"}
     assert len(list(keys.iterdir())) == 2
+
+
+@pytest.mark.parametrize("link", [".zeus", ".zeus/mcp", ".zeus/mcp/s.start"])
+def test_no_link_that_is_made_later_leads_to_the_time_of_a_start(link: str, tmp_path: Path) -> None:
+    keys, project = tmp_path / "keys", tmp_path / "project"
+    (keys / "mcp").mkdir(parents=True)
+    (keys / "s.start").write_text("7.5")
+    (keys / "mcp/s.start").write_text("7.5")
+    starts = Starts(project, "s")
+    (project / link).parent.mkdir(parents=True)
+    (project / link).symlink_to(keys / (Path(link).name if "s.start" in link else ""))
+    starts.took(3.0)
+    starts.missed()
+    assert starts.last_seconds() is None
+    assert [each.read_text() for each in (keys / "s.start", keys / "mcp/s.start")] == ["7.5", "7.5"]
+
+
+@pytest.mark.parametrize("link", [".zeus", ".zeus/mcp", ".zeus/mcp/s.log"])
+async def test_no_link_that_is_made_later_leads_to_the_log_of_a_server(link: str, tmp_path: Path) -> None:
+    """The log is made when the server writes its first line, which may be long after its start."""
+    keys, project = tmp_path / "keys", tmp_path / "project"
+    (keys / "mcp").mkdir(parents=True)
+    (keys / "s.log").write_text("mine")
+    async with error_log(project / ".zeus/mcp/s.log", 1_000) as (log, writer):
+        (project / link).parent.mkdir(parents=True)
+        (project / link).symlink_to(keys / (Path(link).name if "s.log" in link else ""))
+        with pytest.raises(LinkedFolderError):
+            log.data_received(b"one line\n")
+        assert log.last_words == "one line"
+        writer.close()
+    assert (keys / "s.log").read_text() == "mine"
+    assert not list((keys / "mcp").iterdir())
 
 
 async def test_the_first_call_is_made_when_the_quick_ones_are_there(tmp_path: Path) -> None:

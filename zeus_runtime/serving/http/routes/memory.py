@@ -18,6 +18,7 @@ from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.parts import Cursor, Limit, Place, place_of, tell_next
 from zeus_runtime.serving.http.revalidation import IfMatch, RevalidatedRoute, refuse_changed
 from zeus_runtime.serving.http.routes.depends import AgentName, Reader, Runner, service_of
+from zeus_runtime.store.event_log import MOST_NUMBER
 from zeus_runtime.strict_json import plain_json
 
 if TYPE_CHECKING:
@@ -255,12 +256,19 @@ async def history(
 
 @router.post("/memories/{memory}/release")
 async def release(
-    request: Request, caller: Runner, memory: str, agent: AgentName = None, session: OfSession = None
+    request: Request,
+    caller: Runner,
+    memory: str,
+    agent: AgentName = None,
+    session: OfSession = None,
+    version: Annotated[
+        int | None, Query(ge=1, le=MOST_NUMBER, description="That was read: another one is not released.")
+    ] = None,
 ) -> dict[str, Any]:
     """Show a quarantined memory to models from now on."""
     owner, memories = await _memory(request, caller, agent, session)
     refuse_shown(await memories.get(memory))
-    await memories.release_memory(memory)
+    await memories.release_memory(memory, version=version)
     return await _one(owner, memories, memory)
 
 

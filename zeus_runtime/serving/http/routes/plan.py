@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from zeus_runtime.config.layers.loading import shown_text
 from zeus_runtime.config.messages.diagnostics import to_json
 from zeus_runtime.config.yaml.reader import MAX_BYTES
 from zeus_runtime.errors import NotFoundError
@@ -53,7 +54,7 @@ async def config(request: Request, caller: Administrator, agent: str) -> dict[st
         raise NotFoundError(f"the config of {agent!r} cannot be read: {error.strerror}") from None
     told = {
         "source": document.source,
-        "text": text,
+        "text": shown_text(document, text),
         "others": [name for name in document.files if name != document.source],
         "problem": hosted.problem,
     }

@@ -48,7 +48,10 @@ class NewSession(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     agent: str | None = Field(None, description="The agent's name; without one the only agent.")
-    title: str = Field("", max_length=200)
+    title: str = Field(
+        "",
+        description="Its beginning is shown. Send a prompt whole: of a secret that was cut, the service knows nothing.",
+    )
 
 
 class Attachment(BaseModel):
