@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers.loading import shown_text
 
 ENVIRON = {"NAME": "zeus", "EMPTY": "", "DOLLAR": "${NAME}", "_X1": "x"}
 
@@ -257,8 +258,12 @@ def test_a_value_that_a_stronger_file_replaces_is_a_secret_too(  # type: ignore[
     ids=["by its name", "by its schema", "by its form", "beside a variable without default"],
 )
 def test_the_default_of_a_variable_is_a_secret_too(checked, text: str, environ: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
-    document = checked(f"version: 1\n{text}\n", environ={"HOST": "example.com", **environ})
+    environ = {"HOST": "example.com", **environ}
+    document = checked(f"version: 1\n{text}\n", environ=environ)
     assert REPLACED not in document.redactor.text(f"before {REPLACED} behind")
+    if "badge" not in text:  # this is no secret by the name, and no schema is asked about an unchecked text
+        unread = checked("version: 1\nmodel: m\n", environ=environ)
+        assert REPLACED not in shown_text(unread, f"version: 1\n# edited\n{text}\n")
 
 
 def test_the_default_of_a_variable_whose_name_says_secret_is_one_under_any_key(checked) -> None:  # type: ignore[no-untyped-def]

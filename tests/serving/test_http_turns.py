@@ -14,7 +14,6 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, told, until
-from tests.support.talking import prompt_with_secrets
 from zeus_runtime import Agent
 from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.model import ModelRequest
@@ -103,17 +102,6 @@ async def test_a_turn_and_its_new_session_are_begun_together_or_not_at_all(tmp_p
         assert (session["session"], session["title"]) == (made.json()["session"], "Going")
         begun_alone = await client.post("/v1/sessions", json={}, headers=key)
         assert begun_alone.json()["session"] == session["session"], "a key names one session"
-
-
-async def test_the_title_of_a_session_has_no_part_of_a_secret(tmp_path: Path) -> None:
-    write_agent(tmp_path)
-    prompt = prompt_with_secrets(tmp_path)
-    async with serving(service_of(tmp_path, script("Done."))) as client:
-        made = await client.post("/v1/runs", json={"prompt": prompt})
-        await until(client, made.json()["run"], "complete")
-        (session,) = (await client.get("/v1/sessions")).json()
-    title = "Call it with <secret:LONG_TOKEN> and <secret:SHOP_TOKEN>"
-    assert session["title"].split() == title.split()
 
 
 async def test_a_client_that_has_read_the_end_of_a_turn_is_not_told_that_it_runs(

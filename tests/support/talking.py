@@ -101,20 +101,6 @@ async def talking(
         yield client, service, model
 
 
-SECRET = "shop-Secret-abc123XYZ-0987654321"
-
-
-def prompt_with_secrets(folder: Path) -> str:
-    """A prompt that ends in ``SECRET``, a half of which is in its first 200 characters, but 80 when it is masked.
-
-    The agents of ``folder`` know the secrets in it.
-    """
-    longer = "eyJ" + "abcDEF0123456789" * 9
-    (folder / ".env").write_text(f"SHOP_TOKEN={SECRET}\nLONG_TOKEN={longer}\n")
-    head = f"Call it with {longer} and "
-    return head.ljust(200 - len(SECRET) // 2) + SECRET
-
-
 WEATHER: dict[str, Any] = {
     "name": "get_weather",
     "description": "The weather in a city.",

@@ -82,15 +82,13 @@ export const agents = () => get<AgentInfo[]>("v1/agents");
 /** The sessions used last; more are slow to draw, and nobody reads them. */
 export const sessions = () => part<SessionInfo[]>("v1/sessions?limit=200");
 export const session = (id: string) => get<SessionInfo>(of(id));
+export const newSession = (agent: string, title: string) => post<SessionInfo>("v1/sessions", { agent, title });
 export const deleteSession = (id: string) => call<void>("DELETE", of(id));
 export const messages = (id: string) => get<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);
 /** Without a prompt the model is asked again about the last message. */
 export const begin = (id: string, prompt: string | null, attachments: Attachment[], key: string) =>
   post<RunInfo>(`${of(id)}/runs?queue=1`, prompt === null ? { resume: true } : { prompt, attachments }, { "Idempotency-Key": key });
-/** The session's title is the prompt: the service cuts it once it has masked it, because a part of a secret cannot be recognised. */
-export const beginInNewSession = (agent: string, prompt: string, attachments: Attachment[], key: string) =>
-  post<RunInfo>("v1/runs", { agent, prompt, attachments }, { "Idempotency-Key": key });
 export interface Attachment { sha256: string; name: string }
 export async function upload(file: File): Promise<Attachment> {
   const data = await file.arrayBuffer();

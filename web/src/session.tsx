@@ -119,11 +119,10 @@ export function SessionView(props: {
   const { live, isLost } = useLive(loaded?.active?.run ?? null, ended);
 
   const send = async (prompt: string | null, attachments: api.Attachment[]): Promise<void> => {
-    const key = crypto.randomUUID();
-    if (session) {
-      await api.begin(session, prompt, attachments, key);
-      await reload();
-    } else go({ session: (await api.beginInNewSession(agentName, prompt!, attachments, key)).session });
+    const to = session ?? (await api.newSession(agentName, prompt!)).session;
+    await api.begin(to, prompt, attachments, crypto.randomUUID());
+    if (session) await reload();
+    else go({ session: to });
     void props.changed();
   };
   const put = async (work: (id: string) => Promise<api.SessionInfo>) => {

@@ -316,7 +316,9 @@ class AsyncServiceClient:
         if session is not None:
             turn = await self.begin_turn(session, prompt, attachments=files, key=key)
         else:
-            turn = await self.begin_in_new_session(prompt, agent=agent, attachments=files, key=key)
+            turn = await self.begin_in_new_session(
+                prompt, agent=agent, title=prompt, attachments=files, key=key
+            )
         async for event in self.events(run=turn.run):
             yield event
             if event.waits:
@@ -450,7 +452,7 @@ class ServiceClient:
         if session is not None:
             turn = self.begin_turn(session, prompt, attachments=files, key=key)
         else:
-            turn = self.begin_in_new_session(prompt, agent=agent, attachments=files, key=key)
+            turn = self.begin_in_new_session(prompt, agent=agent, title=prompt, attachments=files, key=key)
         for event in self.events(run=turn.run):
             yield event
             if event.waits:

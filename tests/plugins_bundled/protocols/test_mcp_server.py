@@ -27,7 +27,7 @@ from tests.serving.test_two_services import two_databases
 from tests.support.agents import call, calling, script
 from tests.support.serving import TOKEN, until
 from tests.support.serving import serving as serving_service
-from tests.support.talking import Talking, prompt_with_secrets, talking
+from tests.support.talking import Talking, talking
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import RunError
 from zeus_runtime.plugin.protocol import ProtocolCaller, ProtocolService, ServedProtocol, UsageError
@@ -104,14 +104,6 @@ async def test_a_client_calls_the_agent_and_goes_on_with_its_session(
     assert [each["role"] for each in json.loads(shown.contents[0].text)][:2] == ["user", "assistant"]  # type: ignore[union-attr]
     assert states == ["complete", "complete"]
     assert (tmp_path / "effects.txt").read_text() == "draft\n"
-
-
-async def test_the_title_of_a_session_has_no_part_of_a_secret(tmp_path: Path) -> None:
-    prompt = prompt_with_secrets(tmp_path)
-    async with serving(tmp_path) as (native, _model), connected(native) as client:
-        await client.call_tool("test", {"prompt": prompt})
-        (session,) = (await native.get("/v1/sessions")).json()
-    assert session["title"].endswith(" <secret:SHOP_TOKEN>")
 
 
 @MODES

@@ -18,7 +18,7 @@ from zeus_plugins.protocols.openai.answer import TurnAnswer, _change
 
 from tests.support.agents import PositionModel, call, calling, script
 from tests.support.serving import TOKEN, until
-from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, prompt_with_secrets, talking
+from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http.principals import Principal
@@ -76,14 +76,6 @@ async def test_a_conversation_stays_in_one_session_and_counts_its_tokens(tmp_pat
     assert len(sessions) == 1
     assert str(mine[0].content).count("Be brief.") == 1, "the instructions are told once"
     assert "Be brief." not in str(mine[1].content)
-
-
-async def test_the_title_of_a_session_has_no_part_of_a_secret(tmp_path: Path) -> None:
-    prompt = prompt_with_secrets(tmp_path)
-    async with asked(tmp_path) as (client, native, _):
-        await client.chat.completions.create(model="test", messages=[user(prompt)])
-        (session,) = (await native.get("/v1/sessions")).json()
-    assert session["title"].endswith(" <secret:SHOP_TOKEN>")
 
 
 async def test_two_equal_beginnings_are_two_sessions_and_another_branch_is_a_third(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ async def turn_of(
     if session is not None:
         turn = await client.begin_turn(session, prompt, attachments=attached)
     else:
-        turn = await client.begin_in_new_session(prompt, agent=agent, attachments=attached)
+        turn = await client.begin_in_new_session(prompt, agent=agent, title=prompt, attachments=attached)
     if yes:
         view.show(Notice("yes", YES_NOTICE))
     return await RemoteTurn(client, turn.run, asking_for(yes=yes, at_terminal=at_terminal)).shown(view)

@@ -246,24 +246,6 @@ def _filled(
     return root, problems, sources
 
 
-def shown_text(document: Document, text: str) -> str:
-    """A content of the main file, masked as its lines in messages are, and also what only this content keeps secret.
-
-    Args:
-        text: may be another one than the document was read from, and not valid.
-    """
-    name = document.source
-    if document.sources.texts.get(name) == text:
-        return document.sources.text(name)
-    sources = Sources({name: text}, document.redactor)
-    try:
-        root = read(text, name)
-    except ConfigError:
-        # Nobody can say which key a value belongs to, so all that may belong to a secret is masked.
-        return sources.text(name)
-    return _filled(root, document.environ, sources, document.redactor, filled_in(root, {}))[2].text(name)
-
-
 def _secret_defaults(trees: Iterable[Node]) -> dict[str, str]:
     """The defaults of variables whose names say secret, to names that the values of the variables do not have."""
     found = {
@@ -291,6 +273,26 @@ def literal(node: Node) -> Node:
     if isinstance(node.value, str) and "$" in node.value:
         return node._replace(value=without_variables(node.value))
     return node
+
+
+def shown_text(document: Document, text: str) -> str:
+    """A content of the main file, masked as its lines in messages are, and also what only this content keeps secret.
+
+    Args:
+        text: may be another one than the document was read from, and not valid.
+    """
+    name = document.source
+    if document.sources.texts.get(name) == text:
+        return document.sources.text(name)
+    sources = Sources({name: text}, document.redactor)
+    try:
+        root = read(text, name)
+    except ConfigError:
+        # Nobody can say which key a value belongs to, so all that may belong to a secret is masked.
+        return sources.text(name)
+    redactor = document.redactor.adding(_secret_defaults((root,)))
+    replaced = (*filled_in(root, {}), literal(root))
+    return _filled(root, document.environ, sources, redactor, replaced)[2].text(name)
 
 
 def filled_in(root: Node, environ: Mapping[str, str]) -> tuple[Node, ...]:

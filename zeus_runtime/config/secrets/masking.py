@@ -65,8 +65,8 @@ _TEXT_IN_LINE = re.compile(
 )
 _WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
 _HARMLESS = re.compile(
-    r"""(null|true|false|~|-?\d{1,7}|["']?(\$\{\w+(:-)?(:\?[^}]*)?\}|"""
-    rf"""{PLACEHOLDER.pattern})["']?)\s*(#.*)?"""
+    r"""(null|true|false|~|-?\d{1,7}|"""
+    rf"""["']?(\$\{{\w+(:-({PLACEHOLDER.pattern})?)?(:\?[^}}]*)?\}}|{PLACEHOLDER.pattern})["']?)\s*(#.*)?"""
 )
 _DEFAULT = re.compile(r"""["']?\$\{\w+:-""")
 """The beginning of a variable whose default is the value."""

@@ -140,7 +140,7 @@ class ProtocolCaller:
 
         Args:
             agent: the agent's name; None for the only agent.
-            title: of any length, such as the first prompt: it is cut once its secrets are masked, so do not cut it.
+            title: a text such as the prompt, whole: it is cut here, once the secrets in it are masked.
             key: an idempotency key: the same key gives the same session.
 
         Raises:

@@ -120,11 +120,7 @@ class TurnQueue:
     async def begin_session(
         self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
     ) -> SessionInfo:
-        """Make a session; with an idempotency key, the same each time.
-
-        Args:
-            title: of any length; it is masked and then cut.
-        """
+        """Make a session; with an idempotency key, the same each time."""
         agent = hosted.of(owner)
         session = new_session_id() if key is None else session_of_key(owner, key)
         log = await agent.masked_log()
@@ -181,15 +177,10 @@ class TurnQueue:
     ) -> StoredTurn:
         """Begin a turn in a new session, as ``add`` does; with an idempotency key, the same each time.
 
-        Args:
-            title: the session's; without one, its prompt.
-
         Raises:
             NotFoundError, UsageError: as ``add`` does; no session is made then.
         """
         await self._check_attached(hosted.of(owner), owner, request)
-        # The whole prompt: of one that was cut before it is masked, a part of a secret could stay.
-        title = title or request["prompt"]
         session = (await self.begin_session(hosted, owner, title=title, key=key)).session
         return await self.add(hosted, owner, session, request, key=key)
 
