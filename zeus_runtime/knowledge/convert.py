@@ -234,7 +234,7 @@ def markdown_of(soup: BeautifulSoup) -> str:
 
 
 def _join(before: NavigableString, after: NavigableString) -> None:
-    """Remove the marks that end or begin between two texts of one word; a sign alone, as behind a note, is not a word."""
+    """Remove the marks that end or begin between two texts of one word. A sign alone is not a word."""
     around, around_after = list(before.parents), list(after.parents)
     if _block_of(around) is not _block_of(around_after):
         return
