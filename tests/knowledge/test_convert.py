@@ -123,3 +123,18 @@ def test_a_document_that_no_parser_ends_is_unreadable_and_the_next_is_read() -> 
         with pytest.raises(UnreadableError, match="longer than 1 seconds"):
             convert_file("a.html", b"<!" * 1_000_000, apart=apart, seconds=1)
         assert convert_file("b.html", b"<h1>Fine</h1>", apart=apart).text == "# Fine"
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<p>shop-Secre<b>t-abc123</b></p>", "shop-Secret-abc123"),
+        ("<p>see <em>shop</em>-Secret-<code>abc</code>123 there</p>", "see shop-Secret-abc123 there"),
+        ("<p><i><b>shop</b></i>-Secret</p>", "shop-Secret"),
+        ("<h1>A sh<strong>op</strong></h1>", "# A shop"),
+        ("<p><b>Note</b>: a <code>word</code>, (<em>or two</em>).</p>", "**Note**: a `word`, (*or two*)."),
+        ("<p>one</p><p><b>two</b></p>", "one\n\n**two**"),
+    ],
+)
+def test_a_word_of_which_a_part_is_marked_stays_whole(html: str, markdown: str) -> None:
+    assert convert_file("a.html", html.encode()).text == markdown

@@ -7,18 +7,22 @@ Beautiful Soup). All three come with the extra ``kb``. They parse untrusted file
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import PurePath
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.knowledge.encodings import guessed_encoding, marked_encoding
 from zeus_runtime.tools.worker_process import Apart, ApartError
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
+    from bs4.element import NavigableString
 
 Form: TypeAlias = Literal["markdown", "text", "code"]
 
@@ -208,13 +212,46 @@ def _docx(data: bytes) -> Converted:
 
 def _html(data: bytes) -> Converted:
     import bs4
-    from markdownify import MarkdownConverter
 
     soup = bs4.BeautifulSoup(data, "html.parser")
     for each in soup(["script", "style", "noscript", "template", "head", "svg"]):
         each.decompose()
+    return Converted("markdown", (Page(markdown_of(soup).strip()),))
+
+
+def markdown_of(soup: BeautifulSoup) -> str:
+    """Parsed HTML as Markdown, without pictures. A word of which a part is bold, italic or code has no marks.
+
+    In ``Secre**t-abc123**`` neither a search would find the word, nor the mask the secret. ``soup`` is changed.
+    """
+    from markdownify import MarkdownConverter
+
+    for before, after in pairwise(soup.find_all(string=True)):
+        if before and after and not before[-1].isspace() and not after[0].isspace():
+            _join(before, after)
     text: str = MarkdownConverter(heading_style="ATX", bullets="-", strip=["img"]).convert_soup(soup)
-    return Converted("markdown", (Page(text.strip()),))
+    return text
+
+
+def _join(before: NavigableString, after: NavigableString) -> None:
+    """Remove the marks that end or begin between two texts of one word. A sign alone is not a word."""
+    around, around_after = list(before.parents), list(after.parents)
+    if _block_of(around) is not _block_of(around_after):
+        return
+    begun, ended = str(before).rsplit(maxsplit=1)[-1], str(after).split(maxsplit=1)[0]
+    for word, parents, others in ((ended, around, around_after), (begun, around_after, around)):
+        shared = set(map(id, others))
+        for each in parents if any(map(str.isalnum, word)) else ():
+            if id(each) not in shared and each.name in _MARKED:
+                each.name = "span"  # to unwrap it would take time by its siblings
+
+
+def _block_of(parents: Iterable[Tag]) -> Tag | None:
+    return next((each for each in parents if each.name in _BLOCKS), None)
+
+
+_MARKED: Final = frozenset("b strong em i code kbd samp del s".split())
+_BLOCKS: Final = frozenset("p div li td th dt dd pre blockquote section article h1 h2 h3 h4 h5 h6".split())
 
 
 _FORMATS: Final[Mapping[str, Callable[[bytes], Converted]]] = {

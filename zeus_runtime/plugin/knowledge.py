@@ -9,6 +9,7 @@ from zeus_runtime.lazy import lazy
 if TYPE_CHECKING:
     from zeus_runtime.knowledge.convert import UnreadableError as UnreadableError
     from zeus_runtime.knowledge.convert import convert_file as convert_file
+    from zeus_runtime.knowledge.convert import markdown_of as markdown_of
     from zeus_runtime.knowledge.encodings import guessed_encoding as guessed_encoding
     from zeus_runtime.knowledge.encodings import marked_encoding as marked_encoding
     from zeus_runtime.knowledge.service import KnowledgeService as KnowledgeService
@@ -18,6 +19,7 @@ _ROOMS = {
     "UnreadableError": "knowledge.convert",
     "convert_file": "knowledge.convert",
     "guessed_encoding": "knowledge.encodings",
+    "markdown_of": "knowledge.convert",
     "marked_encoding": "knowledge.encodings",
 }
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.tools.web.urls import WebError
 from zeus_runtime.plugin import MissingError
-from zeus_runtime.plugin.knowledge import UnreadableError, convert_file, guessed_encoding, marked_encoding
+from zeus_runtime.plugin.knowledge import (
+    UnreadableError,
+    convert_file,
+    guessed_encoding,
+    markdown_of,
+    marked_encoding,
+)
 from zeus_runtime.plugin.tool import Apart, ApartError
 
 if TYPE_CHECKING:
@@ -139,14 +145,13 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
 def as_markdown(page: bytes) -> str:
     """HTML in UTF-8 as Markdown, without the elements that only a browser needs."""
     from bs4 import BeautifulSoup
-    from markdownify import MarkdownConverter
 
     soup = BeautifulSoup(page.decode(), "html.parser")
     title = soup.title.get_text(" ", strip=True) if soup.title is not None else ""
     for each in soup.find_all((*_DROPPED, "title")):
         each.decompose()
     try:
-        text = MarkdownConverter(heading_style="ATX", strip=["img"], bullets="-").convert_soup(soup)
+        text = markdown_of(soup)
     except RecursionError:
         # The elements are nested deeper than in any page written by hand.
         text = soup.get_text("\n")

@@ -436,6 +436,13 @@ def test_a_pdf_and_a_word_document_are_read_with_their_pages() -> None:
     assert "# Voyage" in page(docx(), word)
 
 
+def test_a_word_of_a_page_of_which_a_part_is_marked_stays_whole() -> None:
+    assert (
+        page(b"<p><em>shop</em>-Secret-<b>abc</b>123 is <b>bold</b></p>", "text/html")
+        == "shop-Secret-abc123 is **bold**"
+    )
+
+
 def test_a_document_that_cannot_be_read_says_why() -> None:
     with pytest.raises(WebError, match="damaged"):
         page(b"%PDF and nothing", "application/pdf")
