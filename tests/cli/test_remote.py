@@ -324,17 +324,23 @@ async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None
     assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text
 
 
+class _WaitingCalls:
+    """A service's client as far as calls are read that wait for a decision."""
+
+    def __init__(self, *names: str) -> None:
+        self.waiting = [ServiceApproval(name, "s", "t", {}) for name in names]
+
+    async def approval(self, name: str) -> ServiceApproval:
+        return next(each for each in self.waiting if each.id == name)
+
+    async def approvals(self) -> list[ServiceApproval]:
+        return self.waiting
+
+
 async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
-    waiting = [ServiceApproval(name, "s", "t", {}) for name in ("a1", "a2", "a3")]
     decided: list[str] = []
 
-    class Client:
-        async def approval(self, name: str) -> ServiceApproval:
-            return next(each for each in waiting if each.id == name)
-
-        async def approvals(self) -> list[ServiceApproval]:
-            return waiting
-
+    class Client(_WaitingCalls):
         async def decide(self, name: str, *_: Any, **__: Any) -> None:
             decided.append(name)
             if name == "a1":
@@ -344,26 +350,19 @@ async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
         async def ask(self, pending: PendingApproval) -> Decision:
             return Decision("approve")
 
-    turn = RemoteTurn(cast(Any, Client()), "run", cast(Any, Approving()))
-    for each in waiting:
-        await turn._ask(each.id)
+    turn = RemoteTurn(cast(Any, Client("a1", "a2", "a3")), "run", cast(Any, Approving()))
+    for name in ("a1", "a2", "a3"):
+        await turn._ask(name)
     with pytest.raises(ServiceNotFoundError, match="meanwhile"):
         await turn._decided()
     assert decided == ["a1", "a2", "a3"]
 
 
 async def test_a_decision_is_sent_before_the_user_answers_the_next_question() -> None:
-    waiting = [ServiceApproval(name, "s", "t", {}) for name in ("a1", "a2")]
     sent, answered = asyncio.Event(), asyncio.Event()
     decided: list[str] = []
 
-    class Client:
-        async def approval(self, name: str) -> ServiceApproval:
-            return next(each for each in waiting if each.id == name)
-
-        async def approvals(self) -> list[ServiceApproval]:
-            return waiting
-
+    class Client(_WaitingCalls):
         async def decide(self, name: str, *_: Any, **__: Any) -> None:
             decided.append(name)
             sent.set()
@@ -375,9 +374,9 @@ async def test_a_decision_is_sent_before_the_user_answers_the_next_question() ->
                 return None
             return Decision("approve")
 
-    turn = RemoteTurn(cast(Any, Client()), "run", cast(Any, Thinking()))
-    for each in waiting:
-        await turn._ask(each.id)
+    turn = RemoteTurn(cast(Any, Client("a1", "a2")), "run", cast(Any, Thinking()))
+    for name in ("a1", "a2"):
+        await turn._ask(name)
     await asyncio.wait_for(sent.wait(), 10)
     assert decided == ["a1"]
     answered.set()

@@ -41,7 +41,7 @@ def with_settings(project: Project, text: str) -> None:
     ("text", "named"),
     [
         (f"storage: {{url: 'postgresql://ann@{AWAY}/db'}}", "destination 'storage.url'"),
-        ("storage: {url: 'sqlite:////tmp/elsewhere/serve.db'}", "file 'storage.url'"),
+        ("storage: {url: 'sqlite:////elsewhere/serve.db'}", "file 'storage.url'"),
         (f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]", "destination 'oidc.0.issuer'"),
         ("extends: ../base.yaml", "file '../base.yaml'"),
     ],

@@ -853,6 +853,21 @@ def test_the_default_of_a_headers_variable_is_not_shown() -> None:
     assert sources.line(Mark("a", 3, 3)) == "  Y: ${A}"
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 4), st.sampled_from(["headers:", "extra_headers: {X: y}", "a: b", "- c: d", ""])
+        ),
+        max_size=12,
+    )
+)
+def test_a_whole_text_shows_each_line_as_a_message_does(drawn: list[tuple[int, str]]) -> None:
+    text = "\n".join(" " * indent + each for indent, each in drawn)
+    sources = Sources({"a": text}, headers=frozenset())
+    lines = [sources.line(Mark("a", number, 1)) for number in range(1, len(text.split("\n")) + 1)]
+    assert sources.text("a").split("\n") == lines
+
+
 @pytest.mark.parametrize(
     "setting",
     [

@@ -256,7 +256,7 @@ class MemoryBatches(ErrorsMasked):
         )
         _, caller = await self._acting()
         writing = Writing(self._shared, caller)
-        # What is kept already and only tidied is no extraction, and documents are read because a person says so.
+        # Tidying changes memories that are kept already, and documents are read because a person says so.
         explicit = batch.kind != "extraction"
         return await writing.save(draft, explicit=explicit, replaces=replaces, answer=batch.id, along=along)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
 from typing import Final
@@ -57,7 +57,9 @@ class Sources:
         lines = unread_lines(text) if self.headers is None else _BREAK.split(text, maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
-        line = self._shown_at(lines, mark.line - 1)
+        before = (lines[at] for at in range(mark.line - 2, -1, -1))
+        line = lines[mark.line - 1]
+        line = self._shown_below(next((each for each in before if _is_above(each, line)), ""), line)
         # The caret's place stays within the line.
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
@@ -66,13 +68,13 @@ class Sources:
         text = self.redactor(self.texts[name])
         lines = unread_lines(text) if self.headers is None else _BREAK.split(text)
         ends = (*_BREAK.findall(text), "")
-        return "".join(self._shown_at(lines, at) + end for at, end in enumerate(ends))
+        shown = map(self._shown_below, _parents(lines), lines)
+        return "".join(line + end for line, end in zip(shown, ends, strict=True))
 
-    def _shown_at(self, lines: Sequence[str], at: int) -> str:
-        line = lines[at]
+    def _shown_below(self, parent: str, line: str) -> str:
         if self.headers is not None:
             # First as a whole: of a value that was masked in part, the rest would not be found.
-            line = _without_header(self._without_values(line), map(lines.__getitem__, range(at - 1, -1, -1)))
+            line = _without_header(self._without_values(line), parent)
         return self.shown(line)
 
     def diagnostic(
@@ -129,18 +131,33 @@ _FLOW: Final = re.compile(
 )
 
 
-def _without_header(line: str, before: Iterable[str]) -> str:
+def _parents(lines: Iterable[str]) -> Iterator[str]:
+    """For each line the nearest one above that is indented less; empty if there is none."""
+    # Each is indented more than the one before it. A line leaves it once, so a long text takes linear time.
+    open_above: list[str] = []
+    for line in lines:
+        yield next((each for each in reversed(open_above) if _is_above(each, line)), "")
+        if line.strip():
+            while open_above and not _is_above(open_above[-1], line):
+                open_above.pop()
+            open_above.append(line)
+
+
+def _is_above(upper: str, line: str) -> bool:
+    return bool(upper.strip()) and _indent(upper) < _indent(line)
+
+
+def _without_header(line: str, parent: str) -> str:
     """A line, its value masked if it is a header's, as far as the lines alone tell.
 
     Args:
-        before: the lines above it, the nearest first.
+        parent: the nearest line above it that is indented less.
     """
     here = _HEADERS.search(line)
     if here and here["flow"]:
         return line[: here.start("flow")] + _FLOW.sub(rf"\g<name>{MASK}", here["flow"])
-    above = (each for each in before if each.strip() and _indent(each) < _indent(line))
-    parent = _HEADERS.search(next(above, ""))
-    return _LINE.sub(rf"\g<name>{MASK}", line) if parent and not parent["flow"] else line
+    above = _HEADERS.search(parent)
+    return _LINE.sub(rf"\g<name>{MASK}", line) if above and not above["flow"] else line
 
 
 def _indent(line: str) -> int:

@@ -48,13 +48,18 @@ async def config(request: Request, caller: Administrator, agent: str) -> dict[st
     document = hosted.checked.document
     if document.path is None:
         raise NotFoundError(f"the config of {agent!r} is not a file")
+    path = document.path
+
+    def read() -> str:
+        return shown_text(document, path.read_text("utf-8-sig", "replace"))
+
     try:
-        text = await asyncio.to_thread(document.path.read_text, "utf-8-sig", "replace")
+        text = await asyncio.to_thread(read)
     except OSError as error:
         raise NotFoundError(f"the config of {agent!r} cannot be read: {error.strerror}") from None
     told = {
         "source": document.source,
-        "text": shown_text(document, text),
+        "text": text,
         "others": [name for name in document.files if name != document.source],
         "problem": hosted.problem,
     }
