@@ -144,6 +144,10 @@ class Provider:
         """Whether ``count`` requests have come in, now or within the timeout."""
         return self._wait(lambda: len(self.requests) >= count, timeout_seconds)
 
+    def wait_for_no_connection(self, timeout_seconds: float = 60) -> bool:
+        """Whether every connection was closed, now or within the timeout."""
+        return self._wait(lambda: self._open == 0, timeout_seconds)
+
     def _wait(self, condition: Callable[[], bool], timeout_seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(condition, timeout_seconds)

@@ -423,6 +423,16 @@ async def test_closing_the_stream_closes_the_connection(kind: str) -> None:
         assert await asyncio.to_thread(provider.wait_for_hangup)
 
 
+@pytest.mark.parametrize("kind", PROVIDERS)
+def test_the_end_of_the_loop_closes_the_clients(kind: str) -> None:
+    """A program that calls ``asyncio.run`` for each question would otherwise keep one connection open for each."""
+    with Provider(Reply("Hello"), Reply("Hello")) as provider:
+        for _ in range(2):
+            response, _ = asyncio.run(ask(model(provider, kind)))
+            assert response.message.content == "Hello"
+            assert provider.wait_for_no_connection(10)
+
+
 async def test_calls_run_at_the_same_time() -> None:
     with Provider(answer=lambda request: Reply(request.body["messages"][-1]["content"])) as provider:
         talking = model(provider)

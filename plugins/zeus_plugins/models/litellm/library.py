@@ -1,14 +1,23 @@
-"""Loads the litellm library on first use, in a thread, and turns its output off."""
+"""Loads the litellm library on first use, in a thread, turns its output off, and closes its clients with the loop."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from zeus_runtime.plugin import MissingError
 
+if TYPE_CHECKING:
+    import asyncio
+
+_closings: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = WeakKeyDictionary()
+
 
 async def library() -> Any:
-    """Return litellm, ready for use. The first call imports it in a thread, because that takes seconds.
+    """Return litellm, ready for use in the running event loop, whose end closes the clients that litellm makes in it.
+
+    The first call imports it in a thread, because that takes seconds.
 
     Raises:
         MissingError: litellm is not installed.
@@ -19,8 +28,45 @@ async def library() -> Any:
     loaded = sys.modules.get("litellm")
     # While another run imports litellm, the module has only some of its names; another import waits for the rest.
     if loaded is None or getattr(getattr(loaded, "__spec__", None), "_initializing", False):
-        return await asyncio.to_thread(_load)
-    return _quiet(loaded)
+        litellm = await asyncio.to_thread(_load)
+    else:
+        litellm = _quiet(loaded)
+    loop = asyncio.get_running_loop()
+    if loop not in _closings:
+        _closings[loop] = _closing(litellm)
+        # `asyncio.run` closes, before the loop, the generators that have begun.
+        await anext(_closings[loop])
+    return litellm
+
+
+async def _closing(litellm: Any) -> AsyncGenerator[None, None]:
+    """Close litellm's clients of the running loop at its end; litellm keeps one for each loop, provider and address."""
+    import asyncio
+
+    try:
+        yield
+    finally:
+        loop = asyncio.get_running_loop()
+        kept = litellm.in_memory_llm_clients_cache.cache_dict
+        # All loops share this client, which litellm makes when it is first read; only its connections of this loop end.
+        shared = vars(litellm).get("module_level_aclient")
+        client = getattr(shared, "client", None)
+        session = getattr(getattr(client, "_transport", None), "client", None)
+        if getattr(session, "_loop", None) is loop:
+            await _closed(session)
+        # litellm ends a client's key with the id of its loop.
+        for key in [each for each in kept if each.endswith(f"-{id(loop)}")]:
+            client = kept.pop(key)
+            if client is not shared:
+                await _closed(client)
+
+
+async def _closed(client: Any) -> None:
+    import contextlib
+
+    # The loop ends in any case, so a client that fails to close must not keep the others open.
+    with contextlib.suppress(Exception):
+        await client.close()
 
 
 def _load() -> Any:
