@@ -853,6 +853,54 @@ def test_the_default_of_a_headers_variable_is_not_shown() -> None:
     assert sources.line(Mark("a", 3, 3)) == "  Y: ${A}"
 
 
+LONG_HEADERS = [
+    "X-Team: >-\n    garden of\n\n    roses\n  Y: z",
+    "X-Team: |2+\n      garden of\n    roses\n",
+    'X-Team: "garden of\n    roses" # c',
+    "X-Team: 'garden\n   of roses'",
+    'X-Team: "\\x67arden of \\\n    roses"',
+    "X-Team: garden of\n    roses\n  Y: a\u2028   garden\n    b",
+    "X-Team: !!str &x garden of\n    roses",
+    "X-Teams: [a, garden\n    of roses]",
+    "? X-Team\n  : garden of\n    roses",
+    "<<: &y\n    X-Team: garden of\n     roses",
+]
+
+
+@pytest.mark.parametrize("written", LONG_HEADERS)
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "a: &a b\nc: *a\nheaders:\n  {}\ntools: []",
+        "a: 𝄞\nb:\n-\n c: [x]\n extraHeaders:\n  {}\n after: garden",
+        "headers: {{{}\n  }}\n",
+    ],
+)
+def test_a_header_over_several_lines_is_not_shown(written: str, frame: str) -> None:
+    if frame.startswith("headers: {") and re.search(r": [>|]|\?|<<|Y", written):
+        pytest.skip("a flow mapping has no blocks")
+    text = frame.format(written)
+    assert read_value(text, "a") is not None
+    sources = Sources({"a": text}, headers=frozenset())
+    lines = [sources.line(Mark("a", number, 1)) for number in range(1, len(re.split("[\n\u2028]", text)) + 1)]
+    shown = sources.text("a")
+    assert re.split("[\n\u2028]", shown) == lines
+    assert not re.search("garden.*of|of.*roses|roses|arden of", shown)
+    assert ("after: garden" in shown) == ("after: garden" in text)
+    assert len(shown.split("\n")) == len(text.split("\n"))
+
+
+def test_an_anchor_that_headers_use_and_a_value_that_is_one_are_not_shown() -> None:
+    text = "a: &h\n  X: garden of\n    roses\nb:\n  headers: *h\nurl: garden\n  gate\nnote: garden\n  house\n"
+    sources = Sources({"a": text}, headers=frozenset({"garden gate"}))
+    assert re.findall("garden.*|roses|gate|house", sources.text("a")) == ["garden", "house"]
+
+
+def test_deep_text_stops_nothing() -> None:
+    text = "headers: " + "[" * 100_000
+    assert "[[[" in Sources({"a": text}, headers=frozenset({"x"})).text("a")
+
+
 @given(
     st.lists(
         st.tuples(

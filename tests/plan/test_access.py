@@ -507,6 +507,17 @@ def test_a_link_in_a_rule_restricts_and_opens_nothing(
     assert expected in writes(folder, access, path)
 
 
+def test_no_tool_changes_the_files_that_links_in_a_named_folder_lead_to(folder: Path) -> None:
+    put(folder, "shared/tokenizer.json", "weights/model.onnx", "open")
+    (folder / "model").mkdir()
+    link_all(folder, **{"model/tokenizer.json": "../shared/tokenizer.json", "model/deep": "../weights"})
+    files = files_of(folder, "memory: {embeddings: {onnx: {path: model, file: deep/model.onnx}}}")
+    for path in ("shared/tokenizer.json", "weights/model.onnx", "weights/new", "model/new"):
+        with pytest.raises(WorkspaceError, match="it decides about this agent"):
+            files.write(f"/{path}", b"new")
+    files.write("/open", b"new")
+
+
 def test_a_link_in_a_rule_is_followed_again_when_it_changes(folder: Path) -> None:
     put(folder, "releases/42/secrets/key", "releases/43/secrets/key")
     files = files_of(folder, "workspace: {access: {current/secrets/**: deny}}")

@@ -175,6 +175,7 @@ def write_linked_home(folder: Path, way: str) -> tuple[Path, dict[str, object]]:
     private = folder / "home/.private"
     private.mkdir(parents=True)
     (private / "SOUL.md").write_text(PRIVATE)
+    (private / "profiles.yaml").write_text("models: {}\n")
     (private / "SKILL.md").write_text(f"---\nname: private\ndescription: {PRIVATE}\n---\nbody\n")
     project = folder / "project"
     places = {
@@ -185,6 +186,7 @@ def write_linked_home(folder: Path, way: str) -> tuple[Path, dict[str, object]]:
         "claude's skill": (".claude/skills/private", "."),
         "summary's prompt": (".zeus/prompts/brief.md", "SOUL.md"),
         "connector's prompt": (".zeus/prompts/DESKTOP.md", "SOUL.md"),
+        "profiles": (".zeus/configs/profiles.yaml", "profiles.yaml"),
     }
     link, target = places[way]
     (project / link).parent.mkdir(parents=True)
@@ -201,7 +203,7 @@ def write_linked_home(folder: Path, way: str) -> tuple[Path, dict[str, object]]:
     "way",
     [
         *("prompt", "prompts", "named home", "skill", "claude's skill"),
-        *("summary's prompt", "connector's prompt"),
+        *("summary's prompt", "connector's prompt", "profiles"),
     ],
 )
 def test_a_link_in_a_projects_home_makes_no_file_elsewhere_part_of_the_prompt(
@@ -210,10 +212,75 @@ def test_a_link_in_a_projects_home_makes_no_file_elsewhere_part_of_the_prompt(
     project, more = write_linked_home(tmp_path, way)
     config = project / "zeus.yaml"
     config.write_text(json.dumps({"version": 1, "model": "gpt-4o", **more}))
-    with pytest.raises(UntrustedError, match=r"file .*(SOUL|SKILL|brief|DESKTOP)\.md") as refused:
+    with pytest.raises(
+        UntrustedError, match=r"file .*(SOUL|SKILL|brief|DESKTOP|profiles)\.(md|yaml)"
+    ) as refused:
         Agent.from_config(config, directory=project)
     shown = [text for part in refused.value.parts for label, text in part.lines if label == "reads"]
     assert str(tmp_path / "home/.private") in shown[0]
+
+
+ENCODER = {"memory": {"embeddings": {"onnx": {"path": "model", "file": "deep/model.onnx"}}}}
+
+
+def write_encoder(folder: Path, *links: tuple[str, Path]) -> Path:
+    """A project with the folder of an embedding model, some of whose files and folders are links; its config."""
+    project = folder / "project"
+    (project / "model").mkdir(parents=True)
+    for link, target in links:
+        (project / "model" / link).symlink_to(target)
+    config = project / "zeus.yaml"
+    config.write_text(json.dumps({"version": 1, "model": "gpt-4o", **ENCODER}))
+    return config
+
+
+@pytest.mark.parametrize("link", ["tokenizer.json", "deep", "a/b/c/d/e/f/g/h/i/model.onnx"])
+def test_a_config_asks_before_a_component_reads_through_links_in_a_folder_that_it_names(
+    tmp_path: Path, link: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "model.onnx").write_text("{}")
+    config = write_encoder(tmp_path)
+    place = config.parent / "model" / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    target = elsewhere / "model.onnx" if place.suffix else elsewhere
+    place.symlink_to(target)
+    with pytest.raises(UntrustedError, match=r"memory\.embeddings\.onnx\.path") as refused:
+        Agent.from_config(config, directory=config.parent)
+    (shown,) = [text for part in refused.value.parts for label, text in part.lines if label == "reads"]
+    assert shown == str(elsewhere / "model.onnx")
+
+
+def test_a_folder_elsewhere_is_asked_for_once(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / "elsewhere" / name).write_text("{}")
+    config = write_encoder(tmp_path)
+    (config.parent / "model").rmdir()
+    (config.parent / "model").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UntrustedError) as refused:
+        Agent.from_config(config, directory=config.parent)
+    (part,) = refused.value.parts
+    assert part.lines[0] == ("reads", str(tmp_path / "elsewhere"))
+
+
+def test_a_config_asks_for_a_folder_with_too_many_files_to_look_at(tmp_path: Path) -> None:
+    config = write_encoder(tmp_path)
+    for number in range(1_001):
+        (config.parent / f"model/{number}").touch()
+    with pytest.raises(UntrustedError, match=r"memory\.embeddings\.onnx\.path") as refused:
+        Agent.from_config(config, directory=config.parent)
+    (part,) = refused.value.parts
+    assert part.lines[0] == ("reads", str(config.parent / "model"))
+
+
+def test_links_of_a_named_folder_within_the_project_ask_nothing(tmp_path: Path) -> None:
+    config = write_encoder(tmp_path, ("tokenizer.json", Path("../shared.json")), ("deep", Path("../weights")))
+    (config.parent / "shared.json").write_text("{}")
+    (config.parent / "weights").mkdir()
+    (config.parent / "weights/model.onnx").write_text("{}")
+    assert digests(config, config.parent) == ""
 
 
 def test_links_within_the_project_and_in_the_users_own_home_ask_nothing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from glob import escape
 from pathlib import Path
@@ -340,21 +341,43 @@ def _layers(ground: FileSource) -> Iterator[Part]:
 def _files(ground: FileSource) -> Iterator[Part]:
     """The files elsewhere that a config reads, such as a prompt, and the project's files of keys.
 
-    Plugin files are found by ``_plugin_files``.
+    Plugin files are found by ``_plugin_files``, and those in Homes by ``_home_files``.
     """
     for each in ground.document.marked:
         if not each.is_file or each.path[:2] == ("plugins", "files"):
             continue
-        # A file that is not there yet may be, when it is read.
         named = Path(each.text)
-        file = named.resolve()
-        # The key of an SSH sandbox, for one, is read as such and not sent.
-        if _is_unread(ground, file) or (not each.is_closed and _has_keys(ground, named, file)):
-            yield _file_part(ground, each.path, file, "reads")
+        below = () if each.path[:1] == ("homes",) else _below(named)
+        if below is None:
+            # Any of its links may lead elsewhere.
+            yield _file_part(ground, each.path, named.resolve(), "reads")
+            continue
+        asked: set[Path] = set()
+        for opened in (named, *below):
+            # A file that is not there yet may be, when it is read.
+            file = opened.resolve()
+            # The key of an SSH sandbox, for one, is read as such and not sent.
+            is_asked = _is_unread(ground, file) or (not each.is_closed and _has_keys(ground, opened, file))
+            # Permission for a folder is for all that is in it.
+            if is_asked and asked.isdisjoint((file, *file.parents)):
+                asked.add(file)
+                yield _file_part(ground, each.path, file, "reads")
+
+
+def _below(named: Path) -> Iterable[Path] | None:
+    """The files that a component can open in a folder that the config names; None if they are too many to look at."""
+    if not os.path.isdir(named):  # noqa: PTH112 - False also for a name that is too long
+        return ()
+    from zeus_runtime.trust.command_files import TooLargeError, files_below
+
+    try:
+        return list(files_below(named))
+    except (TooLargeError, OSError):
+        return None
 
 
 def _home_files(ground: PartSource) -> Iterator[Part]:
-    """The files elsewhere that links in a project's or a config's Home make prompts and skills of the agent.
+    """The files elsewhere that links in a project's or a config's Home make prompts, skills and profiles of the agent.
 
     All that is in ``prompts/`` counts: components also read files there, such as the one of ``summarization.prompt``.
     """
@@ -364,6 +387,7 @@ def _home_files(ground: PartSource) -> Iterator[Part]:
     directory = document.directory
     homes = [each for each in ground.homes if not _is_own_home(ground, each)]
     files = [file for home in homes for file in sorted((home / "prompts").glob("*"))]
+    files += [home / "configs" / "profiles.yaml" for home in homes]
     roots = skill_roots(directory=directory, workspace=directory / config.workspace.root, homes=homes)
     # Skills of the project itself are read only where a middleware is told to trust them.
     trusts = any(each.options.get("trust_project") is True for each in config.middlewares)

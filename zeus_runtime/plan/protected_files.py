@@ -32,7 +32,7 @@ from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_ho
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
-from zeus_runtime.tools.links import links_in
+from zeus_runtime.tools.links import links_from, links_in
 from zeus_runtime.tools.own_folders import STATE, UPLOADS
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
 _DECIDES_SERVICE: Final = "it decides who may use a service"
 _SESSIONS: Final = "it holds the sessions"
-
-_MOST_LINKED_FOLDERS: Final = 100
-"""A project may contain a link to a whole disk."""
 
 
 def add_deciding(deciding: Deciding, checked: Checked) -> None:
@@ -146,7 +143,7 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
             _add_beginning(deciding, each.file, why, holds_keys=each.holds_keys)
         elif each.role not in ("home", "root"):
             _add_code(deciding, each.file, holds_keys=each.holds_keys)
-            if each.role == "program":
+            if each.role in ("program", "read"):
                 _add_linked_code(deciding, each.file, work)
 
 
@@ -266,17 +263,14 @@ def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> No
 
 
 def _add_linked_code(deciding: Deciding, folder: Path, work: Sequence[Path]) -> None:
-    """Protect the targets of links in a folder of a program: its digest contains them too."""
-    seen: set[str] = set()
-    waiting = [folder] if folder.is_dir() else []
-    while waiting and len(seen) < _MOST_LINKED_FOLDERS:
-        at = real_path(waiting.pop(0))
-        if at not in seen:
-            seen.add(at)
-            links = [link for link in links_in(Path(at)) if not _holds(link, work)]
-            for link in links:
+    """Protect the targets of links in a folder that a program or a component opens files in.
+
+    A digest contains them too. Of a component that opens more files than a digest reads, the user was asked.
+    """
+    if os.path.isdir(folder):  # noqa: PTH112 - False also for a name that is too long
+        for link in links_from(folder, lambda link: not _holds(link, work)):
+            if not _holds(link, work):
                 _add_code(deciding, link)
-            waiting += links
 
 
 def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> None:
@@ -286,20 +280,13 @@ def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> 
         work: folders that a link must not close completely, since no rule could open them again. A project may itself
             be a skill; then only its ``SKILL.md`` is protected.
     """
+
+    def is_project(link: Path) -> bool:
+        return _holds(link, work) and (link / SKILL_FILE).exists()
+
     _add(deciding, folder)
-    seen: set[str] = set()
-    waiting = [folder]
-    while waiting and len(seen) < _MOST_LINKED_FOLDERS:
-        at = real_path(waiting.pop(0))
-        if at in seen:
-            continue
-        seen.add(at)
-        for link in links_in(Path(at)):
-            if _holds(link, work) and (link / SKILL_FILE).exists():
-                _add(deciding, link / SKILL_FILE)
-            else:
-                _add(deciding, link)
-                waiting.append(link)
+    for link in links_from(folder, lambda link: not is_project(link)):
+        _add(deciding, link / SKILL_FILE if is_project(link) else link)
 
 
 def _holds(link: Path, folders: Sequence[Path]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property
@@ -23,6 +23,7 @@ from zeus_runtime.tools.patterns import expand_braces, has_magic, parts_of
 _MOST_ENTRIES: Final = 2_000
 _MOST_LEVELS: Final = 8
 _MOST_THROUGH_LINKS: Final = 100
+_MOST_LINKED_FOLDERS: Final = 100
 
 Targets: TypeAlias = "Mapping[Parts, Sequence[Parts]]"
 """The parts of a real path, folded, to the virtual paths that lead there through links."""
@@ -149,6 +150,25 @@ def links_in(
                 if entry.is_dir(follow_symlinks=False) and folded(entry.name) not in skipped
             ]
         level = below
+
+
+def links_from(folder: Path, follows: Callable[[Path], bool]) -> Iterator[Path]:
+    """The links in a folder, and those in each folder that they lead to.
+
+    Args:
+        follows: whether the links in the folder that a link leads to are wanted too.
+    """
+    seen: set[str] = set()
+    waiting = [folder]
+    while waiting and len(seen) < _MOST_LINKED_FOLDERS:
+        at = real_path(waiting.pop(0))
+        if at in seen:
+            continue
+        seen.add(at)
+        for link in links_in(Path(at)):
+            yield link
+            if follows(link):
+                waiting.append(link)
 
 
 def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:

@@ -15,6 +15,7 @@ from zeus_runtime.config.yaml.tree import Mark, Path
 from zeus_runtime.frozen import dataclass
 
 _BREAK: Final = re.compile("[\n\x85\u2028\u2029]")
+_PART: Final = re.compile(r"\S(?:[^\n\x85\u2028\u2029]*\S)?")
 _LEAST_HEADER_CHARACTERS: Final = 3
 """Shorter header values are not secrets, and masking them would make the line unreadable."""
 
@@ -52,7 +53,7 @@ class Sources:
         """The line that ``mark`` is in, secrets masked; None if there is none."""
         if mark is None or mark.source not in self.texts:
             return None
-        text = self.texts[mark.source]
+        text = self._without_long_values(mark.source)
         # `maxsplit`, because a long file may have many errors, and each asks for one line.
         lines = unread_lines(text) if self.headers is None else _BREAK.split(text, maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
@@ -65,11 +66,15 @@ class Sources:
 
     def text(self, name: str) -> str:
         """The whole text of a source, each line as ``line`` shows it, and secrets over several lines masked too."""
-        text = self.redactor(self.texts[name])
+        text = self.redactor(self._without_long_values(name))
         lines = unread_lines(text) if self.headers is None else _BREAK.split(text)
         ends = (*_BREAK.findall(text), "")
         shown = map(self._shown_below, _parents(lines), lines)
         return "".join(line + end for line, end in zip(shown, ends, strict=True))
+
+    def _without_long_values(self, name: str) -> str:
+        """A source, header values and unreadable addresses over several lines masked: no line holds the whole value."""
+        return self.texts[name] if self.headers is None else _without_long(self.texts[name], self.headers)
 
     def _shown_below(self, parent: str, line: str) -> str:
         if self.headers is not None:
@@ -119,6 +124,20 @@ class Sources:
                 # As a whole word: the value `v1` must not mask a part of `v1beta`.
                 line = re.sub(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", MASK, line)
         return line
+
+
+@lru_cache(maxsize=4)
+def _without_long(text: str, values: frozenset[str]) -> str:
+    """A text of YAML, each part of a line masked that belongs to a longer scalar of headers or of ``values``."""
+    if not values and "headers" not in text.lower():
+        return text
+    from zeus_runtime.config.yaml.long_scalars import long_scalars
+
+    parts, end = [], 0
+    for start, stop in long_scalars(text, values):
+        parts += [text[end:start], _PART.sub(MASK, text[start:stop])]
+        end = stop
+    return "".join(parts) + text[end:]
 
 
 # Each begins at a word's beginning: tried at each of its characters, a long word would take quadratic time.
