@@ -260,7 +260,7 @@ def test_a_judging_model_needs_the_same_permission_as_the_model_of_a_config(
 
 def test_every_text_of_an_evaluation_file_is_a_path_a_model_a_config_or_a_plain_text() -> None:
     """A new key fails here until somebody says which it is: paths and models go through a question."""
-    from zeus_runtime.config.schema.types import FILE_RELATIVE
+    from zeus_runtime.config.schema.markers import FILE_RELATIVE
     from zeus_runtime.testing.cases.reading import evaluation_schema
 
     plain = {

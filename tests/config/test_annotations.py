@@ -18,9 +18,13 @@ from pydantic import Field as PydanticField
 from zeus_runtime.config.model import Config
 from zeus_runtime.config.schema import forms as typeforms
 from zeus_runtime.config.schema.annotations import BuildError, build, coerce, schema_of, schema_of_function
+from zeus_runtime.config.schema.marked import marked_values
+from zeus_runtime.config.yaml.reader import read_value
 from zeus_runtime.plugin import (
     Alias,
+    Destination,
     Doc,
+    Executes,
     FileRelative,
     Maximum,
     MaxLength,
@@ -30,6 +34,7 @@ from zeus_runtime.plugin import (
     Ref,
     RefTo,
     Secret,
+    WorkRelative,
 )
 
 
@@ -296,6 +301,79 @@ def test_a_pydantic_models_errors_are_ours_and_show_no_value(value: Any) -> None
         build(Model, value)
     assert "hunter2" not in str(raised.value)
     assert "pydantic" not in str(raised.value)
+
+
+MARKERS = {
+    "executes": Executes(),
+    "sent": Destination(),
+    "file": FileRelative(holds_secrets=True),
+    "kept": WorkRelative(protected=True, holds_keys=True),
+}
+
+
+def options_of(form: str, kind: Any) -> type:
+    """Options with one field for each marker, named like it."""
+    hints = {name: Annotated[kind, marker] for name, marker in MARKERS.items()}
+    if form == "pydantic":
+        return type("Options", (BaseModel,), {"__annotations__": hints})
+    return dataclass(frozen=True)(type("Options", (), {"__annotations__": hints}))
+
+
+@pytest.mark.parametrize("form", ["dataclass", "pydantic"])
+@pytest.mark.parametrize(
+    ("kind", "value", "texts"),
+    [
+        (str, "tool", ["tool"]),
+        (str | None, "tool", ["tool"]),
+        (Path, "tool", ["tool"]),
+        (Colour, "red", ["red"]),
+        (str | bool, "tool", ["tool"]),
+        (tuple[str, ...], "[one, two]", ["one", "two"]),
+        (tuple[str, ...] | None, "[one, two]", ["one", "two"]),
+        (str | list[str], "[one, two]", ["one", "two"]),
+        (str | list[str], "tool", ["tool"]),
+        (dict[str, str] | None, "{a: tool}", ["tool"]),
+        (dict[str, list[str] | None], "{a: [tool]}", ["tool"]),
+        (tuple[int, str], "[1, tool]", ["tool"]),
+    ],
+)
+def test_a_marker_holds_for_each_text_of_an_option_however_it_is_typed(
+    form: str, kind: Any, value: str, texts: list[str]
+) -> None:
+    """A pydantic model and a union of lists lost it: nothing was asked about a program, and no file was closed."""
+    schema = schema_of(options_of(form, kind))
+    tree = read_value("".join(f"{name}: {value}\n" for name in MARKERS), "zeus.yaml")
+    assert tree is not None
+    found = [each for each in marked_values(tree, schema) if isinstance(each.node.value, str)]
+
+    def where(name: str) -> list[str]:
+        return [each.text for each in found if each.path[0] == name]
+
+    assert [each.text for each in found if each.executes == {"value"}] == where("executes") == texts
+    assert [each.text for each in found if each.signs] == where("sent") == texts
+    assert [each.text for each in found if each.is_file and each.holds_secrets] == where("file") == texts
+    assert [each.text for each in found if each.kept_from == {"both"}] == where("kept") == texts
+
+
+class Program(BaseModel):
+    words: Annotated[list[str], Executes(command=True)]
+    servers: Annotated[str, Executes(servers=True)] = ""
+
+
+class Nested(BaseModel):
+    programs: list[Program]
+    label: str = ""
+
+
+def test_a_marker_in_a_nested_pydantic_model_holds_and_marks_nothing_else() -> None:
+    tree = read_value("{programs: [{words: [node, a.js], servers: s.json}], label: free}", "zeus.yaml")
+    assert tree is not None
+    found = {each.path: each for each in marked_values(tree, schema_of(Nested))}
+    assert {path: each.executes for path, each in found.items()} == {
+        ("programs", 0, "words"): {"command"},
+        ("programs", 0, "servers"): {"servers"},
+    }
+    assert found["programs", 0, "words"].words == ("node", "a.js")
 
 
 def example(

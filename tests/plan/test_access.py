@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -1717,6 +1718,70 @@ def test_what_the_runtime_keeps_is_written_by_the_runtime_and_read_by_tools(fold
             files.read(each, max_bytes=100)
     with pytest.raises(Exception, match="no tool may"):
         files.write("/large_tool_results/r1", b"forged")
+
+
+KEPT_IN_SIGHT = "workspace: {routes: {/large_tool_results/: results, /attached_files/: results/given}}\n"
+
+
+@pytest.mark.parametrize("knows", ["unloaded", "overlay", "subagent", "beside"])
+def test_what_another_agent_keeps_in_the_workspace_is_of_its_sessions(folder: Path, knows: str) -> None:
+    """Only the route's name told an archive, so an agent without that route read texts that its rules deny."""
+    put(folder, "results/r1", "results/given/ab/a.txt", "other/b.txt", "mine.txt")
+    (folder / "keeps.yaml").write_text(f"version: 1\nmodel: gpt-4o\n{KEPT_IN_SIGHT}")
+    environ = {"HOME": str(folder.parent / "home")}
+    lines = {
+        "unloaded": "",
+        "overlay": "",
+        "subagent": "agents: {keeper: {description: Keeps., config: keeps.yaml}}\n",
+        "beside": "",
+    }
+    reads = folder / "reads.yaml"
+    reads.write_text(f"version: 1\nmodel: gpt-4o\ntools: [filesystem, subagents]\n{lines[knows]}")
+    if knows in ("unloaded", "overlay"):
+        (folder / "keeps.yaml").rename(folder / ("zeus.yaml" if knows == "unloaded" else "reads.prod.yaml"))
+    checked = check(reads, directory=folder, environ=environ, trust=recorded_trust(os.environ))
+    if knows == "beside":
+        keeps = check(folder / "keeps.yaml", directory=folder, environ=environ, trust=checked.trust)
+        checked = replace(checked, beside=(keeps,))
+    files = make_plan(checked).context.workspace
+    for path in ("results/r1", "results/given/ab/a.txt"):
+        with reading_kept(lambda _path: False), pytest.raises(WorkspaceError, match="has kept no such file"):
+            files.read(path, max_bytes=100)
+        with pytest.raises(WorkspaceError, match="Zeus itself keeps its originals there"):
+            files.write(path, b"forged")
+    with calling_tool("grep"), reading_kept(lambda _path: False):
+        found = {each.path for each in files.walk("/") if each.kind == "file"}
+    assert {"/other/b.txt", "/mine.txt"} <= found
+    assert not any(each.startswith("/results/") for each in found)
+    # A user who names a file of an archive lets the agent read it.
+    with reading_kept({"/large_tool_results/r1"}.__contains__):
+        assert files.read("results/r1", max_bytes=100)
+    assert not files.write("mine.txt", b"free")
+
+
+def test_a_workspace_that_another_config_makes_an_archive_stays_open(folder: Path) -> None:
+    put(folder, "mine.txt")
+    (folder / "zeus.prod.yaml").write_text("version: 1\nworkspace: {routes: {/attached_files/: .}}\n")
+    assert not files_of(folder).write("mine.txt", b"free")
+
+
+def test_a_session_of_programs_does_not_see_what_another_one_kept_in_the_workspace(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rights that a look found for one session were remembered for the next."""
+    monkeypatch.setattr("zeus_runtime.tools.program_view._SETTLED_NANOSECONDS", -(1 << 62))
+    put(folder, "results/r1", "results/r2", "results/r3")
+    files = files_of(folder, KEPT_IN_SIGHT)
+
+    def seen(*own: str) -> list[str]:
+        may_read = {"/large_tool_results", "/", *(f"/large_tool_results/{each}" for each in own)}.__contains__
+        with calling_tool("run_command"), reading_kept(may_read):
+            mounts = {each.host: each.right for each in files.program_view(max_files=1_000)}
+        names = ("r1", "r2", "r3")
+        return [each for each in names if mounts.get(str(folder / "results" / each), "read") != "none"]
+
+    assert seen("r1", "r2") == ["r1", "r2"]
+    assert seen("r2", "r3") == ["r2", "r3"]
 
 
 async def test_the_files_of_another_sessions_sandbox_are_not_read(folder: Path) -> None:

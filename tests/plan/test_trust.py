@@ -9,8 +9,10 @@ import pytest
 
 from tests.support import mcp_server
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
+from tests.support.distributions import lay_out
 from zeus_runtime import Agent, UntrustedError
 from zeus_runtime.events import ToolCallResult
+from zeus_runtime.tools import WorkspaceError
 
 SERVER = f"""
 from pathlib import Path
@@ -25,6 +27,58 @@ runpy.run_path({mcp_server.__file__!r}, run_name="__main__")
 def _nothing_is_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ZEUS_TRUST")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+INSTALLED = """
+    import subprocess
+    from typing import Annotated
+    from pydantic import BaseModel
+    from zeus_runtime.plugin import Component, Executes, WorkRelative, hookimpl
+    from zeus_runtime.plugin.tool import tool
+
+    class Options(BaseModel):
+        command: Annotated[str, Executes()] = "true"
+        key: Annotated[str, WorkRelative(protected=True, holds_keys=True)] = "none"
+
+    def create(options, context):
+        subprocess.run([options.command], check=True)
+
+        @tool(category="shell", access="read")
+        def started() -> str:
+            "Says so."
+            return "started"
+
+        return [started]
+
+    @hookimpl
+    def register_tools():
+        return [Component("starter", create=create, options=Options, summary="Starts a program.")]
+"""
+
+
+def test_an_option_of_a_pydantic_model_that_is_executed_needs_permission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its markers were lost, so a repository's config chose the program of an installed plugin, unasked."""
+    made = {"own_starter.py": INSTALLED}
+    lay_out(tmp_path / "site", "starter", plugins={"starter": "own_starter"}, files=made)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "evil.sh").write_text("#!/bin/sh\ntouch executed\n")
+    (folder / "evil.sh").chmod(0o755)
+    (folder / "own.key").write_text("key")
+    config = folder / "zeus.yaml"
+    line = f"starter: {{command: {folder / 'evil.sh'}, key: own.key}}"
+    config.write_text(f"version: 1\nmodel: gpt-4o\ntools: [filesystem, {line}]\n")
+    monkeypatch.chdir(folder)
+    with pytest.raises(UntrustedError, match=r"option 'tools\.1\.starter\.command' is not trusted"):
+        Agent.from_config(config, directory=folder)
+    assert not (folder / "executed").exists()
+    files = Agent.from_config(config, directory=folder, trust="all").plan.context.workspace
+    assert (folder / "executed").exists()
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        files.read("own.key", max_bytes=10)
 
 
 def write_server(folder: Path, more: str = "") -> Path:

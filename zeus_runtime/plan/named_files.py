@@ -18,6 +18,7 @@ from zeus_runtime.config.yaml.tree import Node, find, plain
 from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
+from zeus_runtime.tools.own_folders import ARCHIVES
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from zeus_runtime.trust.command_files import Covered
     from zeus_runtime.trust.parts import Command, Project
 
-Role: TypeAlias = Literal["read", "written", "database", "sent", "home", "root", "program", "absent"]
+Role: TypeAlias = Literal[
+    "read", "written", "database", "sent", "home", "root", "archive", "program", "absent"
+]
 
 _SERVERS: Final = ("mcpServers", "servers")
 
@@ -37,14 +40,16 @@ class NamedFile(NamedTuple):
         file: absolute; its links are not resolved. The name of one with the role ``absent`` is a glob pattern.
         role: ``read`` by Zeus; ``written`` by Zeus, with files beside it whose names begin with its name; ``database``,
             the same for sessions; ``sent`` if a provider's library would read keys from it; ``home``; ``root`` of a
-            workspace, which may hold skills; ``program`` of a server or an option, or a folder with its files;
-            ``absent`` if a program would start it as soon as it is there.
+            workspace, which may hold skills; ``archive`` where Zeus keeps originals; ``program`` of a server or an
+            option, or a folder with its files; ``absent`` if a program would start it as soon as it is there.
         holds_keys: whether no tool may read it either.
+        route: of an archive, its name in ``ARCHIVES``.
     """
 
     file: Path
     role: Role
     holds_keys: bool = False
+    route: str = ""
 
 
 class _Tree(NamedTuple):
@@ -124,6 +129,7 @@ class _Named:
             node = find(tree.root, path)
             if node is not None and isinstance(node.value, str) and _is_name(node.value):
                 yield from self._placed(path[0], node.value)
+        yield from self._archives(tree)
         marked = [each for each in marked_values(tree.root, self._schema) if _is_name(each.text)]
         for value in marked:
             yield from self._marked(tree, value)
@@ -142,6 +148,13 @@ class _Named:
             return
         if file is not None:
             yield NamedFile(file, "database", holds_keys=True)
+
+    def _archives(self, tree: _Tree) -> Iterator[NamedFile]:
+        routes = find(tree.root, ("workspace", "routes"))
+        for prefix, node in routes.value.items() if routes is not None and routes.is_map else ():
+            name = prefix.strip("/") if isinstance(prefix, str) else ""
+            if name in ARCHIVES and isinstance(node.value, str) and _is_name(node.value):
+                yield NamedFile(self._directory / node.value, "archive", route=name)
 
     def _marked(self, tree: _Tree, value: Marked) -> Iterator[NamedFile]:
         if value.is_file:

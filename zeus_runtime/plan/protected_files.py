@@ -141,6 +141,10 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
             why = _SESSIONS if each.role == "database" else _DECIDES
             _add(deciding, each.file, why, holds_keys=each.holds_keys)
             _add_beginning(deciding, each.file, why, holds_keys=each.holds_keys)
+        elif each.role == "archive":
+            # Else this agent could open nothing where it works.
+            if not _holds(each.file, work):
+                deciding.archives[real_path(each.file)] = each.route
         elif each.role not in ("home", "root"):
             _add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role in ("program", "read"):

@@ -336,6 +336,7 @@ class Deciding:
         keys: the added paths that contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
+        archives: the real folders in which routes of configs have Zeus keep originals, each with the route's name.
         sources: the configs whose files have been added.
     """
 
@@ -347,6 +348,7 @@ class Deciding:
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
+        self.archives: dict[str, str] = {}
         self.sources: list[DecidingSource] = []
 
     def add(
@@ -390,6 +392,17 @@ class Deciding:
         self.added[f"{folder.rstrip('/')}/*/{'/'.join(below)}"] = None
         self._found.clear()
         self._in_each[_folded_host(folder), "/".join(map(folded, below))] = Protected(why)
+
+    def archived(self, host: str) -> Iterator[tuple[str, ...]]:
+        """Yield the path that a file has by each archive's route which leads to it, also by another config's."""
+        if not self.archives:
+            return
+        parts = parts_of(host)
+        same = tuple(map(folded, parts))
+        for folder, name in self.archives.items():
+            within = tuple(map(folded, parts_of(folder)))
+            if same[: len(within)] == within:
+                yield (name, *parts[len(within) :])
 
     def find(self, host: str) -> tuple[Protected, int] | None:
         """Return why the file at ``host`` is protected, and how many parts of its path are below that place."""
@@ -484,6 +497,8 @@ class Floor:
                         yield _RECORDS, [(name, index + 1)]
                 elif index == 0 and part in ARCHIVES:
                     yield _ARCHIVE, [(name, 1)]
+        for kept in self.deciding.archived(reached.host):
+            yield _ARCHIVE, [(name, len(name.parts) + 1 - len(kept)) for name in reached.own]
         found = self.deciding.find(reached.host)
         if found is not None:
             protected, below = found

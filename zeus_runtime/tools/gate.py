@@ -286,6 +286,7 @@ class Gate:
         if tool is None and may_read is None:
             return None
         spelled = [each.parts for each in reached.names]
+        spelled += self.policy.floor.deciding.archived(reached.host)
         if f"/{STATE}/" in folded(reached.host):
             # A route can lead to Zeus's folder, so the mount's own folder counts too.
             spelled += self.mounts.tails_of(reached.host)
@@ -423,6 +424,11 @@ class Gate:
             _identities(set(gate.policy.floor.deciding.keys)) | gate._linked_keys(device)
             for gate in self._all
         ]
+
+    def is_of_sessions(self, parts: Parts, host: str) -> bool:
+        """Whether rulings on a folder's files depend on the session: Zeus keeps files of its own there."""
+        is_named = f"/{STATE}/" in folded(f"{host}/") or folded("".join(parts[:1])) in ARCHIVES
+        return is_named or any(any(gate.policy.floor.deciding.archived(host)) for gate in self._all)
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""

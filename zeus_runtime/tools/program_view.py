@@ -22,8 +22,7 @@ from zeus_runtime.disk_paths import real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools.gate import GIT_NAMES, Gate, git_depth
 from zeus_runtime.tools.mounts import Parts
-from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.paths import WorkspaceError, folded
+from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.safe_open import OPEN_FOLDER
 
 ProgramRight: TypeAlias = Literal["none", "read", "write"]
@@ -277,7 +276,9 @@ class _Scan:
             found = self._known.find(host, state, keys)
             if found is None:
                 found = list(self._looked_at(descriptor, host, parts))
-                if time.time_ns() - max(times) > _SETTLED_NANOSECONDS and not _is_kept(host, parts):
+                if time.time_ns() - max(times) > _SETTLED_NANOSECONDS and not self._gate.is_of_sessions(
+                    parts, host
+                ):
                     self._known.keep(host, state, found, keys)
             return found
         finally:
@@ -330,11 +331,6 @@ class _Scan:
     def _full(self, parts: Parts, host: str) -> ProgramRight:
         """The right of a file that programs may read."""
         return "write" if self._writable and self._gate.ruling(parts, host, "write") is None else "read"
-
-
-def _is_kept(host: str, parts: Parts) -> bool:
-    """Whether the rights in a folder depend on the session: it is Zeus's own, or of its archive."""
-    return f"/{STATE}/" in folded(f"{host}/") or folded("".join(parts[:1])) in ARCHIVES
 
 
 def _is_in(path: str, folder: str) -> bool:

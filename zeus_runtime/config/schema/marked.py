@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from zeus_runtime.config.schema.types import (
+from zeus_runtime.config.schema.markers import (
     DESTINATION,
     EXECUTES,
     FILE_RELATIVE,
     HOLDS_SECRETS,
     NAMES_FILES,
     NOT_A_PATH,
-    PLAIN,
     PROTECTED,
-    REF,
 )
+from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, branches, walk_with
 from zeus_runtime.config.secrets.parts import number_text
 from zeus_runtime.config.yaml.tree import Node, Path, walk

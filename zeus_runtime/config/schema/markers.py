@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+FILE_RELATIVE: Final = "x-zeus-file-relative"
+"""Schema keyword: the string is a path relative to the file it is written in."""
+WORK_RELATIVE: Final = "x-zeus-work-relative"
+"""Schema keyword: the string is a path relative to the working directory."""
+PROTECTED: Final = "x-zeus-protected"
+"""Schema keyword beside ``x-zeus-work-relative``: tools may not change it (``write``) or read it (``read``)."""
+NOT_A_PATH: Final = "x-zeus-not-a-path"
+"""Schema keyword beside ``x-zeus-file-relative``: strings that begin so are not paths."""
+EXECUTES: Final = "x-zeus-executes"
+"""Schema keyword of a string that names what is executed: ``value``, or ``servers`` for a file of MCP servers."""
+DESTINATION: Final = "x-zeus-destination"
+"""Schema keyword of what says where data is sent: the texts without one of which it does not; none for always."""
+NAMES_FILES: Final = "x-zeus-names-files"
+"""Schema keyword beside ``x-zeus-destination``: a library may read the string as the name of a file."""
+HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
+"""Schema keyword: the path is a JSON file with secrets in it."""
+
+_Schema: TypeAlias = Mapping[str, Any]
+_COMBINED: Final = ("anyOf", "oneOf", "allOf")
+_SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 
 class Doc(NamedTuple):
@@ -52,6 +74,21 @@ class FileRelative(NamedTuple):
     holds_secrets: bool = False
     unless: str = ""
 
+    @property
+    def keywords(self) -> _Schema:
+        return {
+            FILE_RELATIVE: True,
+            **({HOLDS_SECRETS: True} if self.holds_secrets else {}),
+            **({NOT_A_PATH: self.unless} if self.unless else {}),
+        }
+
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset({"string"})
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Callable[[Any], _Schema]) -> _Schema:
+        return marked(handler(core), self)
+
 
 class WorkRelative(NamedTuple):
     """The string is a path; the code that uses it resolves it against the working directory.
@@ -64,6 +101,20 @@ class WorkRelative(NamedTuple):
 
     protected: bool = False
     holds_keys: bool = False
+
+    @property
+    def keywords(self) -> _Schema:
+        if not (self.protected or self.holds_keys):
+            return {WORK_RELATIVE: True}
+        both = self.protected and self.holds_keys
+        return {WORK_RELATIVE: True, PROTECTED: "both" if both else "read" if self.holds_keys else "write"}
+
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset({"string"})
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Callable[[Any], _Schema]) -> _Schema:
+        return marked(handler(core), self)
 
 
 class Tunable(NamedTuple):
@@ -89,6 +140,17 @@ class Executes(NamedTuple):
     servers: bool = False
     command: bool = False
 
+    @property
+    def keywords(self) -> _Schema:
+        return {EXECUTES: "command" if self.command else "servers" if self.servers else "value"}
+
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset({"array"}) if self.command else _SCALARS
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Callable[[Any], _Schema]) -> _Schema:
+        return marked(handler(core), self)
+
 
 class Destination(NamedTuple):
     """The string, or each string in the list or mapping, says where data is sent. Another machine receives it only
@@ -103,6 +165,17 @@ class Destination(NamedTuple):
 
     signs: tuple[str, ...] = ()
     names_files: bool = False
+
+    @property
+    def keywords(self) -> _Schema:
+        return {DESTINATION: list(self.signs), **({NAMES_FILES: True} if self.names_files else {})}
+
+    @property
+    def types(self) -> None:
+        """All: it holds for whatever is in the value."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Callable[[Any], _Schema]) -> _Schema:
+        return marked(handler(core), self)
 
 
 class Alias(NamedTuple):
@@ -128,3 +201,39 @@ class RefTo(NamedTuple):
 
     kind: str
     plain: tuple[str, str] | None = None
+
+
+def marked(schema: _Schema, marker: FileRelative | WorkRelative | Executes | Destination) -> dict[str, Any]:
+    """A schema with the keywords of a marker, where its values have the marker's types; so has each of its entries.
+
+    Pydantic asks the markers themselves (``__get_pydantic_json_schema__``), since it knows a model's fields.
+    """
+    found = _in_entries(schema, marker)
+    return {**found, **marker.keywords} if _has_types(schema, marker.types) else found
+
+
+def _in_entries(
+    schema: _Schema, marker: FileRelative | WorkRelative | Executes | Destination
+) -> dict[str, Any]:
+    found = dict(schema)
+    if marker.types is None:
+        return found
+    for name in _COMBINED:
+        if name in schema:
+            found[name] = [_in_entries(each, marker) for each in schema[name]]
+    if "prefixItems" in schema:
+        found["prefixItems"] = [marked(each, marker) for each in schema["prefixItems"]]
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            found[name] = marked(schema[name], marker)
+    return found
+
+
+def _has_types(schema: _Schema, types: frozenset[str] | None) -> bool:
+    # A keyword may be beside a reference, as pydantic makes one for an enumeration.
+    if types is None or "$ref" in schema or ("enum" in schema and types == _SCALARS):
+        return True
+    stated = schema.get("type", ())
+    stated = {stated} if isinstance(stated, str) else {*stated}
+    inner = (each for name in _COMBINED for each in schema.get(name, ()))
+    return bool(types & stated) or any(_has_types(each, types) for each in inner)

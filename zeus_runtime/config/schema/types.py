@@ -34,6 +34,7 @@ from zeus_runtime.config.schema.markers import (
     RefTo,
     Tunable,
     WorkRelative,
+    marked,
 )
 from zeus_runtime.config.secrets.masking import Secret
 
@@ -42,29 +43,13 @@ REF: Final = "x-zeus-ref"
 PLAIN: Final = "x-zeus-plain"
 """Schema keyword beside ``x-zeus-ref``: ``[component, option]`` that a plain string stands for."""
 TUNABLE: Final = "x-zeus-tunable"
-FILE_RELATIVE: Final = "x-zeus-file-relative"
-"""Schema keyword: the string is a path relative to the file it is written in."""
-WORK_RELATIVE: Final = "x-zeus-work-relative"
-"""Schema keyword: the string is a path relative to the working directory."""
-PROTECTED: Final = "x-zeus-protected"
-"""Schema keyword beside ``x-zeus-work-relative``: tools may not change it (``write``) or read it (``read``)."""
 ALSO_CALLED: Final = "x-zeus-also-called"
 """Schema keyword: words by which other products call the same key."""
-NOT_A_PATH: Final = "x-zeus-not-a-path"
-"""Schema keyword beside ``x-zeus-file-relative``: strings that begin so are not paths."""
-EXECUTES: Final = "x-zeus-executes"
-"""Schema keyword of a string that names what is executed: ``value``, or ``servers`` for a file of MCP servers."""
-DESTINATION: Final = "x-zeus-destination"
-"""Schema keyword of what says where data is sent: the texts without one of which it does not; none for always."""
-NAMES_FILES: Final = "x-zeus-names-files"
-"""Schema keyword beside ``x-zeus-destination``: a library may read the string as the name of a file."""
 DOCUMENT: Final = "x-zeus-document"
 """Schema keyword at the top: how errors name a file that is not a config."""
-HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
-"""Schema keyword: the path is a JSON file with secrets in it."""
 
-_INHERITED: Final = (RefTo, FileRelative, WorkRelative, Executes, Destination)
-"""Markers of a list or mapping that hold for its entries."""
+_INHERITED: Final = (RefTo, Destination)
+"""Markers of a list or mapping that hold for its entries, beside those of which ``marked`` says it."""
 _SCALARS: Final = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 _LISTS: Final = (list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Collection, abc.Set)
 _MAPS: Final = (dict, abc.Mapping, abc.MutableMapping)
@@ -313,45 +298,25 @@ def _closed_part(key: str, value: Any) -> Any:
 
 
 def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, Any]:
-    limits: dict[str, Any] = {}
+    found = dict(schema)
     for entry in markers:
         if isinstance(entry, Minimum):
-            limits["minimum"] = entry.value
+            found["minimum"] = entry.value
         elif isinstance(entry, Maximum):
-            limits["maximum"] = entry.value
+            found["maximum"] = entry.value
         elif isinstance(entry, MinLength):
-            limits["minItems" if "array" in _types(schema) else "minLength"] = entry.value
+            found["minItems" if "array" in _types(schema) else "minLength"] = entry.value
         elif isinstance(entry, MaxLength):
-            limits["maxItems" if "array" in _types(schema) else "maxLength"] = entry.value
+            found["maxItems" if "array" in _types(schema) else "maxLength"] = entry.value
         elif isinstance(entry, Pattern):
-            limits["pattern"] = entry.regex
-        elif isinstance(entry, FileRelative) and "string" in _types(schema):
-            limits[FILE_RELATIVE] = True
-            if entry.holds_secrets:
-                limits[HOLDS_SECRETS] = True
-            if entry.unless:
-                limits[NOT_A_PATH] = entry.unless
+            found["pattern"] = entry.regex
         elif isinstance(entry, AlsoCalled):
-            limits[ALSO_CALLED] = list(entry.words)
-        elif isinstance(entry, WorkRelative) and "string" in _types(schema):
-            limits[WORK_RELATIVE] = True
-            if entry.protected or entry.holds_keys:
-                both = entry.protected and entry.holds_keys
-                limits[PROTECTED] = "both" if both else "read" if entry.holds_keys else "write"
-        elif isinstance(entry, Executes) and entry.command:
-            if "array" in _types(schema):
-                limits[EXECUTES] = "command"
-        elif isinstance(entry, Executes) and (
-            {"string", "integer", "boolean"} & {*_types(schema)} or "enum" in schema
-        ):
-            limits[EXECUTES] = "servers" if entry.servers else "value"
+            found[ALSO_CALLED] = list(entry.words)
         elif isinstance(entry, Tunable):
-            limits[TUNABLE] = list(entry.values)
-        elif isinstance(entry, Destination):
-            limits[DESTINATION] = list(entry.signs)
-            if entry.names_files:
-                limits[NAMES_FILES] = True
-    return {**schema, **limits}
+            found[TUNABLE] = list(entry.values)
+        elif isinstance(entry, FileRelative | WorkRelative | Executes | Destination):
+            found = marked(found, entry)
+    return found
 
 
 def _types(schema: dict[str, Any]) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from zeus_runtime.config.document import Document, Early
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
 from zeus_runtime.config.schema.marked import is_path
+from zeus_runtime.config.schema.markers import HOLDS_SECRETS, WORK_RELATIVE
 from zeus_runtime.config.schema.signatures import schema_of
-from zeus_runtime.config.schema.types import HOLDS_SECRETS, PLAIN, REF, WORK_RELATIVE
+from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets.masking import HiddenStr, told_apart
 from zeus_runtime.config.secrets.written_secrets import secrets_of_file
