@@ -43,6 +43,7 @@ class Document:
         folders: the folder of each source.
         files: every file it was read from, by the name that messages show: what it extends, the main file, the overlay,
             ``.env``.
+        absent: the files that it would also have been read from, had they been there: a ``.env``.
         environ: the process environment with ``.env`` beneath it.
         directory: the working directory.
         notices: warnings that are not errors (an upgraded file, an unknown model).
@@ -69,6 +70,7 @@ class Document:
     replaced: tuple[Node, ...] = ()
     defaults: tuple[Node, ...] = ()
     homes: tuple[FilePath, ...] = ()
+    absent: tuple[FilePath, ...] = ()
 
     def __repr__(self) -> str:
         return f"Document({self.source!r})"
