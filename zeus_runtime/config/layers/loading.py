@@ -115,7 +115,7 @@ def load(
         replaced=replaced,
         defaults=tuple(default for each in readings for default in each[1:]),
         homes=tuple(layers.named_homes),
-        absent=tuple(layers.absent),
+        further=tuple(layers.absent),
     )
 
 
