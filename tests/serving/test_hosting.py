@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -157,6 +158,72 @@ async def test_a_file_that_changes_at_the_very_first_reading_is_read_once_more(
     assert hosted.plan.config.description == "New."
     hosted._looked = float("-inf")
     assert not hosted.is_due()
+
+
+async def test_a_dotenv_that_comes_or_comes_back_while_the_service_runs_is_read(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    (hosted,) = service_of(tmp_path, script("Done.")).hosting
+    dotenv, secrets = tmp_path / ".env", ("hunter2-hunter2", "hunter3-hunter3")
+
+    async def looked() -> list[str]:
+        hosted._looked = float("-inf")
+        if hosted.is_due():
+            assert await hosted.read_again()
+        hosted._looked = float("-inf")
+        assert not hosted.is_due()
+        return [hosted.masked(each) for each in secrets]
+
+    assert await looked() == list(secrets)
+    dotenv.write_text(f"THE_TOKEN={secrets[0]}\n")
+    assert await looked() == ["<secret:THE_TOKEN>", secrets[1]]
+    # As programs do that write a file anew, with a request in between.
+    dotenv.unlink()
+    assert await looked() == list(secrets)
+    dotenv.write_text(f"THE_TOKEN={secrets[1]}\n")
+    assert await looked() == [secrets[0], "<secret:THE_TOKEN>"]
+
+
+async def test_a_changed_file_of_servers_is_read_with_its_secrets(tmp_path: Path) -> None:
+    write_agent(tmp_path, tools="[{mcp: {files: [servers.json]}}]")
+    servers = tmp_path / "servers.json"
+
+    def offer(secret: str) -> None:
+        remote = {"url": "https://mcp.example.com/", "headers": {"Authorization": f"Bearer {secret}"}}
+        servers.write_text(json.dumps({"mcpServers": {"remote": remote}}))
+
+    offer("hunter2hunter2")
+    (hosted,) = service_of(tmp_path, script("Done.")).hosting
+    assert "hunter2" not in hosted.masked("It is hunter2hunter2.")
+    # The first look may find that the file could have changed while it was read.
+    hosted._looked = float("-inf")
+    if hosted.is_due():
+        assert await hosted.read_again()
+    hosted._looked = float("-inf")
+    assert not hosted.is_due()
+    offer("hunter30hunter30")
+    hosted._looked = float("-inf")
+    assert hosted.is_due()
+    assert await hosted.read_again()
+    assert "hunter30" not in hosted.masked("It is hunter30hunter30.")
+
+
+async def test_a_dotenv_that_comes_at_the_very_first_reading_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path)
+    use = HostedAgent._use
+
+    def written(hosted: HostedAgent, *given: Any) -> None:
+        monkeypatch.undo()
+        (tmp_path / ".env").write_text("THE_TOKEN=hunter2-hunter2\n")
+        use(hosted, *given)
+
+    monkeypatch.setattr(HostedAgent, "_use", written)
+    (hosted,) = service_of(tmp_path, script("Done.")).hosting
+    hosted._looked = float("-inf")
+    assert hosted.is_due()
+    assert await hosted.read_again()
+    assert hosted.masked("hunter2-hunter2") == "<secret:THE_TOKEN>"
 
 
 def test_a_config_that_stays_is_not_read_once_more(hosted: HostedAgent) -> None:

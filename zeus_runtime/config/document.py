@@ -43,6 +43,8 @@ class Document:
         folders: the folder of each source.
         files: every file it was read from, by the name that messages show: what it extends, the main file, the overlay,
             ``.env``.
+        further: other files that count too, whether they are there or not: a ``.env`` that is absent, and files with
+            secrets that the config names.
         environ: the process environment with ``.env`` beneath it.
         directory: the working directory.
         notices: warnings that are not errors (an upgraded file, an unknown model).
@@ -69,6 +71,7 @@ class Document:
     replaced: tuple[Node, ...] = ()
     defaults: tuple[Node, ...] = ()
     homes: tuple[FilePath, ...] = ()
+    further: tuple[FilePath, ...] = ()
 
     def __repr__(self) -> str:
         return f"Document({self.source!r})"

@@ -63,6 +63,7 @@ class Layers:
         sources: the texts read so far.
         folders: the folder of each source, which paths written in it start from.
         files: the file of each source that is one.
+        absent: files that would have been read, had they been there.
         notices: what upgrades changed.
         problems: errors that do not prevent the rest from being read.
         read: the files' own trees, strongest first.
@@ -78,6 +79,7 @@ class Layers:
     sources: Sources = field(default_factory=Sources)
     folders: dict[str, Path] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
+    absent: list[Path] = field(default_factory=list)
     notices: list[Diagnostic] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     read: list[Node] = field(default_factory=list)

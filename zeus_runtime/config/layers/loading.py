@@ -115,6 +115,7 @@ def load(
         replaced=replaced,
         defaults=tuple(default for each in readings for default in each[1:]),
         homes=tuple(layers.named_homes),
+        further=tuple(layers.absent),
     )
 
 
@@ -135,6 +136,7 @@ def _no_overlay() -> ConfigError:
 def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
     path = folder / ".env"
     if not path.is_file():
+        layers.absent.append(path)
         return ()
     name = layers.shown(path)
     try:

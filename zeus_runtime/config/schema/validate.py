@@ -68,8 +68,14 @@ def check(
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)
     document = replace(document, root=_resolved(document, document.root, schema))
     # After the paths are absolute, because the files are opened.
-    document = hiding(document, _secrets_of_files(document, schema))
-    return replace(document, notices=notices, problems=(), schema=schema)
+    files = dict.fromkeys(_files_with_secrets(document, schema))
+    secrets: dict[str, str] = {}
+    for each in files:
+        for secret, name in secrets_of_file(each, document.environ).items():
+            secrets.setdefault(secret, name)
+    document = hiding(document, secrets)
+    further = (*document.further, *files)
+    return replace(document, notices=notices, problems=(), schema=schema, further=further)
 
 
 def read_early(document: Document) -> Early:
@@ -156,14 +162,11 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
     return hiding(replace(document, root=root), {text: shown[text, name] for text, name in reversed(secrets)})
 
 
-def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> dict[str, str]:
-    """The secrets in the files that the schema says hold some, to their names."""
-    found: dict[str, str] = {}
+def _files_with_secrets(document: Document, schema: Mapping[str, Any]) -> Iterator[FilePath]:
+    """The files that the schema says hold secrets, there or not."""
     for _, node, places in walk_with(document.root, schema):
         if isinstance(node.value, str) and any(place.get(HOLDS_SECRETS) for place in places):
-            for secret, name in secrets_of_file(FilePath(node.value), document.environ).items():
-                found.setdefault(secret, name)
-    return found
+            yield FilePath(node.value)
 
 
 def hiding(document: Document, secrets: Mapping[str, str]) -> Document:

@@ -326,7 +326,7 @@ class HostedAgent:
 
     def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
         self.family, self.checked = family, family[-1]
-        files = {file for each in family for file in each.document.files.values()}
+        files = {file for each in family for file in (*each.document.files.values(), *each.document.further)}
         # Known only now: if its content is another one already, the next look must find a change.
         new = _stats(files - before.keys())
         stale = {file for each in family for file in _differing(each.document, new)}
@@ -474,6 +474,8 @@ def _differing(document: Document, files: Collection[Path]) -> Iterator[Path]:
                 # The document has no text of a `.env`.
                 if now != document.sources.texts.get(name):
                     yield file
+    # What was read of these is not known.
+    yield from (file for file in document.further if file in files and file.is_file())
 
 
 def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:
