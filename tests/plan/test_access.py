@@ -509,11 +509,12 @@ def test_a_link_in_a_rule_restricts_and_opens_nothing(
 
 
 def test_no_tool_changes_the_files_that_links_in_a_named_folder_lead_to(folder: Path) -> None:
-    put(folder, "shared/tokenizer.json", "weights/model.onnx", "open")
-    (folder / "model").mkdir()
+    put(folder, "shared/tokenizer.json", "weights/model.onnx", "deep", "open")
+    (folder / "model/a/b/c/d/e/f/g/h/i").mkdir(parents=True)
+    link_all(folder, **{f"model/a/b/c/d/e/f/g/h/i/{each}": str(folder / "deep") for each in "ab"})
     link_all(folder, **{"model/tokenizer.json": "../shared/tokenizer.json", "model/deep": "../weights"})
     files = files_of(folder, "memory: {embeddings: {onnx: {path: model, file: deep/model.onnx}}}")
-    for path in ("shared/tokenizer.json", "weights/model.onnx", "weights/new", "model/new"):
+    for path in ("shared/tokenizer.json", "weights/model.onnx", "weights/new", "model/new", "deep"):
         with pytest.raises(WorkspaceError, match="it decides about this agent"):
             files.write(f"/{path}", b"new")
     files.write("/open", b"new")

@@ -347,7 +347,7 @@ def _files(ground: FileSource) -> Iterator[Part]:
         if not each.is_file or each.path[:2] == ("plugins", "files"):
             continue
         named = Path(each.text)
-        below = () if each.path[:1] == ("homes",) else _below(named)
+        below = () if each.path[:1] == ("homes",) else files_in(named)
         if below is None:
             # Any of its links may lead elsewhere.
             yield _file_part(ground, each.path, named.resolve(), "reads")
@@ -364,8 +364,11 @@ def _files(ground: FileSource) -> Iterator[Part]:
                 yield _file_part(ground, each.path, file, "reads")
 
 
-def _below(named: Path) -> Iterable[Path] | None:
-    """The files that a component can open in a folder that the config names; None if they are too many to look at."""
+def files_in(named: Path) -> Iterable[Path] | None:
+    """The files that a component can open in a folder that the config names, links followed.
+
+    None if they are too many to look at: then the permission is for the whole folder.
+    """
     if not os.path.isdir(named):  # noqa: PTH112 - False also for a name that is too long
         return ()
     from zeus_runtime.trust.command_files import TooLargeError, files_below

@@ -26,6 +26,7 @@ from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.errors import MissingError
+from zeus_runtime.plan.executed_parts import files_in
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
 from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
@@ -149,6 +150,9 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
             _add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role in ("program", "read"):
                 _add_linked_code(deciding, each.file, work)
+            # Also behind a link that is deeper than links are searched.
+            for file in (files_in(each.file) or ()) if each.role == "read" else ():
+                _add(deciding, Path(real_path(file)), holds_keys=each.holds_keys)
 
 
 def _add_own_home(deciding: Deciding, checked: Checked) -> None:
@@ -267,10 +271,7 @@ def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> No
 
 
 def _add_linked_code(deciding: Deciding, folder: Path, work: Sequence[Path]) -> None:
-    """Protect the targets of links in a folder that a program or a component opens files in.
-
-    A digest contains them too. Of a component that opens more files than a digest reads, the user was asked.
-    """
+    """Protect the targets of links in a folder that a program or a component opens files in, also new files there."""
     if os.path.isdir(folder):  # noqa: PTH112 - False also for a name that is too long
         for link in links_from(folder, lambda link: not _holds(link, work)):
             if not _holds(link, work):
