@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.config.layers import interpolation
 from zeus_runtime.config.layers.dotenv import parse_dotenv
-from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers.interpolation import (
+    Interpolated,
+    InterpolationError,
+    defaults_of,
+    interpolate,
+)
 from zeus_runtime.config.layers.loading import shown_text
 
 ENVIRON = {"NAME": "zeus", "EMPTY": "", "DOLLAR": "${NAME}", "_X1": "x"}
@@ -280,3 +287,31 @@ def test_a_variable_without_a_value_is_no_secret_of_a_replaced_file(checked, wri
         "version: 1\nextends: ./base.yaml\nmodel: {litellm: {api_key: other-key-12345}}\n", environ={}
     )
     assert document.redactor.text("${UNSET_KEY}") == "${UNSET_KEY}"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("${A:-x}", [("A", "x")]),
+        ("a ${A:-${B:-y}z}${C:-}", [("A", "yz"), ("B", "y"), ("C", "")]),
+        ("${A:-{b}} ${C:-c", [("A", "{b}")]),
+        ("} ${A:-${B}${C:?no}d}", [("A", "d")]),
+        ("${A:-" + "{" * 30 + "}" * 30 + "}", [("A", "{" * 30 + "}" * 30)]),
+        ("${A:-word${B:-" + "${C:-" * 20 + "x" + "}" * 22, [("A", "word"), ("B", "x"), *[("C", "x")] * 20]),
+    ],
+)
+def test_the_defaults_in_a_text(text: str, found: list[tuple[str, str]]) -> None:
+    assert list(defaults_of(text)) == found
+
+
+def test_nested_defaults_are_found_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    filled = interpolation.interpolate
+
+    def counting(text: str, environ: Mapping[str, str], *, depth: int = 0) -> Interpolated:
+        seen.append(len(text))
+        return filled(text, environ, depth=depth)
+
+    monkeypatch.setattr(interpolation, "interpolate", counting)
+    assert len(list(defaults_of("${A:-" * 5_000 + "x" + "}" * 5_000))) == 5_000
+    assert sum(seen) < 50_000

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 _WITHOUT_DEFAULT: Final = re.compile(r"\$\{\w+(?::\?[^{}]*)?\}")
 _BEFORE_DEFAULT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):-")
+_BRACE: Final = re.compile("[{}]")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NESTED: Final = 20
 """Defaults within defaults."""
@@ -73,13 +74,37 @@ def interpolate(text: str, environ: Mapping[str, str], *, depth: int = 0) -> Int
 
 
 def defaults_of(text: str) -> Iterator[tuple[str, str]]:
-    """The name of each variable in a text that has a default, and this default without variables."""
+    """The name of each variable in a text that has a default, and this default without variables.
+
+    Of one that is nested deeper than ``interpolate`` takes, only what is before its first variable: with the whole of
+    each, a text of nested defaults would take quadratic time.
+    """
+    closings = _closings(text)
     for found in _BEFORE_DEFAULT.finditer(text):
-        try:
-            end = _closing(text, found.end())
-        except InterpolationError:
+        end, height = closings.get(found.start() + 1, (None, 0))
+        if end is None:
             continue
-        yield found[1], without_variables(text[found.end() : end])
+        if height > _MOST_NESTED:
+            variable = text.find("${", found.end(), end)
+            yield found[1], text[found.end() : end if variable < 0 else variable]
+        else:
+            yield found[1], without_variables(text[found.end() : end])
+
+
+def _closings(text: str) -> dict[int, tuple[int, int]]:
+    """The place of each ``{`` to that of its ``}``, and how deep braces are nested in between."""
+    found: dict[int, tuple[int, int]] = {}
+    waiting: list[int] = []
+    heights = [0]  # of what is open, from the outside in
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            waiting.append(brace.start())
+            heights.append(0)
+        elif waiting:
+            height = heights.pop()
+            found[waiting.pop()] = (brace.start(), height)
+            heights[-1] = max(heights[-1], height + 1)
+    return found
 
 
 def without_variables(text: str) -> str:
