@@ -138,7 +138,13 @@ async def test_the_text_of_a_config_shows_no_header_and_no_secret_that_is_not_lo
         assert "blue" not in text
         file.write_text(f"{loaded}{new}nonsense: [\n")
         text = await shown()
-    assert "argo-4711" not in text
+        assert "argo-4711" not in text
+        assert "blue" not in text
+        gate = "  gate: {command: gate, args: [--token, argo-4711-new], env: {GATE: argo4711-abcdefgh}}"
+        file.write_text(f"{loaded}{gate}\nnonsense: [\n")
+        text = await shown()
+    assert "  gate: {command: gate, args: [--token, " in text
+    assert "argo" not in text
     assert "blue" not in text
     assert text.startswith("version: 1\nname: test\n")
     assert text.count("\n") == file.read_text().count("\n")

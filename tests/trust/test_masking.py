@@ -138,6 +138,21 @@ def test_the_argument_after_a_secret_flag_is_its_value() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "package", ["evil-package", "x8f3k2l9q1w7", "evil_1.x~y", "evil@latest", "evil@^1 || X"]
+)
+def test_a_word_behind_a_flag_is_shown_if_it_may_be_a_package(package: str, tmp_path: Path) -> None:
+    # `npx` runs it: to npm an unknown flag takes no value.
+    mask = brought(package)
+    given = Command("s", ("npx", "-y", "--api-key", package), {})
+    part = command_part(given, Project(tmp_path, (tmp_path,)), mask=mask)
+    shown = [text for name, text in part.lines if name == "argument"]
+    assert [text.strip('"') for text in shown] == ["-y", "--api-key", package]
+    assert list(mask.words([f"--api-key={package}"])) == ["--api-key=<secret:A_TOKEN>"]
+    own = PartMask.of({"MY_TOKEN": package}, Redactor())
+    assert list(own.words(["--api-key", package])) == ["--api-key", "<secret:MY_TOKEN>"]
+
+
 @given(st.text(alphabet="ab1!@#&:;|= '\"\\", max_size=6), st.text(alphabet="ab1!@#&:;|= '\"\\", max_size=6))
 def test_no_signs_hide_a_program(before: str, after: str) -> None:
     with TemporaryDirectory() as folder:

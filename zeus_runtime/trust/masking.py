@@ -45,6 +45,8 @@ _HEADER: Final = re.compile(r"(([A-Za-z][\w-]*):\s*)(.+)", re.ASCII | re.DOTALL)
 _FIELD: Final = re.compile(r"(([A-Za-z][\w-]*):\s+)(.+)", re.ASCII | re.DOTALL)
 """Without a flag before it, ``secret:latest`` is an image."""
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)", re.ASCII)
+_PACKAGE: Final = re.compile(r"[a-z0-9._~-]+(?:@.*)?", re.ASCII | re.DOTALL)
+"""A package as a registry names it. An unknown flag of npm takes no value, so ``npx --api-key NAME`` runs it."""
 _HEADER_FLAGS: Final = frozenset({"H", "header", "headers"})
 
 _PIECE: Final = re.compile(r"[\w.~+/-]+", re.ASCII)
@@ -94,12 +96,19 @@ class PartMask:
         return replace(self, path=path, variables=self.variables | env.keys())
 
     def words(self, arguments: Sequence[str]) -> Iterator[str]:
-        """A program's arguments. The one after ``--api-key`` is its value, the one after ``-H`` is a header."""
+        """A program's arguments. The one after ``--api-key`` is its value, the one after ``-H`` is a header.
+
+        A value that could be a package is shown, for only the program knows whether the flag takes one.
+        """
         for before, text in pairwise(["", *arguments]):
             flag = _FLAG.fullmatch(before)
             # A flag behind a flag is not its value.
             name = flag[1] if flag and not _FLAG.fullmatch(text) else ""
-            yield self._whole(text) if name and self._hides(name, text) else self._word(text, name)
+            is_masked = name and self._hides(name, text)
+            if is_masked and (text in self.own.names or not _PACKAGE.fullmatch(text)):
+                yield self._whole(text)
+            else:
+                yield self._word(text, name)
 
     def word(self, text: str) -> str:
         """A program's argument. A value after ``--api-key=`` or ``API_KEY=`` names no program, package or host."""

@@ -9,7 +9,7 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import MASK, mask_line
 from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.yaml.reader import MAX_DEPTH, read_value
-from zeus_runtime.config.yaml.sources import Sources, unread_lines
+from zeus_runtime.config.yaml.sources import Sources, named_secrets_masked, unread_lines
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path
 
 
@@ -46,17 +46,17 @@ def parse_setting(text: str) -> Setting:
             not valid YAML.
     """
     # Not read yet, so it may be invalid YAML.
-    source = "--set " + mask_line("\n".join(unread_lines(text)))
+    source = "--set " + mask_line("\n".join(named_secrets_masked(text)))
     try:
         path, rest = split_path(text, stop="=")
     except ValueError as error:
-        raise _wrong(source, text, str(error)) from None
+        raise _wrong(text, str(error)) from None
     if rest is None:
-        raise _wrong(source, text, "there is no `=`")
+        raise _wrong(text, "there is no `=`")
     if not all(path):
-        raise _wrong(source, text, "a key is empty")
+        raise _wrong(text, "a key is empty")
     if len(path) > MAX_DEPTH:
-        raise _wrong(source, text, f"more than {MAX_DEPTH} keys lie within each other")
+        raise _wrong(text, f"more than {MAX_DEPTH} keys lie within each other")
     start = len(text) - len(rest)
     shown = text
     if any(map(holds_headers, path)):
@@ -65,11 +65,12 @@ def parse_setting(text: str) -> Setting:
     try:
         node = read_value(rest, source)
     except ConfigError as error:
+        unread = source if shown != text else _unread_source(text)
         raise ConfigError(
             replace(
                 problem,
                 position=problem.position
-                and problem.position._replace(line=1, column=problem.position.column + start),
+                and problem.position._replace(source=unread, line=1, column=problem.position.column + start),
                 source_line=Sources({source: shown}).line(Mark(source, 1, 1)),
                 related=(),
             )
@@ -128,7 +129,12 @@ def as_path(keys: tuple[str, ...], root: Node) -> Path:
     return tuple(path)
 
 
-def _wrong(source: str, text: str, message: str) -> ConfigError:
+def _unread_source(text: str) -> str:
+    return "--set " + mask_line("\n".join(unread_lines(text)))
+
+
+def _wrong(text: str, message: str) -> ConfigError:
+    source = _unread_source(text)
     hint = (
         "write --set key.inner=value; quote a key that holds a dot: --set 'profiles.models.\"gpt-5.2\".x=1'"
     )

@@ -11,6 +11,7 @@ from typing import Final
 from zeus_runtime.config.messages.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.secrets.masking import MASK, Redactor, mask_line
 from zeus_runtime.config.secrets.parts import holds_headers, secret_entry
+from zeus_runtime.config.secrets.placeholders import looks_random
 from zeus_runtime.config.yaml.tree import Mark, Path
 from zeus_runtime.frozen import dataclass
 
@@ -188,7 +189,13 @@ def _indent(line: str) -> int:
 _OWN_KEY: Final = re.compile(r"""\s*(?:-\s+)*(?P<name>"[^"]*"\s*:|'[^']*'\s*:|[\w.-]+\s*:(?=\s|$))\s*""")
 # Also within a line, and in a command: `{token: x}`, `API_KEY=x`.
 _ANY_KEY: Final = re.compile(r"""(?<![\w.-])(?P<name>[\w.-]+)["']?\s*[:=]\s*""")
+# `--api-key` in a list of words; the next word is its value, also where a comma is missing.
+_FLAG: Final = re.compile(r"""(?<![\w.-])--?(?P<name>[A-Za-z][\w-]*)(?![\w.:=-])["']?[\s,]*""")
 _BLOCK: Final = re.compile(r"([|>][-+0-9]*\s*)?(#.*)?")
+_LOGIN: Final = re.compile(r"://[^\s/:@]*:")
+_VARIABLE: Final = re.compile(r"\$\{[^}]*\}")
+_AFTER_SCHEME: Final = re.compile(r"(?<!\w)(?P<scheme>(?i:Bearer|Basic|Token)\s+)(?P<value>[^\s\"',\]}]+)")
+_LONG_WORD: Final = re.compile(r"(?<![\w.+=~%-])[\w.+=~%-]{16,}")
 # Up to seven digits: a secret of digits alone has eight at least.
 _PLAIN: Final = re.compile(r"""(null|true|false|~|-?[0-9]{1,7}|["']?\$\{[^}:]*\}["']?)\s*([,}\]#]|$)""")
 
@@ -197,8 +204,28 @@ _PLAIN: Final = re.compile(r"""(null|true|false|~|-?[0-9]{1,7}|["']?\$\{[^}:]*\}
 @lru_cache(maxsize=4)
 def unread_lines(text: str) -> tuple[str, ...]:
     """The lines of a text that may be invalid YAML; everything that may belong to a secret or a header is masked."""
+    return tuple(map(_without_shapes, named_secrets_masked(text)))
+
+
+def named_secrets_masked(text: str) -> tuple[str, ...]:
+    """The lines of a text that may be invalid YAML, masked behind a key or a flag of a secret or of headers."""
     unread = _Unread()
     return tuple(unread.shown(line) for line in _BREAK.split(text))
+
+
+def _without_shapes(line: str) -> str:
+    """A line without what is a secret by its form: passwords in addresses, and words that look random.
+
+    Nobody can say whether a word stands in the ``env`` of a server or in a header, so each counts.
+    """
+    # The password ends at the last `@`: a quote in it may be a slip.
+    login, end = _LOGIN.search(line), line.rfind("@")
+    if login and login.end() < end and not _VARIABLE.fullmatch(line, login.end(), end):
+        line = line[: login.end()] + MASK + line[end:]
+    line = _AFTER_SCHEME.sub(
+        lambda found: found["scheme"] + MASK if looks_random(found["value"]) else found[0], line
+    )
+    return _LONG_WORD.sub(lambda found: MASK if looks_random(found[0]) else found[0], line)
 
 
 class _Unread:
@@ -255,7 +282,7 @@ class _Unread:
         """A line that is not part of a secret; one may begin in it."""
         self.column = None
         own = _OWN_KEY.match(line)
-        for key in _ANY_KEY.finditer(line):
+        for key in sorted((*_ANY_KEY.finditer(line), *_FLAG.finditer(line)), key=re.Match.start):
             is_headers = holds_headers(key["name"])
             if not is_headers and not secret_entry(key["name"].rpartition(".")[2], "value"):
                 continue
@@ -265,7 +292,11 @@ class _Unread:
             rest = line[key.end() :]
             self.column = own.start("name") if own and is_own else _indent(line)
             self.is_headers, self.names, self.seen = is_headers, None, True
-            self.brackets = max(0, _opened(rest))
+            # A flag is an item: the rest of its list may follow on the next lines.
+            in_list = int(
+                key.re is _FLAG and line.count("[", 0, key.start()) > line.count("]", 0, key.start())
+            )
+            self.brackets = max(0, in_list + _opened(rest))
             self.quote = rest[0] if rest[:1] in ('"', "'") and rest[0] not in rest[1:] else ""
             return line if _says_nothing(line, key.end()) else line[: key.end()] + MASK
         return line
