@@ -109,6 +109,42 @@ async def test_policies_of_a_session_execute_nothing_untrusted(
         assert [each.session for each in await agent.sessions()] == [session]
 
 
+ELSEWHERE = "- summarization: {model: {litellm: {model: openai/gpt-5.2, api_base: 'https://models.example.net/v1'}}}\n"
+
+
+@pytest.mark.parametrize(("given", "is_allowed"), [("file", False), ("all", True)])
+async def test_a_permission_for_the_config_is_none_for_other_policies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, is_allowed: bool
+) -> None:
+    """Who may fork is not who may write the file that `ZEUS_TRUST` names."""
+    file = tmp_path / "zeus.yaml"
+    monkeypatch.setenv("ZEUS_TRUST", str(file) if given == "file" else given)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file.write_text("version: 1\nname: plain\nmodel: x\nmiddlewares: []\n")
+    async with Agent.from_config("zeus.yaml", directory=tmp_path, model=script("Done."), environ={}) as agent:
+        session = (await agent.run("go")).session
+        if is_allowed:
+            await agent.fork(session, step=1, middlewares=ELSEWHERE)
+            return
+        with pytest.raises(UntrustedError, match="api_base"):
+            await agent.fork(session, step=1, middlewares=ELSEWHERE)
+        assert [each.session for each in await agent.sessions()] == [session]
+
+
+async def test_a_session_keeps_what_a_given_config_itself_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "zeus.yaml"
+    monkeypatch.setenv("ZEUS_TRUST", str(file))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file.write_text(f"version: 1\nname: plain\nmodel: x\nmiddlewares:\n{ELSEWHERE}")
+    async with Agent.from_config("zeus.yaml", directory=tmp_path, model=script("Done."), environ={}) as agent:
+        session = (await agent.run("go")).session
+        policies = f"{ELSEWHERE}- eviction: {{max_tokens: 100}}\n"
+        fork = await agent.fork(session, step=1, middlewares=policies)
+        assert await agent.own_middlewares(fork) == policies
+
+
 @pytest.mark.parametrize(
     "policies",
     [

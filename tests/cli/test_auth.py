@@ -101,6 +101,40 @@ def test_an_account_is_authorised_shown_used_and_taken_back(
     assert "not authorised" in zeus("auth", "status").out
 
 
+def test_the_browser_is_no_file_of_a_workspace_outside_the_working_directory(
+    zeus: Zeus, project: Project, served: Served, browser: queue.Queue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import webbrowser
+
+    follow, searched = webbrowser.open, list[list[str]]()
+
+    def open_url(url: str) -> None:
+        searched.append(os.environ["PATH"].split(os.pathsep))
+        follow(url)
+
+    monkeypatch.setattr("webbrowser.open", open_url)
+    root, route, below, elsewhere = (
+        project.folder.parent / f"{project.folder.name}-{each}" for each in ("root", "route", "below", "else")
+    )
+    for each in (root, route, below, elsewhere):
+        (each / "bin").mkdir(parents=True)
+    monkeypatch.setenv("PATH", os.pathsep.join(str(each / "bin") for each in (root, route, below, elsewhere)))
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    (project.folder / "below.yaml").write_text(
+        f"version: 1\nname: below\nmodel: x\nworkspace: {{root: {below}}}\n"
+    )
+    (project.folder / "zeus.yaml").write_text(
+        "version: 1\nname: above\nmodel: x\ntools: [subagents]\n"
+        "agents: {below: {description: d, config: ./below.yaml}}\n"
+        f"mcpServers: {{far: {{url: '{served.url}', auth: oauth, start_timeout_seconds: 60}}}}\n"
+        f"workspace: {{root: {root}, routes: {{/r/: {route}}}}}\n"
+    )
+    login = zeus("auth", "login", "far")
+    assert login.exit_code == 0, login.err
+    assert "Zeus has your answer" in browser.get(timeout=60)
+    assert searched == [[str(elsewhere / "bin")]]
+
+
 def test_an_account_that_no_tool_has_is_a_mistake_with_a_remedy(zeus: Zeus, project: Project) -> None:
     write_agent(project.folder, "mcpServers: {far: {url: 'http://127.0.0.1:1/', auth: oauth}}")
     done = zeus("auth", "login", "fra")

@@ -60,6 +60,32 @@ async def test_idle_agents_go_and_a_later_request_opens_them_again(hosted: Hoste
     await hosted.aclose()
 
 
+async def test_no_program_of_another_agents_workspace_is_started_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs, one, task, two, system = (
+        tmp_path / each for each in ("configs", "one", "task", "two", "system")
+    )
+    for each in (configs, one, task, two, system):
+        each.mkdir()
+    for name, more in (
+        ("task", f"workspace: {{root: {task}}}\n"),
+        (
+            "one",
+            f"workspace: {{root: {one}}}\ntools: [subagents]\n"
+            "agents: {task: {description: d, config: ./task.yaml}}\n",
+        ),
+        ("two", f"workspace: {{root: {two}}}\ntools: [subagents]\nagents: {{helper: {{description: d}}}}\n"),
+    ):
+        (configs / f"{name}.yaml").write_text(f"version: 1\nname: {name}\nmodel: x\n{more}")
+    monkeypatch.setenv("PATH", ":".join(map(str, (one, task, two, system))))
+    hosting = service_of(configs, script("Done."), ("one.yaml", "two.yaml")).hosting
+    plan = hosting.named("two").plan
+    found = [each.context.own_programs.environ()["PATH"] for each in (plan, plan.agents["helper"].plan)]
+    assert found == [str(system)] * 2
+    await hosting.aclose()
+
+
 async def test_the_agents_of_a_former_config_go_when_nobody_uses_them(
     hosted: HostedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

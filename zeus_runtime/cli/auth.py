@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.tools import Account, Toolset
+    from zeus_runtime.tools.own_programs import OwnPrograms
 
 
 @click.group("auth")
@@ -31,7 +33,7 @@ def command() -> None:
 @click.pass_obj
 def status(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """Show the accounts that a config's tools need, and which are authorised."""
-    found = [account for _, account in _accounts(process, which)]
+    found = [account for _, account in _accounts(_planned(process, which))]
     rows = [
         (each.name, "authorised" if each.authorised else "not authorised", each.detail, each.address)
         for each in found
@@ -58,7 +60,8 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
     """
     import asyncio
 
-    toolset = _toolset(_accounts(process, which, will_call=True), name)
+    plan = _planned(process, which, will_call=True)
+    toolset = _toolset(_accounts(plan), name)
 
     def show(url: str) -> None:
         complain(f"open this address to authorise {name!r}:\n  {url}")
@@ -66,23 +69,21 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
             from threading import Thread
 
             # A terminal browser returns only when the user leaves it, and until then the request must be answered.
-            Thread(target=_open_browser, args=(process, url), daemon=True).start()
+            Thread(target=_open_browser, args=(plan.context.own_programs, url), daemon=True).start()
 
     tools = asyncio.run(toolset.log_in(name, show))
     answer(f"{name} is authorised; it has {tools} tools for this account")
 
 
-def _open_browser(process: Process, url: str) -> None:
-    """Open an address in a browser that is not a file of the working directory: agents write there."""
+def _open_browser(programs: OwnPrograms, url: str) -> None:
+    """Open an address in a browser that is not a file of a folder in which agents write."""
     import os
     import webbrowser
-
-    from zeus_runtime.tools.own_programs import OwnPrograms
 
     # The module looks browsers up on the process's PATH, also when it starts one.
     before = os.environ.get("PATH")
     # For the whole process, while the browser opens: `log_in` starts no program meanwhile.
-    os.environ["PATH"] = OwnPrograms(process.environ, lambda: [process.directory]).environ()["PATH"]
+    os.environ["PATH"] = programs.environ()["PATH"]
     try:
         webbrowser.open(url)
     finally:
@@ -98,18 +99,19 @@ def logout(process: Process, name: str, which: ConfigArgs) -> None:
     """Take the right of the account NAME back at its provider, and forget it."""
     import asyncio
 
-    toolset = _toolset(_accounts(process, which), name)
+    toolset = _toolset(_accounts(_planned(process, which)), name)
     there_was_one = asyncio.run(toolset.log_out(name))
     answer(f"{name} is no longer authorised" if there_was_one else f"{name} was not authorised")
 
 
-def _accounts(
-    process: Process, which: ConfigArgs, *, will_call: bool = False
-) -> list[tuple[Toolset, Account]]:
+def _planned(process: Process, which: ConfigArgs, *, will_call: bool = False) -> Plan:
     from zeus_runtime.cli.trusting import read_trusted
     from zeus_runtime.plan.plan import make_plan
 
-    plan = make_plan(read_trusted(process, which) if will_call else read_config(process, which))
+    return make_plan(read_trusted(process, which) if will_call else read_config(process, which))
+
+
+def _accounts(plan: Plan) -> list[tuple[Toolset, Account]]:
     toolsets = [planned.create(plan.context) for planned in plan.opens]
     return [(toolset, account) for toolset in toolsets for account in toolset.accounts()]
 

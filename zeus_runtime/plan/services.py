@@ -12,7 +12,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.middleware.contexts import PlanContext
 from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plan.components import PlannedComponent, inner_component, planned_component
-from zeus_runtime.plan.executed_parts import permit, project_of
+from zeus_runtime.plan.executed_parts import permit
 from zeus_runtime.plan.redaction import masked_by, opened_embedder
 from zeus_runtime.tools.own_programs import OwnPrograms
 from zeus_runtime.tools.sandboxes import Sandboxes
@@ -74,7 +74,8 @@ def plan_context(
         process_environ=checked.process_environ,
         own_programs=OwnPrograms(
             checked.process_environ,
-            lambda: project_of(checked.document, checked.config, checked.trust).folders,
+            # Also those of the other agents of a service: one of them may have written the program.
+            lambda: (*checked.work, *checked.work_beside),
         ),
         profile=profile,
         workspace=workspace,

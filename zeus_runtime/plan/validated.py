@@ -20,7 +20,7 @@ from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
-from zeus_runtime.plan.executed_parts import executing, lifting, part_source
+from zeus_runtime.plan.executed_parts import executing, lifting, part_source, project_of
 from zeus_runtime.registry import (
     bundled_home,
     discover,
@@ -66,6 +66,7 @@ class Checked:
         model_table: the known models; 3 MB that are read once.
         apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
         beside: the configs of the agents that the same service runs; their files are closed to this agent's tools too.
+        work_beside: the folders of these agents' projects and workspaces; for their sub-agents too.
         service_files: the service's settings and its database; they are closed too.
         service_folders: the folders whose configs the service runs; no tool makes a further one there.
         place: whose the workspace is, if users have their own: the user, and the project if there is one.
@@ -88,6 +89,7 @@ class Checked:
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
     apart: Path | None = None
     beside: tuple[Checked, ...] = field(default=(), repr=False, compare=False)
+    work_beside: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     service_files: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     service_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     place: tuple[str, ...] = ()
@@ -124,15 +126,19 @@ class Checked:
             UntrustedError: their check would execute something that the user has not allowed.
         """
         from zeus_runtime.config.layers.loading import with_setting
+        from zeus_runtime.plan.parts_with_subagents import all_parts
 
         document = with_setting(self.document, f"middlewares={text}")
-        found = check_loaded(document, directory=self.directory, environ=self.given_environ, trust=self.trust)
+        # A user of a service may bring them.
+        trust = self.trust.for_other_text(all_parts(self))
+        found = check_loaded(document, directory=self.directory, environ=self.given_environ, trust=trust)
         # The rest says for whom this config acts; only its files and their check are new.
         return replace(
             self,
             document=found.document,
             registry=found.registry,
             config=replace(found.config, memory=self.config.memory),
+            trust=found.trust,
             parts=found.parts,
             lifting=found.lifting,
             notices=found.notices,
@@ -151,7 +157,17 @@ class Checked:
     def working_for(self, above: Checked) -> Checked:
         """The same config as a sub-agent's of ``above``: from now on, each masks the other's secrets."""
         above.secrets.learn_all(self.document.redactor)
-        return replace(self, family=above.secrets, lender=None)
+        return replace(self, family=above.secrets, lender=None, work_beside=above.work_beside)
+
+    def standing_beside(self, others: Sequence[Checked]) -> Checked:
+        """The same config in a service that also runs these: their files are closed to this agent's tools."""
+        work = (folder for each in others for folder in each.work)
+        return replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
+
+    @property
+    def work(self) -> Sequence[Path]:
+        """The folders whose files may change without the user's knowledge: the project's and the workspaces'."""
+        return project_of(self.document, self.config, self.trust).folders
 
     def acting_for(self, user: str, project: str | None, role: Role | None) -> Checked:
         """The same config on behalf of a service's user: with that user's memories, in that project, in that role."""

@@ -80,6 +80,19 @@ class Trust:
             return True
         return self.file in self.given and str(Path(self.file).parent) == self.folder
 
+    def for_other_text(self, parts: Sequence[Part]) -> Trust:
+        """The permissions for another text in place of the config, which others than its writers may bring.
+
+        A given path allows what the config at that path needs, so of it only these parts stay allowed.
+
+        Args:
+            parts: those of the config itself.
+        """
+        from dataclasses import replace
+
+        given = {each for each in self.given if each == ALL or _is_digest(each)}
+        return replace(self, given=frozenset(given | {each.digest for each in parts if self.allows(each)}))
+
     def require(self, parts: Sequence[Part]) -> None:
         """Raise unless all parts may be executed.
 

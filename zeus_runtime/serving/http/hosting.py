@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -204,7 +204,7 @@ class HostedAgent:
         return self.checked.secrets.json(value)
 
     def _for(self, owner: Owner | None) -> Checked:
-        checked = replace(self.checked, beside=self._beside)
+        checked = self.checked.standing_beside(self._beside)
         return checked if owner is None else checked.acting_for(*owner)
 
     def _opened(self, checked: Checked, plan: Plan, owner: Owner | None) -> Agent:
@@ -267,9 +267,14 @@ class HostedAgent:
         """The config as it is now, with other ``middlewares`` unless ``text`` is None; read in a thread.
 
         Raises:
-            ZeusError: it is not valid.
+            ZeusError: it is not valid, or its check would execute what neither the config has nor the user allowed.
         """
-        return await asyncio.to_thread(self.read, () if text is None else (f"middlewares={text}",))
+
+        def read() -> Checked:
+            present = self.read(())
+            return present if text is None else present.with_middlewares(text)
+
+        return await asyncio.to_thread(read)
 
     def stand_beside(self, others: Sequence[Checked]) -> None:
         """Close the files of the other agents' configs, and of their sub-agents', to this agent's tools."""
