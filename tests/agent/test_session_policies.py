@@ -168,7 +168,10 @@ async def test_a_fork_keeps_the_approvals_and_hooks_of_its_config(tmp_path: Path
 
 
 GUARDS = """
+from dataclasses import dataclass
+
 from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.files import Ruling
 from zeus_runtime.plugin.middleware import Middleware
 
 
@@ -186,16 +189,40 @@ class Shaping(Quiet):
     judges = False
 
 
+class Closing:
+    def ruling(self, reached, kind, tool):
+        return Ruling("deny", "the department closes it") if kind == "write" else None
+
+
+@dataclass(frozen=True)
+class Rules:
+    closed: tuple[str, ...] = ()
+
+    def access_layer(self, mode):
+        return Closing()
+
+
+class Department(Middleware):
+    pass
+
+
 @hookimpl
 def register_middlewares():
-    return [Component("quiet", Quiet), Component("gate", Gate), Component("shaping", Shaping)]
+    return [
+        Component("quiet", Quiet),
+        Component("gate", Gate),
+        Component("shaping", Shaping),
+        Component("department", Department, Rules),
+        Component("policy", Shaping, Rules),
+    ]
 """
 
 
-@pytest.mark.parametrize("guard", ["quiet", "gate"])
+@pytest.mark.parametrize("guard", ["quiet", "gate", "department", "policy"])
 async def test_a_fork_keeps_a_plugins_middleware_that_may_judge(tmp_path: Path, guard: str) -> None:
     (tmp_path / "guards.py").write_text(GUARDS)
     yaml = f"middlewares: [{guard}, shaping, recall, caching]\n"
+    rules = ["[department: {closed: [a]}]"] if guard == "department" else []
     write_agent(tmp_path, yaml)
     text = (tmp_path / "zeus.yaml").read_text().replace("files: [", "files: [guards.py, ")
     (tmp_path / "zeus.yaml").write_text(text)
@@ -203,7 +230,7 @@ async def test_a_fork_keeps_a_plugins_middleware_that_may_judge(tmp_path: Path, 
         tmp_path / "zeus.yaml", directory=tmp_path, model=script("Done."), environ={}
     ) as agent:
         session = (await agent.run("go")).session
-        for policies in ("[]", "[recall, caching]", "[gate, quiet]"):
+        for policies in ("[]", "[recall, caching]", "[gate, quiet]", *rules):
             with pytest.raises(UsageError, match="judge calls"):
                 await agent.fork(session, step=1, middlewares=policies)
         # The others are context policies: they say so, or wrap nothing.

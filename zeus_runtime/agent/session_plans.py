@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -143,7 +143,7 @@ class SessionPlans:
         if policies is not None and _judging(plan) != _judging(self._plan):
             # Else a fork would be a way around the approvals and hooks that its config asks for.
             raise UsageError(
-                "the middlewares of a session must keep those of its config that judge calls, such as approve,"
+                "the middlewares of a session must keep those of its config that judge calls or files, such as approve,"
                 f" hooks and plugins' own, with the same options: {_named(self._plan)}",
                 remedy="Copy their lines from the config, in the same order; change context policies only.",
             )
@@ -193,10 +193,29 @@ def _named(plan: Plan) -> str:
 
 
 def _judging(plan: Plan) -> list[list[tuple[str, Any]]]:
-    """The middlewares that judge what the agent does, with their options, of a plan and of each sub-agent's."""
+    """The middlewares that judge what the agent does, with their options, of a plan and of each sub-agent's.
+
+    One whose options have rules for files judges too, whatever its methods do.
+    """
     return [
-        [(each.name, each.value) for each in one.middlewares if _judges(each.loaded)] for one in plans(plan)
+        [
+            (each.name, _plain(each.value))
+            for each in one.middlewares
+            if _judges(each.loaded) or hasattr(each.value, "access_layer")
+        ]
+        for one in plans(plan)
     ]
+
+
+def _plain(value: Any) -> Any:
+    """Options as plain values: the classes of a plugin file are new ones whenever a config is read."""
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump())
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
 
 
 def _judges(middleware: type[Middleware]) -> bool:

@@ -78,7 +78,8 @@ class Middleware:
         finishes_request: whether its ``wrap_model_call`` depends on the final request (cache points), so that nothing
             below it should change the request.
         judges: whether it judges what the agent may do, so that a session's own middlewares must keep its line; None if
-            it does as soon as it has a ``wrap_…``. A policy of the context that wraps calls says False.
+            it does as soon as it has a ``wrap_…``. A policy of the context that wraps calls says False. One whose
+            options have an ``access_layer`` always judges.
     """
 
     proposes: Collection[type[Edit]] = ()
