@@ -342,3 +342,35 @@ async def test_a_missing_root_is_refused_with_a_remedy(tmp_path: Path) -> None:
 
     with pytest.raises((ConfigError, MissingError), match="work"):
         agent_in(tmp_path, OWN, script("x"))
+
+
+async def test_a_sessions_search_in_a_knowledge_base_keeps_the_rules_of_its_workspace(
+    tmp_path: Path, work: Path
+) -> None:
+    yaml = (
+        "workspace: {root: work, per: session, access: {'private/**': deny}}\n"
+        "knowledge: [notes]\nmemory: {embeddings: static}\n"
+        "middlewares: [{approve: {mode: run_everything, ask: [{'*': {path: 'asked/**'}}]}}]\n"
+    )
+    listed = calling(
+        call("search_knowledge_base", "s", query="codeword of the merger"), call("list_knowledge_bases", "l")
+    )
+    model = script("Hello.", listed, "Done.", listed, "Again.")
+    async with agent_in(tmp_path, yaml, model, tools="[knowledge]") as agent:
+        session = (await agent.run("hello")).session
+        for name in ("open", "private", "asked"):
+            (work / session / name).mkdir()
+            (work / session / name / "plan.md").write_text(
+                f"# Plan\n\nThe codeword of the merger is {name}-1.\n"
+            )
+        await agent.knowledge.add("notes", [work / session])
+        await agent.run("search", session=session)
+        found, bases = [str(each.content) for each in model.requests[-1].messages if each.type == "tool"]
+        assert "open-1" in found
+        assert "private-1" not in found
+        assert "asked-1" not in found
+        assert "reading needs an approval" in found
+        assert "2 documents" in bases
+        # Another session's plan, closed or not, leaves the agent's own bases open.
+        assert (await agent.knowledge.search("codeword", names=["notes"])).hits
+        await agent.run("search", session=session)

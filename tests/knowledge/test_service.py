@@ -27,7 +27,7 @@ from zeus_runtime.knowledge.embedding_models import UnavailableModelError
 from zeus_runtime.knowledge.index import fused
 from zeus_runtime.knowledge.ingest import BATCH
 from zeus_runtime.knowledge.records import BaseInfo
-from zeus_runtime.knowledge.service import Cutting, KnowledgeService
+from zeus_runtime.knowledge.service import Cutting, FileRules, KnowledgeService
 from zeus_runtime.memory.embedding_choice import as_stored, store_choice
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.store import schema
@@ -448,7 +448,7 @@ async def test_files_that_are_denied_now_take_no_place_among_the_hits(
 
     async with knowledge(database_url, tmp_path) as service:
         await service.add("handbook", [tmp_path / "docs"])
-    async with knowledge(database_url, tmp_path, refusal_of=refusal_of) as service:
+    async with knowledge(database_url, tmp_path, rules=FileRules(refusal_of=refusal_of)) as service:
         found = await service.search("Pylos", names=["handbook"], top_k=2)
         assert sorted(hit.source for hit in found.hits) == ["docs/open-1.md", "docs/open-2.md"]
         assert {hit.word_rank for hit in found.hits} == {1, 2}
@@ -469,7 +469,7 @@ async def test_a_denied_file_is_known_by_its_path_although_a_secret_in_it_is_mas
     async with knowledge(f"sqlite:///{tmp_path}/kb.db", tmp_path, secrets=secrets) as service:
         await service.add("handbook", [tmp_path / "docs"])
     async with knowledge(
-        f"sqlite:///{tmp_path}/kb.db", tmp_path, secrets=secrets, refusal_of=refusal_of
+        f"sqlite:///{tmp_path}/kb.db", tmp_path, secrets=secrets, rules=FileRules(refusal_of=refusal_of)
     ) as service:
         assert (await service.search("Pylos", names=["handbook"])).hits
     assert asked == [path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -88,6 +89,38 @@ class ReadableBase(NamedTuple):
     chunks: int
 
 
+@dataclass(frozen=True)
+class FileRules:
+    """The rules of an agent, or of one of its sessions, for the files of knowledge bases; by default none.
+
+    Args:
+        refusal_of: why a file is hidden from the agent.
+        refusal_of_stored: why a stored text of a file is, also if the file is not there any more; by default the same.
+        read: gives a found file's bytes, if the agent may read it; by default any file's.
+        needs_question: whether the running tool may read a file only after a question.
+        lasting: the path of a source by which ``refusal_of`` can judge it later.
+        leads_out: whether a source is a link out of the workspace, where a tool may have made it: it is read only by
+            an ``add`` that names it.
+    """
+
+    refusal_of: Callable[[Path], str | None] = lambda _file: None
+    refusal_of_stored: Callable[[Path], str | None] | None = None
+    read: Callable[[FoundFile], bytes] | None = None
+    needs_question: Callable[[Path], bool] = lambda _file: False
+    lasting: Callable[[Path], Path] = Path.resolve
+    leads_out: Callable[[Path], bool] = lambda _file: False
+
+
+@dataclass
+class _Opened:
+    """All that a service has opened or read, which those of sessions share."""
+
+    database: CallerDatabase | None = None
+    store: VectorStore | None = None
+    choice: Ref | object | None = _UNREAD
+    index: KnowledgeIndex | None = None
+
+
 class KnowledgeService(ErrorsMasked):
     """The operations on knowledge bases that a caller may use.
 
@@ -103,13 +136,7 @@ class KnowledgeService(ErrorsMasked):
         linked: the bases that the config names; tools may search only these.
         secrets: masked in texts that are read and found.
         error_secrets: masked in errors; by default the same.
-        refusal_of: why a file is hidden from the agent.
-        refusal_of_stored: why a stored text of a file is, also if the file is not there any more; by default the same.
-        read: gives a found file's bytes, if the agent may read it; by default any file's.
-        needs_question: whether the running tool may read a file only after a question.
-        lasting: the path of a source by which ``refusal_of`` can judge it later.
-        leads_out: whether a source is a link out of the workspace, where a tool may have made it: it is read only by
-            an ``add`` that names it.
+        rules: what the agent may read.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -127,12 +154,7 @@ class KnowledgeService(ErrorsMasked):
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
         error_secrets: Redactor | None = None,
-        refusal_of: Callable[[Path], str | None] = lambda _file: None,
-        refusal_of_stored: Callable[[Path], str | None] | None = None,
-        read: Callable[[FoundFile], bytes] | None = None,
-        needs_question: Callable[[Path], bool] = lambda _file: False,
-        lasting: Callable[[Path], Path] = Path.resolve,
-        leads_out: Callable[[Path], bool] = lambda _file: False,
+        rules: FileRules | None = None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
@@ -140,26 +162,28 @@ class KnowledgeService(ErrorsMasked):
         self._url = url
         self._secrets = secrets or Redactor()
         self._error_secrets = error_secrets or self._secrets
-        self._refusal_of = refusal_of
-        self._refusal_of_stored = refusal_of_stored or refusal_of
-        self._read = read
-        self._needs_question = needs_question
-        self._lasting = lasting
-        self._leads_out = leads_out
+        self._rules = rules or FileRules()
         self._directory = directory
         self._now_ns = now_ns
         self._open_vectors = open_vectors
         self._open_former = open_former
-        self._database: CallerDatabase | None = None
-        self._opened_store: VectorStore | None = None
+        self._opened = _Opened()
+        self._is_lent = False
         self._models = AvailableModels(
             open_embedder, open_chosen, open_offline, self._chosen_ref, caller.user_id
         )
-        self._choice: Ref | object | None = _UNREAD
-        self._index: KnowledgeIndex | None = None
+
+    def under(self, rules: FileRules) -> KnowledgeService:
+        """The same bases under other rules for files. It shares what this one opens, and only this one closes that."""
+        other = copy.copy(self)
+        other._rules, other._is_lent = rules, True
+        return other
 
     def _error_mask(self) -> Redactor:
         return self._error_secrets
+
+    def _refusal_of_stored(self, file: Path) -> str | None:
+        return (self._rules.refusal_of_stored or self._rules.refusal_of)(file)
 
     async def bases(self) -> list[BaseInfo]:
         """Every base that the caller may see."""
@@ -259,7 +283,7 @@ class KnowledgeService(ErrorsMasked):
         def found() -> list[FoundFile]:
             followed = []
             for path in (self._secrets.restored(each, forms) for each in sources):
-                if self._leads_out(Path(path)):
+                if self._rules.leads_out(Path(path)):
                     unread(path, "it is a link out of the workspace; name it instead of its base")
                 else:
                     followed.append(path)
@@ -292,7 +316,7 @@ class KnowledgeService(ErrorsMasked):
         from zeus_runtime.knowledge import records
 
         for path in paths:
-            _refuse_unreadable(path, self._lasting(path))
+            _refuse_unreadable(path, self._rules.lasting(path))
         if not paths and await self.base(name) is None:
             raise _unknown(name)
         database = await self._open()
@@ -337,9 +361,9 @@ class KnowledgeService(ErrorsMasked):
             now_ns=self._now_ns,
             progress=progress,
             secrets=self._secrets,
-            refusal_of=self._refusal_of,
-            read=self._read or read_freely,
-            may_follow=lambda path, file: path in named or not self._leads_out(file),
+            refusal_of=self._rules.refusal_of,
+            read=self._rules.read or read_freely,
+            may_follow=lambda path, file: path in named or not self._rules.leads_out(file),
         )
 
     async def reindex(
@@ -429,7 +453,7 @@ class KnowledgeService(ErrorsMasked):
                 file = Path(self._secrets.restored(path, forms))
                 if context.run(self._refusal_of_stored, file) is not None:
                     return True
-                if for_tool and context.run(self._needs_question, file):
+                if for_tool and context.run(self._rules.needs_question, file):
                     unapproved.add(path)
                 return path in unapproved
 
@@ -471,10 +495,13 @@ class KnowledgeService(ErrorsMasked):
 
     async def aclose(self) -> None:
         """Close what is open."""
+        if self._is_lent:
+            return
         # Taken first, so that a second call closes nothing twice.
-        database, self._database = self._database, None
-        vectors, self._opened_store = self._opened_store, None
-        self._index = None
+        opened = self._opened
+        database, opened.database = opened.database, None
+        vectors, opened.store = opened.store, None
+        opened.index = None
         try:
             await all_tried(self._models.close, None if database is None else database.database.close)
         finally:
@@ -514,11 +541,11 @@ class KnowledgeService(ErrorsMasked):
         from zeus_runtime.memory.embedding_choice import chosen_ref, stored_choice
 
         # Not None, which is an answer: the user has chosen nothing.
-        if self._choice is _UNREAD:
+        if self._opened.choice is _UNREAD:
             user, database = self.caller.user_id, await self._open()
             stored = await database.run(lambda connection: stored_choice(connection, user))
-            self._choice = None if stored is None else chosen_ref(stored, user)
-        return self._choice if isinstance(self._choice, Ref) else None
+            self._opened.choice = None if stored is None else chosen_ref(stored, user)
+        return self._opened.choice if isinstance(self._opened.choice, Ref) else None
 
     async def _remove_sources(
         self, database: CallerDatabase, base: BaseInfo, store: VectorStore, paths: Sequence[str]
@@ -588,7 +615,7 @@ class KnowledgeService(ErrorsMasked):
 
     def _stored(self, path: Path) -> str:
         """A path as the database keeps it."""
-        return self._secrets.text(str(self._lasting(path)))
+        return self._secrets.text(str(self._rules.lasting(path)))
 
     async def _needed(self, name: str) -> BaseInfo:
         base = await self.base(name)
@@ -620,7 +647,7 @@ class KnowledgeService(ErrorsMasked):
         return now, give_back
 
     async def _open(self) -> CallerDatabase:
-        if self._database is None:
+        if self._opened.database is None:
             from zeus_runtime.knowledge.caller_database import CallerDatabase
             from zeus_runtime.store.database import Database
             from zeus_runtime.store.schema import ready
@@ -631,8 +658,8 @@ class KnowledgeService(ErrorsMasked):
             except BaseException:
                 await database.close()
                 raise
-            self._database = CallerDatabase(database, self.caller)
-        return await self._acting(self._database)
+            self._opened.database = CallerDatabase(database, self.caller)
+        return await self._acting(self._opened.database)
 
     async def _acting(self, opened: CallerDatabase) -> CallerDatabase:
         """The database on behalf of the caller in the role that holds now, as ``Opened.acting`` has it of memory."""
@@ -644,17 +671,17 @@ class KnowledgeService(ErrorsMasked):
         return replace(opened, caller=replace(self.caller, role=role))
 
     def _searched(self) -> KnowledgeIndex:
-        if self._index is None:
+        if self._opened.index is None:
             from zeus_runtime.knowledge.index import KnowledgeIndex
 
-            self._index = KnowledgeIndex(self._collection)
-        return self._index
+            self._opened.index = KnowledgeIndex(self._collection)
+        return self._opened.index
 
     def _collection(self, base: BaseInfo) -> VectorCollection | None:
         """A base's vectors in the store, which is open; None if the base has none there yet."""
-        if self._opened_store is None or not base.collection:
+        if self._opened.store is None or not base.collection:
             return None
-        return self._opened_store.collection(base.collection, base.dimension)
+        return self._opened.store.collection(base.collection, base.dimension)
 
     async def _store(self) -> VectorStore:
         """The vector store, with its tables.
@@ -662,9 +689,9 @@ class KnowledgeService(ErrorsMasked):
         Raises:
             MissingError: it cannot be used.
         """
-        if self._opened_store is None:
-            self._opened_store = await self._prepared(self._open_vectors)
-        return self._opened_store
+        if self._opened.store is None:
+            self._opened.store = await self._prepared(self._open_vectors)
+        return self._opened.store
 
     async def _prepared(self, opens: Callable[[], VectorStore]) -> VectorStore:
         from zeus_runtime.memory.database import MemoryDatabase

@@ -20,7 +20,7 @@ from zeus_runtime.tools.sandboxes import Sandboxes
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.knowledge.files import FoundFile
-    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.knowledge.service import FileRules, KnowledgeService
     from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.memory.vectors import VectorStore
@@ -80,11 +80,7 @@ def plan_context(
         profile=profile,
         workspace=workspace,
         memory=lent.memory if lent else None if memory is None else _memory_service(checked, memory, context),
-        knowledge=lent.knowledge
-        if lent
-        else knowledge_service(*_of_project(checked, context))
-        if config.knowledge
-        else None,
+        knowledge=_knowledge(checked, context),
         sandboxes=Sandboxes(lambda ref: _sandbox_backend(checked, made, ref)),
         profile_of=lambda name: lookup(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
@@ -214,11 +210,6 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
         made: VectorStore = former.create(context())
         return made
 
-    def read(found: FoundFile) -> bytes:
-        from zeus_runtime.knowledge.files import read_allowed
-
-        return read_allowed(found, context().workspace)
-
     return KnowledgeService(
         config.storage.url,
         checked.directory,
@@ -231,6 +222,27 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
         linked=config.knowledge,
         secrets=masked_by(config, checked.secrets),
         error_secrets=checked.secrets,
+        rules=_file_rules(context),
+    )
+
+
+def _knowledge(checked: Checked, context: Callable[[], PlanContext]) -> KnowledgeService | None:
+    """The knowledge bases that the config links; those of the lender, under the rules of this plan's workspace."""
+    if checked.lender is None:
+        return knowledge_service(*_of_project(checked, context)) if checked.config.knowledge else None
+    lent = checked.lender.knowledge
+    return None if lent is None else lent.under(_file_rules(context))
+
+
+def _file_rules(context: Callable[[], PlanContext]) -> FileRules:
+    from zeus_runtime.knowledge.service import FileRules
+
+    def read(found: FoundFile) -> bytes:
+        from zeus_runtime.knowledge.files import read_allowed
+
+        return read_allowed(found, context().workspace)
+
+    return FileRules(
         refusal_of=lambda file: context().workspace.refusal_of(file),
         refusal_of_stored=lambda file: context().workspace.refusal_of_stored(file),
         read=read,
