@@ -337,12 +337,19 @@ async def test_a_slice_is_given_the_files_that_the_call_names(folder: Path) -> N
     assert "takes no handles" in told[2]
 
 
-async def test_a_slice_is_given_no_file_that_its_own_rules_deny(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        "{workspace: {access: {'secret/**': deny}}}",
+        "{middlewares: [{approve: {mode: run_everything, ask: [{'*': {path: 'secret/**'}}]}}]}",
+    ],
+)
+async def test_a_slice_is_given_no_file_that_its_own_rules_close(folder: Path, overrides: str) -> None:
     for name in ("secret/a.md", "open.md"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(f"text of {name}")
     (folder / "link.md").symlink_to("secret/a.md")
-    agents = "{helper: {description: Helps., context: slice, overrides: {workspace: {access: {'secret/**': deny}}}}}"
+    agents = f"{{helper: {{description: Helps., context: slice, overrides: {overrides}}}}}"
     given = [
         calling(call("task", "t1", description="d", prompt="work", agent="helper", handles=[path]))
         for path in ("/secret/a.md", "/link.md", "/open.md")

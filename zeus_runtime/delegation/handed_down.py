@@ -25,7 +25,7 @@ def with_handles(task: DelegatedTask, plan: Plan, planned: PlannedAgent) -> tupl
 
     Args:
         plan: of the agent that gives the task.
-        planned: the agent that gets it; its own rules may deny a handle, too.
+        planned: the agent that gets it; its own rules may deny a handle, or ask before it is read, too.
 
     Raises:
         WorkspaceError: a handle cannot be read.
@@ -35,7 +35,10 @@ def with_handles(task: DelegatedTask, plan: Plan, planned: PlannedAgent) -> tupl
     for handle in task.handles:
         data = workspace.read(handle, max_bytes=_LARGEST_HANDLE)
         # Of the real place: another name or link for the file must not lead around the sub-agent's rules.
-        why = own.refusal_of(workspace.place(handle))
+        place = workspace.place(handle)
+        why = own.refusal_of(place)
+        if why is None and own.needs_question(place):
+            why = f"reading it needs an approval, so {planned.name} must read it itself"
         if why is not None:
             raise WorkspaceError(f"{printable(handle)} may not be given to {planned.name}: {why}")
         try:
