@@ -129,8 +129,9 @@ class SessionPlans:
             session: empty for a session without its own workspace.
             policies: its own middlewares as YAML; None for those of the config.
         """
-        own = self._checked if policies is None else self._checked.with_middlewares(policies)
+        own = self._checked
         if policies is not None:
+            own = own.with_middlewares(policies, all_parts(own))
             own.trust.require(all_parts(own))
         own = replace(own, session=session or own.session)
         plan = make_plan(own, mode=self._plan.mode)

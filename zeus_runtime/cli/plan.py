@@ -137,7 +137,9 @@ def _of_session(process: Process, checked: Checked, session: str) -> Checked:
             "there is no session yet", remedy=f"There is no database {checked.config.storage.url}."
         )
     (policies,) = found
-    own = checked if policies is None else checked.with_middlewares(policies)
+    from zeus_runtime.plan.parts_with_subagents import all_parts
+
+    own = checked if policies is None else checked.with_middlewares(policies, all_parts(checked))
     return replace(own, session=session) if own.config.workspace.per == "session" else own
 
 

@@ -115,22 +115,22 @@ class Checked:
             )
         return lines
 
-    def with_middlewares(self, text: str) -> Checked:
+    def with_middlewares(self, text: str, parts: Sequence[Part]) -> Checked:
         """The same config with other middlewares, for one session.
 
         Args:
             text: the value of ``middlewares`` in YAML, without variables.
+            parts: the config's own, with those of its sub-agents (``all_parts``).
 
         Raises:
             ConfigError: they are not valid.
             UntrustedError: their check would execute something that the user has not allowed.
         """
         from zeus_runtime.config.layers.loading import with_setting
-        from zeus_runtime.plan.parts_with_subagents import all_parts
 
         document = with_setting(self.document, f"middlewares={text}")
         # A user of a service may bring them.
-        trust = self.trust.for_other_text(all_parts(self))
+        trust = self.trust.for_other_text(parts)
         found = check_loaded(document, directory=self.directory, environ=self.given_environ, trust=trust)
         # The rest says for whom this config acts; only its files and their check are new.
         return replace(

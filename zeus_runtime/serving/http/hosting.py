@@ -271,8 +271,10 @@ class HostedAgent:
         """
 
         def read() -> Checked:
+            from zeus_runtime.plan.parts_with_subagents import all_parts
+
             present = self.read(())
-            return present if text is None else present.with_middlewares(text)
+            return present if text is None else present.with_middlewares(text, all_parts(present))
 
         return await asyncio.to_thread(read)
 
