@@ -264,8 +264,10 @@ class Layers:
         return self._asked
 
     def _read_later(self) -> Iterator[Node]:
-        """The own trees of files that will be read after the present one, strongest first, as far as they can be read
-        without the Homes of plugins; what is wrong in them is reported when they are read."""
+        """Yield the own trees of the files that are read after the present one, strongest first.
+
+        Those that need the Homes of plugins are left out, and errors in the others are reported when they are read.
+        """
         for waiting in reversed(self._waiting):
             near = homes_for(waiting.folder, self.directory, waiting.homes)
             for name in (entry.value for entry in reversed(waiting.entries)):

@@ -1,4 +1,4 @@
-"""The places of header values that YAML writes over several lines."""
+"""The places of header values that YAML writes over several lines, so that ``sources.py`` can mask them."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def named_secrets_masked(text: str) -> tuple[str, ...]:
 def _without_shapes(line: str) -> str:
     """A line without what is a secret by its form: passwords in addresses, and words that look random.
 
-    Nobody can say whether a word stands in the ``env`` of a server or in a header, so each counts.
+    Without a structure, each word may be in the ``env`` of a server or in a header.
     """
     # The password ends at the last `@`: a quote in it may be a slip.
     login, end = _LOGIN.search(line), line.rfind("@")
