@@ -258,6 +258,39 @@ def test_a_judging_model_needs_the_same_permission_as_the_model_of_a_config(
         assert ("is not trusted" in result.err) == ("is not trusted" in run.err)
 
 
+@pytest.mark.parametrize("where", ["models", "judge_model"])
+def test_a_config_that_is_trusted_by_its_path_gives_no_permission_to_models_of_the_evaluation_file(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The agent, or a stranger, may have written the file; of the command line, only the person."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.setenv("ZEUS_TRUST", str(project.folder / "zeus.yaml"))
+    stranger = "oobabooga/http://203.0.113.7:9"
+    case = {"expect": [{"judge": "It is good."}]} if where == "judge_model" else {}
+    evaluation(project, case, **{where: [stranger] if where == "models" else stranger})
+    refused(zeus("eval", "cases.yaml", "--replay"), 4, "203.0.113.7")
+    setting = f"model.litellm.model={json.dumps(stranger)}"
+    assert "allowed: " in zeus("trust", "zeus.yaml", "--set", setting).err
+    assert "is not trusted" not in zeus("eval", "cases.yaml", "--replay").err
+    assert zeus("trust", "--revoke").exit_code == 0
+    # What the config needs itself stays allowed, also beside such a name.
+    evaluation(project, case, **{where: ["openai/gpt-4o"] if where == "models" else "openai/gpt-4o"})
+    assert "is not trusted" not in zeus("eval", "cases.yaml", "--replay").err
+    evaluation(project)
+    assert "is not trusted" not in zeus("eval", "cases.yaml", "--replay", "--model", stranger).err
+
+
+def test_the_name_of_a_model_in_an_evaluation_file_has_no_variables(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address would be another machine's, with a value of the process's environment."""
+    monkeypatch.setenv("SOME_TOKEN_OF_MINE", "value-that-stays-here")
+    evaluation(project, models=["oobabooga/http://203.0.113.7:9/${SOME_TOKEN_OF_MINE}"])
+    result = zeus("eval", "cases.yaml", "--replay")
+    assert "value-that-stays-here" not in result.err
+    assert "/$${SOME_TOKEN_OF_MINE}" in result.err
+
+
 def test_every_text_of_an_evaluation_file_is_a_path_a_model_a_config_or_a_plain_text() -> None:
     """A new key fails here until somebody says which it is: paths and models go through a question."""
     from zeus_runtime.config.schema.markers import FILE_RELATIVE

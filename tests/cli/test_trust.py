@@ -130,6 +130,29 @@ def test_what_was_allowed_once_runs_from_then_on(plugin: Project, zeus: Zeus) ->
     assert zeus("validate").exit_code == 0
 
 
+def test_a_plugin_file_whose_home_is_named_is_asked_about_and_then_gives_its_home(
+    plugin: Project, zeus: Zeus
+) -> None:
+    home = """
+    from pathlib import Path
+    from zeus_runtime.plugin import hookimpl
+
+    @hookimpl
+    def register_homes():
+        return [Path(__file__).with_name("kit")]
+    """
+    plugin.write("kit.py", home)
+    plugin.write("kit/prompts/SOUL.md", "You are the kit's.\n")
+    plugin.agent("Hello.", more="homes: ['plugin:kit']\n")
+    text = (plugin.folder / "zeus.yaml").read_text()
+    assert "[scripted.py]" in text
+    plugin.write("zeus.yaml", text.replace("[scripted.py]", "[scripted.py, kit.py]"))
+    refused = zeus("validate")
+    assert (refused.exit_code, "plugin file 'kit.py'" in refused.out) == (4, True), refused.out
+    assert zeus("trust").exit_code == 0
+    assert "You are the kit's." in zeus("plan", "--prompt").out
+
+
 def test_a_changed_plugin_file_asks_again(plugin: Project, zeus: Zeus) -> None:
     zeus("trust")
     plugin.write("scripted.py", TELLING + SCRIPTED + "# changed\n")

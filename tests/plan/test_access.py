@@ -1589,6 +1589,25 @@ def test_no_tool_writes_what_only_a_config_names_that_this_run_did_not_load(fold
         assert files.write_refusal(path) is None, path
 
 
+def test_no_tool_writes_a_config_or_service_that_is_trusted_by_its_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its next run, which may be another agent's, would execute anything that it says."""
+    paths = ("zeus.yaml", "second.yaml", "serve/zeus-serve.yaml")
+    monkeypatch.setenv("ZEUS_TRUST", ",".join(str(folder / each) for each in paths))
+    put(folder, "second.yaml", text="version: 1\nextends: base.yaml\nplugins: {files: [own.py]}\n")
+    put(folder, "serve/zeus-serve.yaml", text="version: 1\nextends: serve.base.yaml\n")
+    files = files_of(folder)
+    for path in ("second.yaml", "second.prod.yaml", "base.yaml", "own.py", "serve/zeus-serve.yaml"):
+        assert files.write_refusal(path) is not None, path
+    for path in ("serve/serve.base.yaml", "serve/zeus-serve.prod.yaml"):
+        assert files.write_refusal(path) is not None, path
+    for path in ("third.yaml", "serve/notes.yaml"):
+        assert files.write_refusal(path) is None, path
+    monkeypatch.setenv("ZEUS_TRUST", str(folder / "zeus.yaml"))
+    assert files_of(folder).write_refusal("second.yaml") is None
+
+
 def test_no_tool_reads_keys_that_only_a_config_names_that_this_run_did_not_load(folder: Path) -> None:
     """A run with another config of the folder could read the keys, servers and databases of `zeus.yaml`."""
     files = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from zeus_runtime.testing.cases.reading import ReadEvaluation
     from zeus_runtime.testing.cases.report import CaseReport, EvaluationReport
     from zeus_runtime.testing.cases.running import EvaluatedAgent, PlannedRun, RunOutcome
+    from zeus_runtime.trust.decision import Trust
 
 FAILED: Final = 5
 """The exit code if a case did not pass."""
@@ -140,7 +142,7 @@ def run_cases(
     _check_names(ctx, read, names)
     with prepared(process):
         which = ConfigArgs(None, env, sets)
-        agents = [*_agents(process, read, which, may_ask=not as_object)]
+        agents = [*_agents(process, read, which, may_ask=not as_object, file_has_models=not models)]
         runs = [*planned_runs(read, agents, names)]
         source = sources[0] if sources else _source_of(read)
         _check_files(read, agents, runs, source)
@@ -191,9 +193,12 @@ def _source_of(read: ReadEvaluation) -> Source:
 
 
 def _agents(
-    process: Process, read: ReadEvaluation, which: ConfigArgs, *, may_ask: bool
+    process: Process, read: ReadEvaluation, which: ConfigArgs, *, may_ask: bool, file_has_models: bool
 ) -> Iterator[EvaluatedAgent]:
     """The agents with each model; their user has allowed all that they execute.
+
+    Args:
+        file_has_models: whether the evaluation file names the models, and not the command line.
 
     Raises:
         ConfigError, MissingError, UntrustedError: as `zeus run`.
@@ -206,16 +211,40 @@ def _agents(
 
     models: Sequence[str | None] = read.evaluation.models or (None,)
     for agent in read.agents:
+        named = replace(which, config=read.config_of(agent))
+        of_file = _trust_of_file(process, read, named, may_ask=may_ask)
         for model in models:
-            args = with_model(replace(which, config=read.config_of(agent)), model)
-            checked = read_trusted(process, args, may_ask=may_ask)
+            args = with_model(named, model)
+            trust = of_file if file_has_models else None
+            checked = read_trusted(process, args, may_ask=may_ask, trust=trust)
             plan = make_plan(checked)  # so that problems are found before any run costs money
             # As --model: the other options stay, such as the address of a gateway.
             judges = {
-                name: read_trusted(process, with_model(args, name), may_ask=may_ask)
+                name: read_trusted(process, with_model(args, name), may_ask=may_ask, trust=of_file)
                 for name in read.evaluation.judges
             }
             yield EvaluatedAgent(agent, model, checked, plan.context.workspace, judges)
+
+
+def _trust_of_file(
+    process: Process, read: ReadEvaluation, which: ConfigArgs, *, may_ask: bool
+) -> Trust | None:
+    """The permissions for the config with a model that the evaluation file names; None for those of the config.
+
+    A path in ``ZEUS_TRUST`` allows what the config itself needs. Others may write the file, such as the agent.
+
+    Raises:
+        ConfigError, MissingError, UntrustedError: as `zeus run`.
+    """
+    from zeus_runtime.cli.trusting import read_trusted
+    from zeus_runtime.plan.parts_with_subagents import all_parts
+    from zeus_runtime.trust.decision import recorded_trust
+
+    names_models = bool(read.evaluation.models or read.evaluation.judges)
+    if not (names_models and recorded_trust(os.environ).paths):
+        return None
+    config = read_trusted(process, which, may_ask=may_ask)
+    return config.trust.for_other_text(all_parts(config))
 
 
 def _check_files(

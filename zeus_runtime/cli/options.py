@@ -139,8 +139,10 @@ def with_model(which: ConfigArgs, model: str | None) -> ConfigArgs:
 
     if model is None:
         return which
-    # As JSON, which is YAML: a name such as `on` stays a text.
-    return replace(which, sets=(*which.sets, f"model.litellm.model={json.dumps(model)}"))
+    # As JSON, which is YAML: a name such as `on` stays a text. `${NAME}` is no variable, because an evaluation file may
+    # name the model, and an address in a name would send the variable's value to its host.
+    literal = json.dumps(model.replace("$", "$$"))
+    return replace(which, sets=(*which.sets, f"model.litellm.model={literal}"))
 
 
 def read_config(

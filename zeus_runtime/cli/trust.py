@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +84,7 @@ def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined
     """The file, and its parts."""
     from zeus_runtime.cli.trusting import examined, examined_evaluation, examined_settings
     from zeus_runtime.plan.parts_with_subagents import all_parts
+    from zeus_runtime.trust.decision import recorded_trust
 
     if kind == "evaluation":
         evaluation = examined_evaluation(process, Path(str(which.config)))
@@ -90,7 +92,8 @@ def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined
     if kind == "service":
         settings = examined_settings(process, None if which.config is None else Path(which.config))
         return settings, settings.parts()
-    config = examined(process, which)
+    # What only the path in ``ZEUS_TRUST`` allows can be allowed by digest too: as an evaluation file's models need it.
+    config = examined(process, which, trust=recorded_trust(os.environ).for_other_text(()))
     return config, all_parts(config)
 
 

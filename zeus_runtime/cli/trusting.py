@@ -34,8 +34,13 @@ _ANSWERS: Final[dict[str, Answer]] = {
 }  # fmt: skip
 
 
-def read_trusted(process: Process, which: ConfigArgs, *, may_ask: bool = True) -> Checked:
+def read_trusted(
+    process: Process, which: ConfigArgs, *, may_ask: bool = True, trust: Trust | None = None
+) -> Checked:
     """The checked config; the user has allowed everything it executes, before or now at the terminal.
+
+    Args:
+        trust: as in ``read_config``.
 
     Raises:
         ConfigError: with every problem.
@@ -44,21 +49,24 @@ def read_trusted(process: Process, which: ConfigArgs, *, may_ask: bool = True) -
     from zeus_runtime.plan.parts_with_subagents import all_parts
 
     try:
-        checked = read_config(process, which)
+        checked = read_config(process, which, trust=trust)
         checked.trust.require(all_parts(checked))
     except UntrustedError as refusal:
         if not (may_ask and which.config != "-" and can_ask()):
             raise
-        found = examined(process, which)
+        found = examined(process, which, trust=trust)
         allow_parts(found, all_parts(found), refusal)
-        checked = read_config(process, which)
+        checked = read_config(process, which, trust=trust)
         # The user has not seen changes made since the question.
         checked.trust.require(all_parts(checked))
     return checked
 
 
-def examined(process: Process, which: ConfigArgs) -> Checked:
+def examined(process: Process, which: ConfigArgs, *, trust: Trust | None = None) -> Checked:
     """The config, looked at without executing anything of it that is not trusted.
+
+    Args:
+        trust: as in ``read_config``.
 
     Raises:
         ConfigError: with every problem that can be found so.
@@ -66,7 +74,12 @@ def examined(process: Process, which: ConfigArgs) -> Checked:
     from zeus_runtime.plan.validated import examine_config
 
     found = examine_config(
-        which.config, env=which.env, sets=which.sets, directory=process.directory, environ=process.environ
+        which.config,
+        env=which.env,
+        sets=which.sets,
+        directory=process.directory,
+        environ=process.environ,
+        trust=trust,
     )
     process.learn(found.document.redactor)
     return found

@@ -39,7 +39,6 @@ from zeus_runtime.tools.own_folders import STATE, UPLOADS
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-    from zeus_runtime.config import Document
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.access import Deciding
@@ -72,10 +71,10 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     work = tuple(dict.fromkeys(chain.from_iterable(map(_work, agents))))
     forms: set[str] = set()
     for each in agents:
-        unloaded = tuple(unloaded_configs(each.document, each.private_homes))
+        unloaded = tuple(unloaded_configs(each.document, each.private_homes, each.trust.paths))
         named = tuple(dict.fromkeys(named_files(each, unloaded)))
         forms.update(named_modules(each, unloaded))
-        _add_configs(deciding, each.document, unloaded)
+        _add_configs(deciding, each, unloaded)
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)
         _add_linked_keys(deciding, each, work)
@@ -91,14 +90,16 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 
 def _service_files(checked: Checked) -> Iterator[Path]:
-    """The settings of a service in the working directory and what they extend, with the database, certificate and key
-    that any of them names.
+    """The settings of a service in the working directory, or trusted by their path, and what they extend, with the
+    database, certificate and key that any of them names.
 
     Also settings that are not there: the next `zeus serve` in this folder would read them.
     """
-    settings = checked.directory / SERVICE_FILE
-    yield settings
-    for layer in with_extended(settings, checked.document.environ):
+    given = (each for each in checked.trust.paths if each.name == SERVICE_FILE)
+    settings = dict.fromkeys((checked.directory / SERVICE_FILE, *given))
+    yield from settings
+    environ = checked.document.environ
+    for layer in chain.from_iterable(with_extended(each, environ) for each in settings):
         for tree in layer.trees:
             yield from named_configs(tree, {}, layer.file.parent)
             for path in (("tls", "certificate"), ("tls", "key"), ("storage", "url")):
@@ -114,12 +115,13 @@ def _service_files(checked: Checked) -> Iterator[Path]:
                     yield from () if database is None else (database,)
 
 
-def _add_configs(deciding: Deciding, document: Document, unloaded: Iterable[UnloadedConfig]) -> None:
+def _add_configs(deciding: Deciding, checked: Checked, unloaded: Iterable[UnloadedConfig]) -> None:
     """The config with its layers, and other runs' configs; one with a literal secret is closed to reading."""
+    document = checked.document
     loaded = ((file, document.sources.texts.get(name)) for name, file in document.files.items())
     for file, text in (*loaded, *((each.file, each.text) for each in unloaded)):
         _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
-    for folder, stem, suffix in config_places(document):
+    for folder, stem, suffix in config_places(document, checked.trust.paths):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
             # Also closed to reading: a file that is made later was not searched for secrets.
             deciding.add_names(str(at), escape(f"{stem}{suffix}"), holds_keys=True)

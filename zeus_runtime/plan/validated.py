@@ -337,7 +337,8 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     config = document.config()
     private = _private(homes, registry)
     document = hiding(
-        document, {**_secrets_of_repositories(document, config), **unloaded_secrets(document, private)}
+        document,
+        {**_secrets_of_repositories(document, config), **unloaded_secrets(document, private, trust.paths)},
     )
     checked = Checked(
         document=document,

@@ -105,6 +105,10 @@ class Registry:
         Raises:
             MissingError: no plugin has the name, several share it, or the plugin does not load or has no Home.
         """
+        found = named_plugins(name, self.plugins)
+        if len(found) == 1 and found[0].status == "untrusted":
+            # It tells its Homes only once it runs; whoever needs them asks for the plugin's permission before.
+            return ()
         message, remedy = self._why_no_home(name)
         if message:
             raise MissingError(f"'homes' names {message}", remedy=remedy, where=_shown(place))

@@ -37,6 +37,8 @@ class Trust:
     Args:
         given: permissions given at process start: digests, absolute paths of configs, or ``all``.
         records: the folder with the user's permissions.
+        paths: the configs that were given by their paths, whatever their text; they stay the same in
+            ``for_other_text``.
         file: the outermost config, as an absolute path; permissions are recorded for it.
         folder: the folder where that config was named, with links resolved; the target of a link may be elsewhere.
         named: the path as it was named, with the folder's links resolved.
@@ -48,6 +50,7 @@ class Trust:
 
     given: frozenset[str]
     records: Path | None
+    paths: tuple[Path, ...] = ()
     file: str = ""
     folder: str = ""
     named: str = ""
@@ -144,7 +147,8 @@ def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trus
         UsageError: an entry is neither a digest nor an absolute path nor ``all``.
     """
     entries = [*_entries(environ.get(VARIABLE, ""), VARIABLE), *_entries(given or "", "trust")]
-    return Trust(frozenset(entries), records_folder(environ))
+    paths = tuple(Path(each) for each in dict.fromkeys(entries) if each != ALL and not _is_digest(each))
+    return Trust(frozenset(entries), records_folder(environ), paths)
 
 
 def records_folder(environ: Mapping[str, str]) -> Path | None:

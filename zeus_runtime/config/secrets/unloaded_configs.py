@@ -32,12 +32,13 @@ class ConfigPlace(NamedTuple):
     suffix: str
 
 
-def config_places(document: Document) -> Iterator[ConfigPlace]:
-    """The places of ``zeus.yaml`` in the working directory and of the main file."""
-    discovered = Path(DISCOVERED)
-    yield ConfigPlace(document.directory, discovered.stem, discovered.suffix)
+def config_places(document: Document, given: Iterable[Path]) -> Iterator[ConfigPlace]:
+    """The places of ``zeus.yaml`` in the working directory, of the main file, and of the configs in ``given``."""
+    files = [document.directory / DISCOVERED, *given]
     if document.path is not None:
-        yield ConfigPlace(document.path.parent, document.path.stem, document.path.suffix)
+        files.append(document.path)
+    for file in dict.fromkeys(files):
+        yield ConfigPlace(file.parent, file.stem, file.suffix)
 
 
 class UnloadedConfig(NamedTuple):
@@ -54,7 +55,9 @@ class UnloadedConfig(NamedTuple):
     trees: tuple[Node, ...]
 
 
-def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[UnloadedConfig]:
+def unloaded_configs(
+    document: Document, homes: Iterable[Path], given: Iterable[Path]
+) -> Iterator[UnloadedConfig]:
     """The configs that the document was not read from.
 
     Those in these places with their overlays, the presets of Homes, and all that they extend or have agents run; also
@@ -62,11 +65,12 @@ def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[Unlo
 
     Args:
         homes: the Homes whose presets may have secrets, so not those of installed distributions.
+        given: the configs that are trusted by their paths: whoever changes one decides about the next run.
     """
     seen = {file.resolve() for file in document.files.values()}
     waiting = [
         file
-        for folder, stem, suffix in config_places(document)
+        for folder, stem, suffix in config_places(document, given)
         # A file's name may hold `*` or `[`.
         for file in (folder / f"{stem}{suffix}", *folder.glob(f"{escape(stem)}.*{escape(suffix)}"))
     ]
@@ -76,11 +80,11 @@ def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[Unlo
     yield from _read_on(waiting, seen, document.environ)
 
 
-def unloaded_secrets(document: Document, homes: Iterable[Path]) -> dict[str, str]:
+def unloaded_secrets(document: Document, homes: Iterable[Path], given: Iterable[Path]) -> dict[str, str]:
     """The secrets that are written out in these configs, to their names."""
     return {
         secret: f"{each.file.name}/{name}"
-        for each in unloaded_configs(document, homes)
+        for each in unloaded_configs(document, homes, given)
         for secret, name in (_written_in(each.text) or {} if each.text is not None else {}).items()
     }
 

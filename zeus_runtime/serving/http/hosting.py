@@ -261,7 +261,9 @@ class HostedAgent:
             present = self.checked
         # By digest: an edited part with the name of an allowed one is another part.
         allowed = {each.digest for each in all_parts(present) if present.trust.allows(each)}
-        return self.read((), EditedConfig(text, Trust(frozenset(allowed), present.trust.records)))
+        return self.read(
+            (), EditedConfig(text, Trust(frozenset(allowed), present.trust.records, present.trust.paths))
+        )
 
     async def with_middlewares(self, text: str | None) -> Checked:
         """The config as it is now, with other ``middlewares`` unless ``text`` is None; read in a thread.
