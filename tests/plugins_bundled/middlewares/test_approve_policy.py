@@ -7,6 +7,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -18,6 +19,7 @@ from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.path_spellings import leads_to
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.reach import PathRules
+from zeus_plugins.middlewares.approve.readings import _REPLACED, meets
 from zeus_plugins.middlewares.approve.rules import is_path, rules_of
 
 from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles
@@ -602,3 +604,141 @@ def test_a_rule_that_allows_an_address_is_for_its_own_host(
     fetch = tool("web_fetch", "read", url={"type": "string"})
     rule: Any = {"allow": [{"web_fetch": {"url": pattern}}], "read_tools": "ask", "mode": "allowlist"}
     assert verdict(workspace, {"url": url}, fetch, **rule) == action
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "priv*",
+        "privat[e]/key",
+        "*/key",
+        "p?ivate/key",
+        "{private,x}/key",
+        "PRIV*/KEY",
+        ":/private/key",
+        ":(top,glob)private/*",
+        ":private/key",
+        "$HOME/private/key",
+        "${HOME}/../work/private",
+        "pri${NOTHING}vate/key",
+        "docs/*/../../private/key",
+        "{docs,../private}/key",
+    ],
+)
+def test_a_strict_rule_about_a_path_knows_what_a_program_may_make_of_it(
+    workspace: WorkspaceFiles, path: str
+) -> None:
+    """A server gives its arguments to git, to a shell or to a library that fills in variables and reads patterns."""
+    for kind in ("deny", "ask"):
+        for name, value in (("repo_path", path), ("files", [path])):
+            rule: Any = {kind: [{"git_*": {name: "private/**"}}], "mode": "run_everything"}
+            assert verdict(workspace, {name: value}, tool("git_add", **{name: {}}), **rule) == kind
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("private/**", "app/[slug]/page.tsx"),
+        ("private/**", "app/routes/$postId.tsx"),
+        ("**/*.pem", "app/[slug]/page.tsx"),
+        ("private/key", "priv*/other"),
+        ("private/key", "private/*key*key"),
+        ("*.pem", "docs/*.md"),
+        ("private/**", ":memory:"),
+        ("private/**", "work$"),
+    ],
+)
+def test_a_strict_rule_leaves_paths_that_no_program_takes_for_its_files(
+    workspace: WorkspaceFiles, pattern: str, path: str
+) -> None:
+    rule: Any = {"deny": [{"git_*": {"path": pattern}}], "mode": "run_everything"}
+    assert verdict(workspace, {"path": path}, tool("git_add", path={}), **rule) == "allow"
+
+
+def test_a_path_that_zeus_opens_itself_is_no_pattern(workspace: WorkspaceFiles) -> None:
+    rule: Any = {"deny": [{"copy": {"path": "private/**"}}], "mode": "run_everything"}
+    copy = replace(tool("copy"), paths=frozenset({"path"}))
+    assert verdict(workspace, {"path": "priv*"}, copy, **rule) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "action"),
+    [
+        ("public/**", "public/*", "allow"),
+        ("public/**", "public/[slug]/$id.md", "allow"),
+        ("public/*", "public/*", "ask"),
+        ("*", "*", "ask"),
+        ("**", ":!public", "ask"),
+        ("**", "$HOME/key", "ask"),
+        ("public/**", "public/{a,../../private}/key", "ask"),
+        ("public/**", "public/*/../key", "ask"),
+    ],
+)
+def test_a_rule_that_allows_a_path_allows_all_that_a_program_may_make_of_it(
+    workspace: WorkspaceFiles, pattern: str, path: str, action: str
+) -> None:
+    rule: Any = {"allow": [{"git_add": {"path": pattern}}], "mode": "ask"}
+    assert verdict(workspace, {"path": path}, tool("git_add", path={}), **rule) == action
+
+
+PIECES = st.lists(st.sampled_from(["a", "b", "ab", "/", "*", "?", "[ab]"]), min_size=1, max_size=6).map(
+    "".join
+)
+
+
+@given(pattern=PIECES, path=PIECES, text=st.text("ab/", min_size=1, max_size=6))
+def test_two_patterns_that_match_one_file_meet(pattern: str, path: str, text: str) -> None:
+    """The law: a program may open no file that a rule matches without the rule's notice."""
+    if _REPLACED.search(path) and fnmatchcase(text, path) and fnmatchcase(text, pattern):
+        assert meets(pattern, path)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "docs://team/private/key",
+        "docs://team/public/../private/key",
+        "docs://team/public/%2e%2E/private/key",
+        "docs://team/./private/key",
+        "DOCS://team/private/key",
+        "docs://team/pri\tvate/key",
+        "docs://team/%70rivate/key",
+        "docs://team/public/..%2Fprivate/key",
+        "docs://team/private/key?x=1#y",
+    ],
+)
+def test_a_strict_rule_about_a_resource_knows_its_other_spellings(
+    workspace: WorkspaceFiles, uri: str
+) -> None:
+    """The TypeScript SDK parses the address before it looks for the resource; the Python SDK decodes its parts."""
+    read = tool("mcp_read_resource", "read", uri={"type": "string"})
+    for kind in ("deny", "ask"):
+        rule: Any = {kind: [{"mcp_read_resource": {"uri": "docs://team/private/**"}}]}
+        assert verdict(workspace, {"uri": uri}, read, **rule) == kind
+    rule = {"deny": [{"mcp_read_resource": {"uri": "docs://team/private/**"}}]}
+    assert verdict(workspace, {"uri": "docs://team/public/private"}, read, **rule) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("uri", "action"),
+    [
+        ("docs://team/public/key", "allow"),
+        ("docs://team/public/a/../key", "allow"),
+        ("docs://team/public/100%", "allow"),
+        ("docs://team/public/../private/key", "listed"),
+        ("docs://team/public/%2e%2e/private/key", "listed"),
+        ("docs://team/public/..%2f..%2Fprivate/key", "listed"),
+        ("docs://team/public/..", "listed"),
+        ("docs://other/public/key", "listed"),
+    ],
+)
+def test_a_rule_that_allows_resources_allows_none_that_their_address_leads_to(
+    workspace: WorkspaceFiles, uri: str, action: str
+) -> None:
+    read = tool("mcp_read_resource", "read", uri={"type": "string"})
+    rule: Any = {
+        "allow": [{"mcp_read_resource": {"uri": "docs://team/public/**"}}],
+        "read_tools": "ask",
+        "mode": "allowlist",
+    }
+    assert verdict(workspace, {"uri": uri}, read, **rule) == action

@@ -1,23 +1,31 @@
-"""The paths and addresses that a server may read in an argument: a text, as it is or in quotes, or a URI. Pure."""
+"""The paths and addresses that a server may read in an argument: a text, also in quotes, a URI, a pattern. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from zeus_plugins.tools.web.urls import WebError, target
-from zeus_runtime.plugin.files import WorkspaceError
+from zeus_runtime.plugin.files import WorkspaceError, composed
 
 _QUOTES: Final = "\"'`"
 # URL parsers skip control characters and blanks before the scheme (WHATWG).
 _SCHEME: Final = re.compile(r"[\x00- ]*file:", re.IGNORECASE)
 _WEB: Final = re.compile(r"[\x00- ]*https?:", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"[\x00- ]*[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _DOT: Final = re.compile("%2e", re.IGNORECASE)
 _REMOVED: Final = re.compile(r"[\t\n\r]")
 """Characters that URL parsers remove anywhere."""
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_GIT: Final = re.compile(r":(?:\([^)]*\)|[/!^:]*)")
+"""The start of a path in which git reads where it is, such as ``:/`` and ``:(top)``."""
+_VARIABLE: Final = r"(?:\$\{[^}]*\}?|\$\w+)"
+_REPLACED: Final = re.compile(rf"^/?{_VARIABLE}/?|{_VARIABLE}|[*?]+|\[[^\]]*\]?|\{{[^}}]*\}}?")
+"""The parts of a path that a shell, git or a library may replace; a variable at the start may stand for any folder."""
+_WILD: Final = re.compile(r"/?\*\*/?|[*?]+|\[[^\]]*\]?|\{[^}]*\}?")
+"""The parts of a rule's pattern that match more than themselves."""
 
 
 def is_file_uri(text: str) -> bool:
@@ -25,25 +33,48 @@ def is_file_uri(text: str) -> bool:
     return _after_scheme(_trimmed(text)) is not None
 
 
-def is_web_address(text: str) -> bool:
-    """Whether a server may read the text as an address with the scheme `http:` or `https:`."""
-    return _WEB.match(_REMOVED.sub("", _trimmed(text))) is not None
+def is_address(text: str) -> bool:
+    """Whether a server may read the text as an address: ``https:…``, or another scheme than ``file`` and ``://``."""
+    cleaned = _REMOVED.sub("", _trimmed(text))
+    return bool(_WEB.match(cleaned) or (_ADDRESS.match(cleaned) and not _SCHEME.match(cleaned)))
 
 
 def address_readings(text: str) -> tuple[str, ...] | None:
-    """Return the address that is asked for a text, and the one that a server may take it for, with `..` resolved.
+    """Return the address that is asked for a text, and those that a server may take it for, with `..` resolved.
 
-    Both have the host in lower case and in the encoding of DNS, no usual port and no fragment. None if the text has
-    more than a host and a path in it, such as a user name, or no host.
+    A web address has the host in lower case and in the encoding of DNS, no usual port and no fragment. None if such a
+    text has more than a host and a path in it, such as a user name, or no host.
     """
+    cleaned = _REMOVED.sub("", _trimmed(text))
+    if not _WEB.match(cleaned):
+        decoded = unquote(cleaned, errors="surrogateescape")
+        return tuple(dict.fromkeys((cleaned, _resolved(_DOT.sub(".", cleaned)), _resolved(decoded))))
     try:
         asked = target(_trimmed(text), allow=None, deny=()).url
     except WebError:
         return None
     parts = urlsplit(asked)
     # `%2e%2e` is `..` for a URL parser.
-    path = urljoin("/", _DOT.sub(".", parts.path))
+    path = _without_dots(_DOT.sub(".", parts.path))
     return tuple(dict.fromkeys((asked, urlunsplit(parts._replace(path=path)))))
+
+
+def _resolved(address: str) -> str:
+    scheme, _, rest = address.partition("://")
+    place = re.split(r"([?#])", rest, maxsplit=1)
+    host, slash, path = place[0].partition("/")
+    return f"{scheme}://{host}{_without_dots(slash + path)}{''.join(place[1:])}"
+
+
+def _without_dots(path: str) -> str:
+    kept: list[str] = []
+    parts = path.split("/")
+    for part in parts:
+        if part == "..":
+            del kept[max(1, len(kept) - 1) :]
+        elif part != ".":
+            kept.append(part)
+    return "/".join([*kept, ""] if parts[-1] in (".", "..") else kept)
 
 
 def authority(address: str) -> str:
@@ -60,7 +91,7 @@ def readings(text: str) -> Iterable[str]:
     """
     is_uri = is_file_uri(text)
     found: dict[str, None] = {}
-    for each in (text, _trimmed(text)):
+    for each in (text, _trimmed(text), _GIT.sub("", text, count=1) if text.startswith(":") else text):
         if not (is_uri and "://" in each):  # else it is no path
             found[each] = None
         if (rest := _after_scheme(each)) is not None:
@@ -94,3 +125,50 @@ def _paths_after(rest: str) -> Iterator[str]:
 def _trimmed(text: str) -> str:
     """Return the text without white space and quotes around it."""
     return text.strip("".join(each for each in set(text) if each.isspace() or each in _QUOTES) or None)
+
+
+def is_open(path: str, *, surely: bool) -> bool:
+    """Whether nobody can tell which files a program opens that replaces parts of a path."""
+    if surely and (path.startswith(":") or re.match(_VARIABLE, path)):
+        return True
+    return ".." in re.split(r"[/{},]", path) and _REPLACED.search(path) is not None
+
+
+def replaced(path: str) -> str:
+    """Return a path of several folders for each part that a program may replace."""
+    return _REPLACED.sub("*/*", path)
+
+
+def meets(pattern: str, path: str) -> bool:
+    """Whether a pattern may match a path in which a program replaces parts, such as ``priv*`` or ``$HOME/key``."""
+    theirs = _REPLACED.split(_folded(path))
+    if len(theirs) == 1:
+        return False
+    ours = _WILD.split(_folded(pattern.lstrip("/")))
+    if len(ours) == 1:
+        return _holds(ours[0], theirs)
+    # Two patterns that match any text somewhere meet if their starts agree and their ends do.
+    starts, ends = (ours[0], theirs[0]), (ours[-1], theirs[-1])
+    return _agree(starts, str.startswith) and _agree(ends, str.endswith)
+
+
+def _agree(texts: tuple[str, str], test: Callable[[str, str], bool]) -> bool:
+    return test(*texts) or test(*reversed(texts))
+
+
+def _holds(text: str, pieces: Sequence[str]) -> bool:
+    """Whether a text is these pieces, with anything between them."""
+    first, *middle, last = pieces
+    if not (text.startswith(first) and text.endswith(last) and len(text) >= len(first) + len(last)):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _folded(text: str) -> str:
+    return composed(text).casefold()

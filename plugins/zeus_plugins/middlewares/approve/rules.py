@@ -7,16 +7,19 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
 from zeus_plugins.middlewares.approve.commands import is_command_pattern
 from zeus_plugins.middlewares.approve.readings import (
     address_readings,
     authority,
+    is_address,
     is_file_uri,
-    is_web_address,
+    is_open,
+    meets,
     readings,
+    replaced,
 )
 from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
@@ -105,7 +108,7 @@ class Rule:
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
             if runs is not None and name in tool.commands:
                 return any(runs(str(pattern)) for pattern in patterns)
-            named = _is_path_of(tool, name)
+            named = "as_is" if name in tool.paths else "path" if is_path(name) else None
             return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
 
         # A name may occur several times at different depths: `allow` needs all of them to fit, `deny` one.
@@ -191,10 +194,6 @@ def is_path(name: str) -> bool:
     return _last_word(name) in _PATH_WORDS
 
 
-def _is_path_of(tool: Tool, name: str) -> bool:
-    return name in tool.paths or is_path(name)
-
-
 def _last_word(name: str) -> str:
     # `targetDir` becomes `target_Dir`.
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
@@ -256,11 +255,13 @@ def unreadable(pattern: str) -> str | None:
     return start_problem(pattern)
 
 
-def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely: bool) -> bool:
+def _fits(
+    pattern: Value, value: Any, leads_to: LeadsTo, *, named: Literal["as_is", "path"] | None, surely: bool
+) -> bool:
     """Whether one value matches one pattern.
 
     Args:
-        named: whether the argument is known to be a path.
+        named: whether the argument is a path by its name; ``as_is`` if the tool declares that it opens that path.
     """
     if isinstance(value, list):
         each = [_fits(pattern, item, leads_to, named=named, surely=surely) for item in value]
@@ -275,9 +276,11 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely:
         return type(value) in _same_kind(pattern) and value == pattern
     if not isinstance(value, str):
         return _text_fits(pattern, json.dumps(value), surely=surely)
+    if named == "path":
+        return _replaced_fits(pattern, value, leads_to, surely=surely)
     if named:
         return _path_fits(pattern, value, leads_to, surely=surely)
-    if is_web_address(value):
+    if is_address(value):
         address_fits = _address_fits(pattern, value, surely=surely)
         # Without `//` it may be a path too, of a folder with such a name.
         if address_fits or surely or "://" in value:
@@ -309,6 +312,17 @@ def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> 
     return any(either(path) for paths in meanings for path in paths)
 
 
+def _replaced_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
+    """``_path_fits`` for a server's argument: a program behind it may fill in variables and read patterns."""
+    if is_open(value, surely=surely):
+        return not surely
+    fits = _path_fits(pattern, value, leads_to, surely=surely)
+    if surely:
+        return fits and _path_fits(pattern, replaced(value), leads_to, surely=True)
+    meanings = () if fits else _meanings(value, leads_to, surely=False) or ()
+    return fits or any(meets(pattern, "/".join(path)) for paths in meanings for path in paths)
+
+
 def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
     """Whether a pattern may match the path that a `file:` URI names, as a path, as a text or as a URI."""
     meanings = _meanings(value, leads_to, surely=False)
@@ -324,7 +338,7 @@ def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
 
 
 def _address_fits(pattern: str, value: str, *, surely: bool) -> bool:
-    """Whether a pattern matches a web address.
+    """Whether a pattern matches an address.
 
     If ``surely``, it matches the text, the text with `..` resolved, and with its own host the address's: a `*` for a
     subdomain is not for a path of another host. If not, one spelling of the address is enough, in any case of letters.
