@@ -45,6 +45,9 @@ LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
 Raises WorkspaceError if the path has no meaning.
 """
 
+Named: TypeAlias = Literal["as_is", "path"] | None
+"""Whether an argument is a path: ``path`` by its name, ``as_is`` if the tool declares that it opens that path."""
+
 _MAGIC: Final = re.compile(r"[*?\[]")
 _FILE_WORDS: Final = frozenset(
     "path paths file files filename filenames filepath filepaths dir directory directories folder folders".split()
@@ -108,7 +111,7 @@ class Rule:
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
             if runs is not None and name in tool.commands:
                 return any(runs(str(pattern)) for pattern in patterns)
-            named = "as_is" if name in tool.paths else "path" if is_path(name) else None
+            named: Named = "as_is" if name in tool.paths else "path" if is_path(name) else None
             return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
 
         # A name may occur several times at different depths: `allow` needs all of them to fit, `deny` one.
@@ -255,13 +258,11 @@ def unreadable(pattern: str) -> str | None:
     return start_problem(pattern)
 
 
-def _fits(
-    pattern: Value, value: Any, leads_to: LeadsTo, *, named: Literal["as_is", "path"] | None, surely: bool
-) -> bool:
+def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: Named, surely: bool) -> bool:
     """Whether one value matches one pattern.
 
     Args:
-        named: whether the argument is a path by its name; ``as_is`` if the tool declares that it opens that path.
+        named: of the argument that has the value.
     """
     if isinstance(value, list):
         each = [_fits(pattern, item, leads_to, named=named, surely=surely) for item in value]
