@@ -174,6 +174,14 @@ def test_blocked_and_broken_plugins_are_shown_as_such(
     assert "no_such_module_anywhere" in result.err
 
 
+def test_an_env_file_keeps_no_plugin_from_loading(zeus: Zeus, project: Project) -> None:
+    """A cloned project's file would silence a plugin that the user has installed to watch all runs."""
+    project.write(".env", "ZEUS_DISABLE_PLUGINS=todos\nZEUS_LOAD_PLUGINS=litellm\n")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\ntools: [todos]\n")
+    assert "blocked" not in zeus("plugins", "list", "--config", "zeus.yaml").out
+    assert zeus("validate").exit_code == 0
+
+
 def test_sessions_are_listed_shown_and_deleted(zeus: Zeus, project: Project) -> None:
     project.agent(CALL, "done", "other")
     first = zeus("run", "zeus.yaml", "greet me", "-o", "json").json["session"]

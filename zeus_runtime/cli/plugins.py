@@ -84,7 +84,8 @@ def _registry(process: Process, config: str | None) -> Registry:
     )
     process.learn(document.redactor)
     trust = trust_of(document, [config], environ=process.environ)
-    return discovered(document, read_early(document).plugins, homes=homes, trust=trust)
+    early = read_early(document)
+    return discovered(document, early.plugins, environ=process.environ, homes=homes, trust=trust)
 
 
 def _object(plugin: Plugin, registry: Registry, commands: list[str]) -> dict[str, Any]:

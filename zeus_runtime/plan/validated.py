@@ -313,7 +313,7 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
 def _examined(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
     near = search_path(directory=directory, environ=environ)
     early = read_early(document)
-    registry = discovered(document, early.plugins, homes=near, trust=trust)
+    registry = discovered(document, early.plugins, environ=environ, homes=near, trust=trust)
     registry.require_plugins(document.position)
     # Again, because plugins may bring further Homes.
     homes = search_path(
@@ -366,16 +366,24 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     return replace(checked, lifting=allowed, parts=(*checked.parts, *lifting(source, found)))
 
 
-def discovered(document: Document, plugins: Plugins, *, homes: Sequence[Path], trust: Trust) -> Registry:
+def discovered(
+    document: Document,
+    plugins: Plugins,
+    *,
+    environ: Mapping[str, str],
+    homes: Sequence[Path],
+    trust: Trust,
+) -> Registry:
     """The plugins of a config, whose plugin files are in its own folder, or in a Home that it may take them from.
 
     Args:
         plugins: its `plugins`.
+        environ: without the config's ``.env``, which must not keep a plugin of the user from loading.
         homes: all Homes, nearest first.
     """
     folder = document.directory if document.path is None else document.path.parent
     own = homes_for(folder, document.directory, homes)
-    return discover(plugins, environ=document.environ, directory=folder, homes=own, trust=trust)
+    return discover(plugins, environ=environ, directory=folder, homes=own, trust=trust)
 
 
 def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:
