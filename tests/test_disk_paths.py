@@ -74,6 +74,7 @@ def test_a_file_system_that_tells_names_apart_has_no_other_spelling(folder: Path
         (["ключ"], "КЛЮЧ"),
         (["\u00e9"], "e\u0301"),
         (["e\u0301"], "\u00e9"),
+        (["\u00df\u00e9"], "\u00df\u00c9"),  # ß has no single letter in the other case
         (["7"], "7."),
         (["7"], "7\u200d"),
     ],

@@ -519,7 +519,12 @@ def test_a_call_inside_another_has_its_own_links_and_leaves_those_of_the_other()
 @pytest.fixture(params=[True, False], ids=["one", "two"])
 def is_one(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the file system takes names in other case for one folder."""
-    monkeypatch.setattr("zeus_runtime.tools.mounts.are_one_folder", lambda _one, _other: request.param)
+
+    def are_one_folder(one: str, other: str) -> bool:
+        assert one.count("/") == other.count("/")
+        return bool(request.param)
+
+    monkeypatch.setattr("zeus_runtime.tools.mounts.are_one_folder", are_one_folder)
     return bool(request.param)
 
 
@@ -532,6 +537,7 @@ def is_one(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> b
         ("/W/proj/a/B", ("a", "B")),
         ("/w/Proj./a", ("a",)),
         ("/w", None),
+        ("/Proj", None),
         ("/w/Project/a", None),
         ("/v/Proj/a", None),
     ],

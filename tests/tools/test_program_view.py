@@ -210,7 +210,7 @@ def test_a_folder_deeper_than_the_stack_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_route_in_the_workspace_cannot_be_made_to_lead_elsewhere(tmp_path: Path) -> None:
-    write(tmp_path / "notes/a")
+    write(tmp_path / "notes/notes/a")
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
 
@@ -219,7 +219,8 @@ def test_a_route_in_the_workspace_cannot_be_made_to_lead_elsewhere(tmp_path: Pat
         (tmp_path / "zeus.yaml").write_text(json.dumps(config))
         return Agent.from_config(directory=tmp_path, environ={}, trust="all").plan.context.workspace
 
-    assert view(routed("notes"))["/notes"] == "write"
+    found = view(routed("notes"))
+    assert (found["/notes"], found.get("/notes/notes")) == ("write", None)
     found = view(routed("to/come"))
     assert (found["/to"], found["/to/come"]) == ("write", "write")
     assert (tmp_path / "to/come").is_dir()
@@ -250,6 +251,16 @@ def test_another_name_of_a_key_and_a_socket_are_closed(tmp_path: Path) -> None:
         door.bind(str(tmp_path / "door"))
         found = view(workspace(tmp_path, {}))
     assert (found["/copy"], found["/door"]) == ("none", "none")
+
+
+def test_a_read_only_view_has_mounts_for_what_is_closed_alone(tmp_path: Path) -> None:
+    for name in ("a/b/c", "a/b/k.pem", "a/b/open/d"):
+        write(tmp_path / name)
+    files = workspace(tmp_path, {"*.pem": "deny"})
+    with calling("run_command"):
+        mounts = files.program_view(max_files=100, writable=False)
+    found = [(os.path.relpath(each.host, files.root), each.right) for each in mounts]
+    assert found == [(".", "read"), ("a/b/k.pem", "none")]
 
 
 @pytest.fixture

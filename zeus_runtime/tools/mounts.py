@@ -187,10 +187,10 @@ def parts_below(base: str, path: str) -> Parts | None:
     names = base.split("/")
     depth = len(names)
     parts = path.split("/", depth)
-    # The last first: most folders on the way are the same.
+    # The last first: most folders on the way are the same. Of a shorter path, its beginning "" is no name.
     for one, other in zip(names[::-1], parts[depth - 1 :: -1], strict=False):
         if one != other and folded(one) != folded(other):
             return None
-    if len(parts) < depth or not are_one_folder(base, "/".join(parts[:depth])):
+    if not are_one_folder(base, "/".join(parts[:depth])):
         return None
     return tuple(parts[depth].split("/")) if len(parts) > depth else ()
