@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -93,3 +94,61 @@ def links_passed(paths: Iterable[str]) -> set[str]:
     """The links that the system passes on the way to absolute paths, each with the links of its folder resolved."""
     passed = {place for path in paths for place in places_passed(path)}
     return set(filter(os.path.islink, passed))
+
+
+def are_one_folder(one: str, other: str) -> bool:
+    """Whether two absolute paths of equally many parts, whose names some file system takes for equal, lead to one file.
+
+    Links are not followed. A file system may give one file an inode number for each spelling. So two names also lead to
+    one file if both are found, and their folder does not list both.
+    """
+    try:
+        if os.path.samestat(os.lstat(one), os.lstat(other)):
+            return True
+        at = os.sep
+        for name, spelled in zip(one.split(os.sep), other.split(os.sep), strict=True):
+            if name != spelled and {name, spelled} <= set(os.listdir(at)):
+                return False
+            at = os.path.join(at, name)
+    except OSError:
+        return False
+    return True
+
+
+def other_spelling(folder: str, names: Sequence[str]) -> str | None:
+    """Another spelling by which the file system finds one of the names in a folder; None if it finds none.
+
+    It is asked for one name in each way, because it treats all names of a folder alike: with letters in the other case,
+    in other Unicode forms, with a dot at the end, and with an invisible character.
+
+    Args:
+        names: those of files that are there.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
+    for respelled in _WAYS:
+        name, other = next(((each, new) for each in names if (new := respelled(each)) != each), ("", ""))
+        if not other or not os.path.lexists(os.path.join(folder, other)):
+            continue
+        # A file system that tells them apart may have both.
+        if not {name, other} <= set(os.listdir(folder)):
+            return other
+    return None
+
+
+def _other_case(name: str) -> str:
+    """``name`` with those letters in the other case that have exactly one in it; ß and ı do not."""
+    return "".join(
+        other if len(other := each.swapcase()) == 1 and other.swapcase() == each else each for each in name
+    )
+
+
+_WAYS: Final[tuple[Callable[[str], str], ...]] = (
+    lambda name: "".join(each.swapcase() if each.isascii() else each for each in name),
+    lambda name: name if name.isascii() else _other_case(name),
+    lambda name: unicodedata.normalize("NFC", name),
+    lambda name: unicodedata.normalize("NFD", name),
+    "{}.".format,
+    "{}\u200d".format,
+)

@@ -33,7 +33,7 @@ from zeus_runtime.tools.access import (
 )
 from zeus_runtime.tools.gate import Gate, calling
 from zeus_runtime.tools.links import RESOLVED
-from zeus_runtime.tools.mounts import Mounts
+from zeus_runtime.tools.mounts import Mounts, parts_below
 from zeus_runtime.tools.paths import WorkspaceError, folded
 from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.workspace import WorkspaceFiles
@@ -514,3 +514,76 @@ def test_a_call_inside_another_has_its_own_links_and_leaves_those_of_the_other()
             assert RESOLVED.get() is None
         assert RESOLVED.get() is of_tool
     assert RESOLVED.get() is None
+
+
+@pytest.fixture(params=[True, False], ids=["one", "two"])
+def is_one(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the file system takes names in other case for one folder."""
+
+    def are_one_folder(one: str, other: str) -> bool:
+        assert one.count("/") == other.count("/")
+        return bool(request.param)
+
+    monkeypatch.setattr("zeus_runtime.tools.mounts.are_one_folder", are_one_folder)
+    return bool(request.param)
+
+
+@pytest.mark.parametrize(
+    ("host", "below"),
+    [
+        ("/w/Proj", ()),
+        ("/w/Proj/a/B", ("a", "B")),
+        ("/w/PROJ", ()),
+        ("/W/proj/a/B", ("a", "B")),
+        ("/w/Proj./a", ("a",)),
+        ("/w", None),
+        ("/Proj", None),
+        ("/w/Project/a", None),
+        ("/v/Proj/a", None),
+    ],
+)
+def test_a_file_below_another_spelling_of_a_mount_has_its_name(
+    is_one: bool, host: str, below: tuple[str, ...] | None
+) -> None:
+    expected = below if is_one or host.startswith("/w/Proj/") or host == "/w/Proj" else None
+    assert parts_below("/w/Proj", host) == expected
+    mounts = Mounts(Path("/w/Proj"), {"/out/": Path("/elsewhere/In")}, ["/out/"])
+    assert mounts.names_of(host) == (() if expected is None else (Name(expected),))
+    assert [each.parts for each in mounts.names_of_written(host)] == ([] if expected is None else [expected])
+    assert mounts.tails_of(host) == ([] if expected is None else [("Proj", *expected)])
+
+
+@pytest.mark.parametrize("spelled", ["build", "Build"])
+def test_a_rule_on_a_route_holds_for_each_spelling_of_its_folder(
+    tmp_path: Path, is_one: bool, spelled: str
+) -> None:
+    """Two folders that both exist are two places."""
+    root = tmp_path / "root"
+    for name in ("build", "Build"):
+        (root / name / "private").mkdir(parents=True)
+        (root / name / "private/key").write_text(name)
+    mounts = Mounts(root, {"/out/": root / spelled}, ["/out/"])
+    gate = Gate(mounts, policy_of({"out/private/**": "deny", "out": "read"}))
+    files = WorkspaceFiles(root, {"/out/": root / spelled}, gate=gate)
+    for name in ("build", "Build"):
+        is_closed = is_one or name == spelled
+        for host in (root, root.with_name("ROOT")):
+            refusal = files.refusal_of(host / name / "private/key")
+            assert (refusal is not None) == (is_closed and (is_one or host == root))
+        if is_closed:
+            with pytest.raises(WorkspaceError, match="closes it"):
+                files.read(f"/{name}/private/key", max_bytes=9)
+        else:
+            assert files.read(f"/{name}/private/key", max_bytes=9) == name.encode()
+        assert [each.path for each in files.entries(f"/{name}")] == (
+            [] if is_closed else [f"/{name}/private"]
+        )
+        assert (files.write_refusal(f"/{name}/new") is not None) == is_closed
+
+
+def test_a_listing_hides_a_closed_mount_by_each_spelling(tmp_path: Path, is_one: bool) -> None:
+    for name in ("build", "Build"):
+        (tmp_path / name).mkdir()
+    gate = Gate(Mounts(tmp_path, {"/out/": tmp_path / "Build"}), policy_of({"out": "deny"}))
+    hidden = gate.hidden((), str(tmp_path), ["build", "Build"])
+    assert hidden == ({"build", "Build"} if is_one else {"Build"})

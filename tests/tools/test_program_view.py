@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,19 +15,26 @@ import pytest
 
 from zeus_runtime import Agent
 from zeus_runtime.tools import WorkspaceFiles, program_view
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.gate import Gate, calling
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.program_view import JudgedFolders
 
 _TICKS = itertools.count(1)
 
 
-def workspace(folder: Path, access: Mapping[str, Any], **more: Any) -> WorkspaceFiles:
+def workspace(
+    folder: Path,
+    access: Mapping[str, Any],
+    *,
+    root: str = ".",
+    routes: Mapping[str, str] | None = None,
+    **more: Any,
+) -> WorkspaceFiles:
     config = {
         "version": 1,
         "model": "gpt-4o",
         "tools": ["filesystem"],
-        "workspace": {"access": access},
+        "workspace": {"access": access, "root": root, "routes": routes or {}},
         **more,
     }
     (folder / "zeus.yaml").write_text(json.dumps(config))
@@ -203,7 +210,7 @@ def test_a_folder_deeper_than_the_stack_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_route_in_the_workspace_cannot_be_made_to_lead_elsewhere(tmp_path: Path) -> None:
-    write(tmp_path / "notes/a")
+    write(tmp_path / "notes/notes/a")
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
 
@@ -212,7 +219,8 @@ def test_a_route_in_the_workspace_cannot_be_made_to_lead_elsewhere(tmp_path: Pat
         (tmp_path / "zeus.yaml").write_text(json.dumps(config))
         return Agent.from_config(directory=tmp_path, environ={}, trust="all").plan.context.workspace
 
-    assert view(routed("notes"))["/notes"] == "write"
+    found = view(routed("notes"))
+    assert (found["/notes"], found.get("/notes/notes")) == ("write", None)
     found = view(routed("to/come"))
     assert (found["/to"], found["/to/come"]) == ("write", "write")
     assert (tmp_path / "to/come").is_dir()
@@ -243,6 +251,126 @@ def test_another_name_of_a_key_and_a_socket_are_closed(tmp_path: Path) -> None:
         door.bind(str(tmp_path / "door"))
         found = view(workspace(tmp_path, {}))
     assert (found["/copy"], found["/door"]) == ("none", "none")
+
+
+def test_a_read_only_view_has_mounts_for_what_is_closed_alone(tmp_path: Path) -> None:
+    for name in ("a/b/c", "a/b/k.pem", "a/b/open/d"):
+        write(tmp_path / name)
+    files = workspace(tmp_path, {"*.pem": "deny"})
+    with calling("run_command"):
+        mounts = files.program_view(max_files=100, writable=False)
+    found = [(os.path.relpath(each.host, files.root), each.right) for each in mounts]
+    assert found == [(".", "read"), ("a/b/k.pem", "none")]
+
+
+@pytest.fixture
+def ignoring(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """A file system that ignores case: the folders whose names were tried in the other case, with these names."""
+    tried: list[tuple[str, list[str]]] = []
+
+    def other_spelling(folder: str, names: Sequence[str]) -> str | None:
+        tried.append((Path(folder).name, sorted(names)))
+        return names[0].swapcase() if names else None
+
+    monkeypatch.setattr(program_view, "other_spelling", other_spelling)
+    monkeypatch.setattr("zeus_runtime.tools.mounts.are_one_folder", lambda _one, _other: True)
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("access", "name"),
+    [
+        ({"in/key": "deny"}, "key"),
+        ({"in/key": "ask"}, "key"),
+        ({"in/key": "read"}, "key"),
+        ({"**": "read", "in/key": "write", "in/sub/c": "deny"}, None),
+        ({"in/sub/c": "ask"}, "c"),
+        ({}, None),
+    ],
+)
+def test_no_program_writes_where_another_spelling_reaches_a_file(
+    tmp_path: Path, ignoring: list[tuple[str, list[str]]], access: Mapping[str, Any], name: str | None
+) -> None:
+    """A mount covers one spelling."""
+    root = tmp_path / "root"
+    for each in ("in/key", "in/other", "in/sub/c", "in/sub/d"):
+        write(root / each)
+    files = workspace(tmp_path, access, root="root")
+    if name is None:
+        view(files)
+    else:
+        with pytest.raises(WorkspaceError, match=f"by the name {name.upper()}, so a command"):
+            view(files)
+    assert ("sub", ["c"]) in ignoring or "in/sub/c" not in access
+
+
+def test_a_read_only_folder_shows_the_listed_spellings_alone(
+    tmp_path: Path, ignoring: list[tuple[str, list[str]]]
+) -> None:
+    for name in ("a/b/secret", "a/b/c/d", "a/e", "open/f", "k.pem"):
+        write(tmp_path / name)
+    files = workspace(tmp_path, {"a/b/secret": "deny", "*.pem": "deny"})
+    with calling("run_command"):
+        mounts = files.program_view(max_files=100, writable=False)
+    found = [(os.path.relpath(each.host, files.root), each.right) for each in mounts]
+    assert found == [
+        (".", "read"),
+        (".", "none"),
+        ("a", "read"),
+        ("a", "none"),
+        ("a/b", "read"),
+        ("a/b", "none"),
+        ("a/b/c", "read"),
+        ("a/e", "read"),
+        ("open", "read"),
+        ("zeus.yaml", "read"),
+    ]
+    assert ("c", []) in ignoring
+
+
+def test_a_folder_that_cannot_be_asked_for_spellings_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "root/in/key")
+
+    def gone(_folder: str, _names: Sequence[str]) -> str | None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(program_view, "other_spelling", gone)
+    assert view(workspace(tmp_path, {"in/key": "deny"}, root="root"))["/in"] == "none"
+
+
+@pytest.mark.parametrize("folder", ["Build", "build"])
+def test_the_folder_of_a_route_is_kept_by_each_spelling(
+    tmp_path: Path, ignoring: object, folder: str
+) -> None:
+    write(tmp_path / "root/build/a")
+    files = workspace(tmp_path, {}, root="root", routes={"/out/": f"root/{folder}"})
+    with pytest.raises(WorkspaceError, match=r"by the name (bUILD|BUILD), "):
+        view(files)
+
+
+def test_a_route_by_another_spelling_of_the_workspace_is_made(
+    tmp_path: Path, ignoring: list[tuple[str, list[str]]]
+) -> None:
+    (tmp_path / "root").mkdir()
+    files = workspace(tmp_path, {}, root="root", routes={"/out/": "ROOT/out"})
+    view(files)
+    assert (tmp_path / "ROOT/out").is_dir()
+
+
+def test_a_link_that_a_rule_names_by_another_spelling_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("in/a", "releases/42/secrets/c", "else/now"):
+        write(tmp_path / name)
+    (tmp_path / "in/now").symlink_to("../releases/42")
+    files = workspace(tmp_path, {})
+    spelled = frozenset({str(tmp_path / "In/Now")})
+    monkeypatch.setattr(Gate, "deciding_links", lambda _gate: spelled)
+    assert "/in" not in view(files)
+    monkeypatch.setattr("zeus_runtime.tools.mounts.are_one_folder", lambda _one, _other: True)
+    assert view(workspace(tmp_path, {}))["/in"] == "read"
 
 
 def test_too_many_files_are_an_error_that_names_the_limit(tmp_path: Path) -> None:

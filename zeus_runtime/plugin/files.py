@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.masked_text import open_bytes as open_bytes
     from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
     from zeus_runtime.tools.masked_text import written_masked as written_masked
+    from zeus_runtime.tools.mounts import parts_below as parts_below
     from zeus_runtime.tools.own_folders import LinkedFolderError as LinkedFolderError
     from zeus_runtime.tools.own_folders import open_own as open_own
     from zeus_runtime.tools.own_folders import own_path as own_path
@@ -73,6 +74,7 @@ _ROOMS = {
     "LinkedFolderError": "tools.own_folders",
     "open_own": "tools.own_folders",
     "own_path": "tools.own_folders",
+    "parts_below": "tools.mounts",
     "parts_of": "tools.patterns",
     "start_problem": "tools.patterns",
     "text_test": "tools.patterns",

@@ -207,14 +207,14 @@ class Gate:
             (gate, (*gate._names(parts, folder, foreign=number > 0), *gate._named_as(written, number > 0)))
             for number, gate in enumerate(self._all)
         ]
-        mounted = {real for gate, _ in gates for real in gate.mounts.reals()}
         ends = {target for gate, _ in gates for target in gate._links.targets}
+        ends |= {folded_parts(real) for gate, _ in gates for real in gate.mounts.reals()}
         here = folded_parts(base)
         found = set()
         for entry in entries:
             host = f"{base}/{entry}"
             # A mounted folder or a link's target has more names than those of this folder with the entry at their end.
-            if host in mounted or (ends and (*here, folded(entry)) in ends):
+            if (*here, folded(entry)) in ends:
                 ruling = self.ruling((*parts, entry), host, "read")
             else:
                 ruling = strictest(

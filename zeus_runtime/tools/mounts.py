@@ -10,9 +10,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from zeus_runtime.disk_paths import real_path
+from zeus_runtime.disk_paths import are_one_folder, real_path
 from zeus_runtime.tools.access import Name
-from zeus_runtime.tools.paths import join, split
+from zeus_runtime.tools.paths import folded, join, split
 from zeus_runtime.tools.patterns import parts_of
 
 Parts: TypeAlias = tuple[str, ...]
@@ -53,13 +53,13 @@ class Mounts:
             *((prefix, self.real(at)) for prefix, at in self.folders.items()),
         ]
         inside = [
-            (prefix, base, below) for prefix, base in bases if (below := _below(base, host)) is not None
+            (prefix, base, below) for prefix, base in bases if (below := parts_below(base, host)) is not None
         ]
         written = [base for prefix, base, _ in inside if prefix in self._written]
         return tuple(
             Name(
                 (*prefix, *below),
-                len(prefix) + max((len(_below(base, at) or ()) for at in written), default=0),
+                len(prefix) + max((len(parts_below(base, at) or ()) for at in written), default=0),
             )
             for prefix, base, below in inside
         )
@@ -72,7 +72,7 @@ class Mounts:
     def names_of_written(self, path: str) -> Iterator[Name]:
         """The virtual paths of a path that ``written`` gives, here or in a sub-agent's workspace."""
         for prefix, at in (((), self.root), *self.folders.items()):
-            below = _below(os.path.normpath(at), path)
+            below = parts_below(os.path.normpath(at), path)
             if below is not None:
                 yield Name((*prefix, *below))
 
@@ -89,7 +89,7 @@ class Mounts:
 
     def tails_of(self, host: str) -> list[Parts]:
         """A real path from the name of each mount's folder on that contains it."""
-        found = ((base, _below(base, host)) for base in self.reals())
+        found = ((base, parts_below(base, host)) for base in self.reals())
         return [(base.rpartition("/")[2], *below) for base, below in found if below is not None]
 
     def reals(self) -> list[str]:
@@ -168,15 +168,29 @@ def spellings(path: str) -> list[str]:
 def _spelled(real: str, links: Iterable[tuple[str, str]]) -> list[str]:
     found = {real: None}
     for link, target in links:
-        below = _below(target, real)
+        below = parts_below(target, real)
         if below is not None:
             found["/".join((link, *below))] = None
     return list(found)
 
 
-def _below(base: str, path: str) -> Parts | None:
-    """The parts of a real path below a folder; None if it is not in it."""
+def parts_below(base: str, path: str) -> Parts | None:
+    """The parts of a real path below a folder; None if it is not in it.
+
+    The path may spell the folder otherwise, if the file system does not tell the two spellings apart.
+    """
     if path == base:
         return ()
     start = base.rstrip("/") + "/"
-    return tuple(path[len(start) :].split("/")) if path.startswith(start) else None
+    if path.startswith(start):
+        return tuple(path[len(start) :].split("/"))
+    names = base.split("/")
+    depth = len(names)
+    parts = path.split("/", depth)
+    # The last first: most folders on the way are the same. Of a shorter path, its beginning "" is no name.
+    for one, other in zip(names[::-1], parts[depth - 1 :: -1], strict=False):
+        if one != other and folded(one) != folded(other):
+            return None
+    if not are_one_folder(base, "/".join(parts[:depth])):
+        return None
+    return tuple(parts[depth].split("/")) if len(parts) > depth else ()

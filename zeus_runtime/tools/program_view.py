@@ -6,6 +6,9 @@ A file that needs an approval cannot wait for one: it is read-only, or not there
 A mount covers a file, and not its path. So each folder above one is a mount too: the kernel renames and removes no
 mount, and the file cannot get another path, by which the rules would judge it otherwise later. A link cannot be
 a mount, so a folder is read-only if one of its links is protected, or decides which files are.
+
+A mount covers one spelling of a name. If the file system finds the file by another one too, because it ignores case,
+no program runs that could write in the folder; a folder that programs only read is shown with the listed names alone.
 """
 
 from __future__ import annotations
@@ -14,15 +17,15 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.disk_paths import real_path
+from zeus_runtime.disk_paths import other_spelling, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools.gate import GIT_NAMES, Gate, git_depth
-from zeus_runtime.tools.mounts import Parts
-from zeus_runtime.tools.paths import WorkspaceError
+from zeus_runtime.tools.mounts import Parts, parts_below
+from zeus_runtime.tools.paths import WorkspaceError, folded, join
 from zeus_runtime.tools.safe_open import OPEN_FOLDER
 
 ProgramRight: TypeAlias = Literal["none", "read", "write"]
@@ -109,7 +112,7 @@ def program_view(
 
     Raises:
         WorkspaceError: the workspace has more files, or too many whose rights differ from their folder's; or a program
-            could make a route lead elsewhere.
+            could make a route lead elsewhere, or reach a file by another spelling of its name.
     """
     links = gate.deciding_links() if writable else frozenset[str]()
     known.begin((gate.seen_with(), links, writable))
@@ -133,7 +136,7 @@ def _settled(top: Path, shown: Sequence[str]) -> str:
     Else a program could make a link there, and file tools would follow it.
     """
     for place in (top, *top.parents):
-        if place.is_symlink() and any(_is_in(real_path(place.parent), each) for each in shown):
+        if place.is_symlink() and _is_shown(real_path(place.parent), shown):
             raise WorkspaceError(
                 f"A route leads through {printable(str(place))}, a link in the workspace, and a command could make it"
                 " lead elsewhere.",
@@ -144,7 +147,7 @@ def _settled(top: Path, shown: Sequence[str]) -> str:
 
 def _made(folder: Path, real: str, shown: Sequence[str], *, remedy: str) -> str:
     """Return the real path of a folder; it is made if it is missing where a program could make it."""
-    if any(_is_in(real, each) for each in shown):
+    if _is_shown(real, shown):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -154,6 +157,10 @@ def _made(folder: Path, real: str, shown: Sequence[str], *, remedy: str) -> str:
                 f"The folder {printable(str(folder))} cannot be made: {error.strerror}.", remedy=remedy
             ) from None
     return real
+
+
+def _is_shown(real: str, shown: Sequence[str]) -> bool:
+    return any(parts_below(each, real) is not None for each in shown)
 
 
 class _Judged(NamedTuple):
@@ -196,8 +203,8 @@ class _Scan:
         self._writable = writable
         self._known = known
         self._left = self._most = left
-        self._tops = tops
-        self._links = links
+        self._tops = _RealPaths(tops)
+        self._links = _RealPaths(links)
         self._mounts = 0
 
     def folder(self, host: str) -> Sequence[ProgramMount]:
@@ -241,16 +248,41 @@ class _Scan:
             found.append(self._mount(folder, "none"))
             outer = "none"
         around = (*around, tuple(os.path.lexists(f"{folder.host}/{name}") for name in GIT_NAMES))
+        inner: list[tuple[_Judged, ProgramRight, list[ProgramMount], bool]] = []
+        covered = []
         for each in judged:
-            right = each.right
-            below = self._below(each, around) if each.is_folder and right != "none" else []
-            if below is None:
-                right, below = "none", []
-            is_pinned = right == "write" and (bool(below) or each.host in self._tops)
-            if right != outer or is_pinned:
+            below = self._below(each, around) if each.is_folder and each.right != "none" else []
+            right, below = ("none", []) if below is None else (each.right, below)
+            is_kept = bool(below) or (each.is_folder and each.host in self._tops)
+            inner.append((each, right, below, is_kept))
+            if right != outer or is_kept:
+                covered.append(each.host.rpartition("/")[2])
+        if outer != "none" and self._has_other_spelling(folder, covered, outer):
+            found.append(self._mount(folder, "none"))
+            outer = "none"
+        for each, right, below, is_kept in inner:
+            if right != outer or (right == "write" and is_kept):
                 found.append(self._mount(each, right))
             found += below
         return found
+
+    def _has_other_spelling(self, folder: _Judged, names: Sequence[str], right: ProgramRight) -> bool:
+        """Whether the file system finds one of the names in a folder by another spelling, which no mount covers.
+
+        Raises:
+            WorkspaceError: it does, and programs may write in the folder, so they must see it as it is.
+        """
+        try:
+            other = other_spelling(folder.host, names)
+        except OSError:
+            return True
+        if other is not None and right == "write":
+            raise WorkspaceError(
+                f"No command runs: the file system also finds a file of {printable(join(folder.parts))} by the name"
+                f" {printable(other)}, so a command could open closed files by other spellings.",
+                remedy="Tell the user: a workspace on a file system that tells names apart by case and Unicode form.",
+            )
+        return other is not None
 
     def _judged(self, folder: _Judged, around: tuple[object, ...]) -> Sequence[_Judged]:
         """Return the files of a folder with their rights.
@@ -331,6 +363,22 @@ class _Scan:
     def _full(self, parts: Parts, host: str) -> ProgramRight:
         """The right of a file that programs may read."""
         return "write" if self._writable and self._gate.ruling(parts, host, "write") is None else "read"
+
+
+class _RealPaths:
+    """Real paths, each found by every spelling that its file system does not tell apart."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._named: dict[str, list[str]] = {}
+        for each in paths:
+            self._named.setdefault(_last(each), []).append(each)
+
+    def __contains__(self, path: str) -> bool:
+        return any(parts_below(each, path) == () for each in self._named.get(_last(path), ()))
+
+
+def _last(path: str) -> str:
+    return folded(path.rpartition("/")[2])
 
 
 def _is_in(path: str, folder: str) -> bool:

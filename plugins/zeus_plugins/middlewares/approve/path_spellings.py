@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime.plugin.files import WorkspaceError
+from zeus_runtime.plugin.files import WorkspaceError, parts_below
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.files import WorkspaceFiles
@@ -84,4 +84,5 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
 
 def _below(folder: str, path: str) -> str | None:
     """Return a host path relative to a folder; None if it is not inside the folder."""
-    return os.path.relpath(path, folder) if path != folder and Path(path).is_relative_to(folder) else None
+    place = parts_below(folder, path)
+    return "/".join(place) if place else None
