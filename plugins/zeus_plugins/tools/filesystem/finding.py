@@ -23,7 +23,7 @@ def finding_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
 
 def _glob(files: WorkspaceFiles, options: Options) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
-    def glob(pattern: str, path: str = "/") -> str:
+    def glob(pattern: str, run: ToolRun, path: str = "/") -> str:
         """Find files by name, sorted by path.
 
         ** matches any number of folders, * any characters within a name, {a,b} either one; a pattern that ends
@@ -39,7 +39,7 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
                 f"{pattern!r} is not a valid pattern for glob.",
                 remedy="Give one such as **/*.py, without '..'.",
             )
-        matches = _glob_test(pattern)
+        matches = _glob_test(pattern, run.secrets)
         base = "/" if pattern.startswith("/") else files.normalize(path)
         start = files.normalize("/".join((base, *wanted[: literal_prefix(wanted)])))
         depth = len(parts_of(base))
@@ -100,7 +100,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
         paths = (
             [where]
             if single
-            else _searched(files, where, compile_filter(options.passed_over), include, unread)
+            else _searched(files, where, compile_filter(options.passed_over), include, unread, run.secrets)
         )
         query = Query(pattern, literal, ignore_case, 0 if files_only else context, one_per_file=files_only)
         findings = search(files, paths, query, options.max_results, remaining, run.secrets)
@@ -122,17 +122,30 @@ def _walk(files: WorkspaceFiles, start: str, ignored: PathFilter, unread: list[s
 
 
 def _searched(
-    files: WorkspaceFiles, start: str, ignored: PathFilter, include: str | None, unread: list[str]
+    files: WorkspaceFiles,
+    start: str,
+    ignored: PathFilter,
+    include: str | None,
+    unread: list[str],
+    secrets: Redactor,
 ) -> Iterator[str]:
     depth = len(parts_of(start))
-    included = None if include is None else _glob_test(include if "/" in include else f"**/{include}")
+    included = None if include is None else _glob_test(include if "/" in include else f"**/{include}", secrets)
     for entry in _walk(files, start, ignored, unread):
         if entry.kind == "file" and (included is None or included(parts_of(entry.path)[depth:])):
             yield entry.path
 
 
-def _glob_test(pattern: str) -> PathTest:
+def _glob_test(pattern: str, secrets: Redactor) -> PathTest:
+    """A test of paths as the model sees them: else a pattern would find out a secret in a name letter by letter."""
     try:
-        return compile_glob(pattern)
+        matches = compile_glob(pattern)
     except ValueError as error:
         raise WorkspaceError(str(error)) from None
+
+    def fits(parts: Sequence[str]) -> bool:
+        path = "/".join(parts)
+        shown = secrets.text(path)
+        return matches(parts if shown == path else parts_of(shown))
+
+    return fits
