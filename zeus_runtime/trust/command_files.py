@@ -41,7 +41,8 @@ _SIGN: Final = re.compile(r"(?!%[0-9A-Fa-f]{2})[^\w./-]|(?<=/)/|/(?=/)|\.{3,}")
 ``/`` of a path."""
 _LONGEST_JOINED: Final = 255
 """Characters of a name with signs that is a part of a longer text."""
-_MODULE_SUFFIXES: Final = (".py", ".pyc", ".so", ".abi3.so")
+_MODULE_SUFFIXES: Final = (".py", ".pyc", ".so")
+_MODULE_GLOBS: Final = (".py", ".pyc", ".so", ".*.so")
 _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 """What a shell replaces by something else."""
 # `server.py`, but not `v1.2`.
@@ -265,6 +266,7 @@ class _NameSearch:
         certain = {each for value in search_paths for each in value.split(os.pathsep)}
         for text in (words, *map(_shell_words, words)):
             certain |= {word for before, word in pairwise(text) if re.fullmatch("-[A-Za-z]*m", before)}
+            certain |= {found[1] for word in text if (found := re.match("-[A-Za-ln-z]*m(.+)", word))}
             paths = (word.partition("=")[2] for word in text if re.match(r"\w*PATH=", word))
             certain.update(each for value in paths for each in value.split(os.pathsep))
         for name in dict.fromkeys(chain(certain, *map(self._names, words[1:]))):
@@ -295,17 +297,15 @@ class _NameSearch:
         if name in ("", ".") and is_certain:
             yield from ((base, each) for each in ("sitecustomize*", "usercustomize*"))
         parts = last.lstrip(".").split(".")
-        is_module = all(map(str.isidentifier, parts)) and (
-            is_certain or _key(parts[0]) in self._listing(folder)
-        )
-        # Python prefers `tools.py` to a folder `tools` that has no `__init__`.
-        depths = range(1, len(parts) + stat.S_ISDIR(self._mode(place))) if is_module else ()
-        for depth in depths:
+        is_module = all(parts) and (is_certain or _key(parts[0]) in self._listing(folder))
+        # Python prefers `tools/__init__.py` to `tools.so`, that to `tools.py`, and that to a folder without `__init__`.
+        for depth in range(1, len(parts) + 1) if is_module else ():
             above, package = os.path.split(os.path.join(folder, *parts[:depth]))  # noqa: PTH118
             if not stat.S_ISDIR(self._mode(f"{above}/{package}")):
-                yield above, package
-            yield from ((above, f"{package}{suffix}") for suffix in _MODULE_SUFFIXES)
-            yield from ((f"{above}/{package}", f"__init__{suffix}") for suffix in _MODULE_SUFFIXES)
+                yield above, escape(package)
+            for suffix in _MODULE_GLOBS:
+                yield above, f"{escape(package)}{suffix}"
+                yield f"{above}/{package}", f"__init__{suffix}"
 
     def unknown(self, word: str, named: Sequence[Named], free: set[Path]) -> Iterator[str]:
         """The paths in a word that name nothing, although a folder on the way or the end of the path does.
@@ -385,17 +385,20 @@ class _NameSearch:
     def _module(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         folder, module = os.path.split(name)
         *packages, _ = parts = module.lstrip(".").split(".")
-        if not packages or not all(parts) or _key(parts[0]) not in self._listing(_place(base, folder)):
-            return
-        if folder and stat.S_ISREG(self._mode(_place(base, name))):
+        if not all(parts) or (folder and (not packages or stat.S_ISREG(self._mode(_place(base, name))))):
             return  # a path to a file, and no module
-        yield from self._same(base, str(Path(folder, *parts)))
-        for depth in range(1, len(packages) + 1):
-            package = str(Path(folder, *packages[:depth]))
-            yield from self._same(base, f"{package}/__init__")
-            # Python prefers such a file to a folder that has no `__init__`.
-            for suffix in _MODULE_SUFFIXES:
-                yield from self._same(base, f"{package}{suffix}")
+        if _key(parts[0]) not in self._listing(_place(base, folder)):
+            return
+        if packages:
+            yield from self._same(base, str(Path(folder, *parts)))
+        for depth in range(1, len(parts) + 1):
+            package = str(Path(folder, *parts[:depth]))
+            if depth <= len(packages):
+                yield from self._same(base, f"{package}/__init__")
+            # Python prefers such a file to a folder that has no `__init__`, and to a file without a suffix.
+            for file in self._with_suffix(_place(base, package)):
+                if file.endswith(_MODULE_SUFFIXES):
+                    yield package, file
 
     def _same(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         for place in _places(base, name):
