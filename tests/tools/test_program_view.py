@@ -468,3 +468,20 @@ def test_a_time_that_is_set_back_hides_no_change(looks: Looks, tmp_path: Path) -
         if (tmp_path / "a").stat().st_ctime_ns != before.st_ctime_ns:
             break
     assert looks.changed()["/a/.env"] == "none"
+
+
+def test_no_command_can_make_the_folder_of_compiled_files_beside_a_program(tmp_path: Path) -> None:
+    for name in ("tools/__init__.py", "tools/server.py", "plain/run.sh"):
+        write(tmp_path / name)
+    servers = {"s": {"command": "python3", "args": ["-I", "-m", "tools.server", "plain/run.sh"]}}
+    files = workspace(tmp_path, {}, mcpServers=servers)
+    found = view(files)
+    assert found["/tools/__pycache__"] == "read"
+    assert "/plain/__pycache__" not in found
+
+
+def test_no_command_reaches_the_folder_of_compiled_files_that_zeus_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert view(workspace(tmp_path, {}))["/state/zeus/pycache"] == "read"

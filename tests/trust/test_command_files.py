@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib.machinery import PathFinder, all_suffixes
 from pathlib import Path
 from subprocess import run
 from tempfile import TemporaryDirectory
@@ -583,3 +586,88 @@ def test_a_program_behind_a_file_that_is_not_executable_is_covered(tmp_path: Pat
     path = os.pathsep.join(str(tmp_path / each) for each in ("bin", "scripts", "later"))
     found = command_part(Command("s", ("srv",), {}, ".", ()), Project(tmp_path, (tmp_path,), path))
     assert [each.parent.name for each in found.files] == ["bin", "scripts"]
+
+
+MODULE_WORDS = ("-m", "-I -m", "-m{}", "-Im{}", "{}:app", "--app={}:app")
+PARTS = (("tools",), ("tools", "server"), ("my-tools", "server"), ("tools", "deep", "server"))
+
+
+def executed(parts: tuple[str, ...], folder: Path, *, is_run: bool) -> list[Path]:
+    """The files that Python executes for a module, as far as it finds them.
+
+    Args:
+        is_run: the module is a program, so that the `__main__` of a package is executed too.
+    """
+    found: list[Path] = []
+    search: Sequence[str] | None = [str(folder)]
+    for name in (*parts, "__main__")[: len(parts) + is_run]:
+        importlib.invalidate_caches()
+        spec = None if search is None else PathFinder.find_spec(name, list(search))
+        if spec is None:
+            return found
+        if spec.has_location:
+            found.append(Path(str(spec.origin)))
+        search = spec.submodule_search_locations
+    return found
+
+
+def module_files(parts: tuple[str, ...]) -> list[str]:
+    """The files that could decide which file a module is."""
+    bases = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+    within = [f"{base}/{name}" for base in bases for name in ("__init__", "__main__")]
+    named = [base + suffix for base in (*bases, *within) for suffix in all_suffixes()]
+    return [*bases, *(f"{base}/notes.txt" for base in bases), *named]
+
+
+def made(folder: Path, name: str) -> bool:
+    """Make a file; False if something is in its place or its way."""
+    file = folder / name
+    if any(each.is_file() for each in file.parents) or file.exists():
+        return False
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("")
+    return True
+
+
+def is_closed(file: Path, to: Part) -> bool:
+    """Whether tools may not make a file, or a folder on its way."""
+    ways = (file, *file.parents)
+    return not set(ways).isdisjoint(to.files) or any(
+        str(way.parent) == folder and fnmatchcase(way.name, pattern)
+        for way in ways
+        for folder, pattern in to.absent
+    )
+
+
+@pytest.mark.parametrize("words", MODULE_WORDS)
+@pytest.mark.parametrize("parts", PARTS, ids=".".join)
+@settings(max_examples=12)
+@given(st.data())
+def test_a_module_is_the_file_that_python_prefers_also_if_it_is_made_later(
+    words: str, parts: tuple[str, ...], data: st.DataObject
+) -> None:
+    name = ".".join(parts)
+    form = Form(("python3", *(words.format(name) if "{}" in words else f"{words} {name}").split()), "")
+    is_run = "m" in words.partition("{")[0]
+    candidates = module_files(parts)
+    there = data.draw(st.lists(st.sampled_from(candidates), max_size=5))
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary).resolve()
+        for each in there:
+            made(folder, each)
+        before, first = part(form, folder), executed(parts, folder, is_run=is_run)
+        assert all(file in [path for path, _ in before.held] for file in first)
+        # A bare word that names nothing is no module yet.
+        if not is_run and not any(each.name.startswith(parts[0]) for each in folder.iterdir()):
+            return
+        for each in candidates:
+            missing = [way for way in (folder / each).parents if not way.exists()]
+            if not made(folder, each):
+                continue
+            then = executed(parts, folder, is_run=is_run)
+            if then != first and folder / each in then:
+                assert is_closed(folder / each, before), f"{each} beside {there}"
+                assert part(form, folder).digest != before.digest
+            (folder / each).unlink()
+            for way in missing:
+                way.rmdir()

@@ -352,7 +352,7 @@ def _files(place: Path) -> Iterable[Path]:
     from zeus_runtime.trust.command_files import TooLargeError, files_below
 
     try:
-        return list(files_below(place)) if place.is_dir() else [place]
+        return list(files_below(place, compiled_apart=True)) if place.is_dir() else [place]
     except (TooLargeError, OSError):
         return [place]
 

@@ -35,6 +35,7 @@ from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_from, links_in
 from zeus_runtime.tools.own_folders import STATE, UPLOADS
+from zeus_runtime.trust.compiled import compiled_folder
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -150,6 +151,8 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
                 deciding.archives[real_path(each.file)] = each.route
         elif each.role not in ("home", "root"):
             _add_code(deciding, each.file, holds_keys=each.holds_keys)
+            if each.role == "program" and each.file.suffix == ".py":
+                deciding.unasked[str(each.file.parent / "__pycache__")] = None
             if each.role in ("program", "read"):
                 _add_linked_code(deciding, each.file, work)
             # Also behind a link that is deeper than links are searched.
@@ -261,6 +264,10 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records, _DECIDES_ALL, is_liftable=False)
         deciding.unasked[str(checked.trust.records)] = None
+    compiled = compiled_folder(checked.process_environ)
+    if compiled is not None:
+        _add(deciding, compiled, _DECIDES_ALL, is_liftable=False)
+        deciding.unasked[str(compiled)] = None
     # The memory and environment of the processes contain the secrets that are masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
 

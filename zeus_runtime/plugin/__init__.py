@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from zeus_runtime.registry.component import Component as Component
     from zeus_runtime.registry.home import accounts_folder as accounts_folder
     from zeus_runtime.registry.hookspecs import hookimpl as hookimpl
+    from zeus_runtime.trust.compiled import compiled_apart as compiled_apart
     from zeus_runtime.trust.decision import UntrustedError as UntrustedError
     from zeus_runtime.trust.parts import Command as Command
     from zeus_runtime.trust.parts import Remote as Remote
@@ -106,6 +107,7 @@ _ROOMS = {
     "WorkRelative": "config.schema.markers",
     "ZeusError": "errors",
     "accounts_folder": "registry.home",
+    "compiled_apart": "trust.compiled",
     "cut_place": "config.secrets.placeholders",
     "cut_text": "cutting",
     "dataclass": "frozen",

@@ -41,7 +41,8 @@ _SIGN: Final = re.compile(r"(?!%[0-9A-Fa-f]{2})[^\w./-]|(?<=/)/|/(?=/)|\.{3,}")
 ``/`` of a path."""
 _LONGEST_JOINED: Final = 255
 """Characters of a name with signs that is a part of a longer text."""
-_MODULE_SUFFIXES: Final = (".py", ".pyc", ".so", ".abi3.so")
+_MODULE_SUFFIXES: Final = (".py", ".pyc", ".so")
+_MODULE_GLOBS: Final = (".py", ".pyc", ".so", ".*.so")
 _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 """What a shell replaces by something else."""
 # `server.py`, but not `v1.2`.
@@ -116,6 +117,7 @@ def covered(
     env: Sequence[str] = (),
     search_paths: Sequence[str] = (),
     data: Sequence[str] = (),
+    compiled_apart: bool = False,
 ) -> Covered:
     """The files that a command names.
 
@@ -125,9 +127,10 @@ def covered(
         env: the values of its environment.
         search_paths: those of them that list folders, such as the value of ``PYTHONPATH``.
         data: files and folders whose content may change.
+        compiled_apart: the command uses no compiled files of Python beside sources.
     """
     every = (*words, *env)
-    search = _NameSearch(project, project.directory / cwd)
+    search = _NameSearch(project, project.directory / cwd, compiled_apart=compiled_apart)
     search.grow(every[1:])
     found = list(search.program(words[0]))
     named = [list(search.named(index, word)) for index, word in enumerate(every[1:], 1)]
@@ -149,8 +152,11 @@ def covered(
     return Covered(tuple(read), unsplit, tuple(unknown), search.has_more, refused, absent)
 
 
-def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
-    """The files in a folder, sorted, links followed; each folder once. Files that Python compiles itself are left out.
+def files_below(folder: Path, most: int = MOST_ENTRIES, *, compiled_apart: bool = False) -> Iterator[Path]:
+    """The files in a folder, sorted, links followed; each folder once.
+
+    Args:
+        compiled_apart: leave out the files that Python compiles itself.
 
     Raises:
         TooLargeError: there are more than ``most`` files and folders.
@@ -165,7 +171,9 @@ def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
             continue
         seen.add(real)
         folders.sort()
-        files = [file for file in (Path(place, name) for name in sorted(names)) if not _is_timed(file)]
+        files = [Path(place, name) for name in sorted(names)]
+        if compiled_apart:
+            files = [file for file in files if not _is_timed(file)]
         # Python creates cache folders while it runs, so they must not decide whether a folder is too large.
         most -= len(files) + (Path(place).name != _CACHES)
         if most < 0:
@@ -183,12 +191,14 @@ class _NameSearch:
     Args:
         project: its ``path`` is the command's.
         cwd: the command's working directory.
+        compiled_apart: the command uses no compiled files of Python beside sources.
 
     Attributes:
         has_more: the words name more folders than are searched, or more names than are looked up.
     """
 
-    def __init__(self, project: Project, cwd: Path) -> None:
+    def __init__(self, project: Project, cwd: Path, *, compiled_apart: bool) -> None:
+        self._compiled_apart = compiled_apart
         self._tops = project.places
         self._project = replace(project, folders=(*project.folders, cwd))
         self._cwd = cwd
@@ -265,6 +275,7 @@ class _NameSearch:
         certain = {each for value in search_paths for each in value.split(os.pathsep)}
         for text in (words, *map(_shell_words, words)):
             certain |= {word for before, word in pairwise(text) if re.fullmatch("-[A-Za-z]*m", before)}
+            certain |= {joined[1] for word in text if (joined := re.match("-[A-Za-ln-z]*m(.+)", word))}
             paths = (word.partition("=")[2] for word in text if re.match(r"\w*PATH=", word))
             certain.update(each for value in paths for each in value.split(os.pathsep))
         for name in dict.fromkeys(chain(certain, *map(self._names, words[1:]))):
@@ -295,17 +306,15 @@ class _NameSearch:
         if name in ("", ".") and is_certain:
             yield from ((base, each) for each in ("sitecustomize*", "usercustomize*"))
         parts = last.lstrip(".").split(".")
-        is_module = all(map(str.isidentifier, parts)) and (
-            is_certain or _key(parts[0]) in self._listing(folder)
-        )
-        # Python prefers `tools.py` to a folder `tools` that has no `__init__`.
-        depths = range(1, len(parts) + stat.S_ISDIR(self._mode(place))) if is_module else ()
-        for depth in depths:
+        is_module = all(parts) and (is_certain or _key(parts[0]) in self._listing(folder))
+        # Python prefers `tools/__init__.py` to `tools.so`, that to `tools.py`, and that to a folder without `__init__`.
+        for depth in range(1, len(parts) + 1) if is_module else ():
             above, package = os.path.split(os.path.join(folder, *parts[:depth]))  # noqa: PTH118
             if not stat.S_ISDIR(self._mode(f"{above}/{package}")):
-                yield above, package
-            yield from ((above, f"{package}{suffix}") for suffix in _MODULE_SUFFIXES)
-            yield from ((f"{above}/{package}", f"__init__{suffix}") for suffix in _MODULE_SUFFIXES)
+                yield above, escape(package)
+            for suffix in _MODULE_GLOBS:
+                yield above, f"{escape(package)}{suffix}"
+                yield f"{above}/{package}", f"__init__{suffix}"
 
     def unknown(self, word: str, named: Sequence[Named], free: set[Path]) -> Iterator[str]:
         """The paths in a word that name nothing, although a folder on the way or the end of the path does.
@@ -385,17 +394,20 @@ class _NameSearch:
     def _module(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         folder, module = os.path.split(name)
         *packages, _ = parts = module.lstrip(".").split(".")
-        if not packages or not all(parts) or _key(parts[0]) not in self._listing(_place(base, folder)):
-            return
-        if folder and stat.S_ISREG(self._mode(_place(base, name))):
+        if not all(parts) or (folder and (not packages or stat.S_ISREG(self._mode(_place(base, name))))):
             return  # a path to a file, and no module
-        yield from self._same(base, str(Path(folder, *parts)))
-        for depth in range(1, len(packages) + 1):
-            package = str(Path(folder, *packages[:depth]))
-            yield from self._same(base, f"{package}/__init__")
-            # Python prefers such a file to a folder that has no `__init__`.
-            for suffix in _MODULE_SUFFIXES:
-                yield from self._same(base, f"{package}{suffix}")
+        if _key(parts[0]) not in self._listing(_place(base, folder)):
+            return
+        if packages:
+            yield from self._same(base, str(Path(folder, *parts)))
+        for depth in range(1, len(parts) + 1):
+            package = str(Path(folder, *parts[:depth]))
+            if depth <= len(packages):
+                yield from self._same(base, f"{package}/__init__")
+            # Python prefers such a file to a folder that has no `__init__`, and to a file without a suffix.
+            for file in self._with_suffix(_place(base, package)):
+                if file.endswith(_MODULE_SUFFIXES):
+                    yield package, file
 
     def _same(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         for place in _places(base, name):
@@ -404,6 +416,9 @@ class _NameSearch:
                 yield name, place
             if not stat.S_ISREG(mode):
                 yield from ((name, each) for each in self._with_suffix(place))
+            elif place.endswith(".py"):
+                found = self._with_suffix(place.removesuffix(".py"))
+                yield from ((name, each) for each in found if Path(each).parent.name == _CACHES)
 
     def places(self, entry: str) -> Iterator[Path]:
         """The paths that an entry of ``data`` may mean."""
@@ -437,7 +452,7 @@ class _NameSearch:
     def _folder(self, folder: Path, free: set[Path]) -> tuple[str, tuple[Held, ...]]:
         content, count, left = sha256(), 0, self._bytes
         held: list[Held] = []
-        for file in files_below(folder, self._entries):
+        for file in files_below(folder, self._entries, compiled_apart=self._compiled_apart):
             if _is_in(file, free):
                 continue
             count += 1
@@ -461,7 +476,8 @@ class _NameSearch:
         folder, name = os.path.split(place)
         for each in (folder, f"{folder}{os.sep}{_CACHES}"):
             for file in self._listing(each).get(_key(name), ()):
-                if len(file.name) > len(name) and stat.S_ISREG(self._mode(str(file))) and not _is_timed(file):
+                is_longer = len(file.name) > len(name) and stat.S_ISREG(self._mode(str(file)))
+                if is_longer and not (self._compiled_apart and _is_timed(file)):
                     yield str(file)
 
     def _listing(self, folder: str) -> Mapping[str, list[Path]]:

@@ -15,6 +15,7 @@ from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, content_of, covered
+from zeus_runtime.trust.compiled import are_compiled_apart
 from zeus_runtime.trust.masking import PartMask
 
 PartKind: TypeAlias = Literal[
@@ -239,7 +240,15 @@ def covered_by(command: Command, project: Project) -> Covered:
     # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
     env = [value for _, value in sorted(command.env.items())]
     paths = [value for name, value in sorted(command.env.items()) if name.upper().endswith("PATH")]
-    return covered(command.words, project, cwd=command.cwd, env=env, search_paths=paths, data=command.data)
+    return covered(
+        command.words,
+        project,
+        cwd=command.cwd,
+        env=env,
+        search_paths=paths,
+        data=command.data,
+        compiled_apart=are_compiled_apart(command.words, command.env),
+    )
 
 
 def _file_lines(found: Covered, directory: Path) -> Iterator[tuple[str, str]]:

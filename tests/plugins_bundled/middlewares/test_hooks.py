@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import sys
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -138,7 +139,7 @@ async def test_a_hook_is_told_the_call_and_its_silence_lets_the_call_run_as_it_i
         "result": {"content": "recorded: größer\0", "is_error": False},
     }
     names = {line.partition("=")[0] for line in (folder / "before.env").read_text().splitlines()}
-    assert names <= {"PATH", "HOME", "LANG", "TMPDIR", "PWD", "SHLVL", "_", "OLDPWD"}
+    assert names <= {"PATH", "HOME", "LANG", "TMPDIR", "PYTHONPYCACHEPREFIX", "PWD", "SHLVL", "_", "OLDPWD"}
     assert Path((folder / "before.pwd").read_text().strip()) == folder
 
 
@@ -681,3 +682,17 @@ def test_what_can_never_match_is_an_error_with_its_place(folder: Path) -> None:
     ]
     with pytest.raises(ZeusError, match="there is no hook"):
         Agent.from_config(write_agent(folder, "middlewares: [hooks]\n"), directory=folder)
+
+
+async def test_a_hook_uses_no_compiled_file_that_was_put_beside_its_source(folder: Path) -> None:
+    (folder / "checks").mkdir()
+    source = folder / "checks/after.py"
+    forged = "open('effects.txt', 'a').write('forged')"
+    source.write_text(forged)
+    times = source.stat()
+    py_compile.compile(str(source))
+    source.write_text("open('effects.txt', 'a').write('honest')")
+    os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert len(source.read_bytes()) == len(forged)
+    await played(agent(folder, recording(), after=[{"command": [sys.executable, "-m", "checks.after"]}]))
+    assert effects(folder) == "hello\nhonest"

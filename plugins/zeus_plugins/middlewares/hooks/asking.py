@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_plugins.middlewares.hooks.answers import Answer, Event, HookFailedError, answer_of
 from zeus_plugins.middlewares.hooks.process import answer_from
 from zeus_plugins.tools import PASSED_ON
-from zeus_runtime.plugin import Command
+from zeus_runtime.plugin import Command, compiled_apart
 from zeus_runtime.plugin.tool import validate_arguments
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class HookAnswers:
     def __init__(self, context: RunContext) -> None:
         self._context = context
         own = context.process_environ
-        self._environ = {"PATH": os.defpath, **{name: own[name] for name in PASSED_ON if name in own}}
+        passed_on = {name: own[name] for name in PASSED_ON if name in own}
+        self._environ = {"PATH": os.defpath, **passed_on, **compiled_apart(own)}
         self._closing = AsyncExitStack()
         self._client: httpx.AsyncClient | None = None
         self.run_id = ""

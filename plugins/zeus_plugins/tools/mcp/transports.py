@@ -15,7 +15,7 @@ from zeus_plugins.tools import PASSED_ON
 from zeus_plugins.tools.mcp.names import log_name
 from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES, http_client
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
-from zeus_runtime.plugin import Command, Remote
+from zeus_runtime.plugin import Command, Remote, compiled_apart
 
 if TYPE_CHECKING:
     import httpx2
@@ -71,7 +71,7 @@ async def process(
     parameters = StdioServerParameters(
         command=spec.command,
         args=list(spec.args),
-        env={**base, **spec.env},
+        env={**base, **compiled_apart(place.environ), **spec.env},
         cwd=place.directory / (spec.cwd or "."),
         encoding_error_handler="replace",
     )

@@ -230,6 +230,7 @@ async def test_the_environment_is_what_the_yaml_gives(
     assert '"TOKEN_OF_MINE"' not in environment
     assert '"GIVEN": "' in environment
     assert '"PATH": "/bin"' in environment
+    assert '"PYTHONPYCACHEPREFIX": "' in environment
 
 
 async def test_a_secret_that_only_a_file_of_servers_has_is_masked_in_what_a_run_tells(tmp_path: Path) -> None:
