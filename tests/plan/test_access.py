@@ -1589,6 +1589,15 @@ def test_no_tool_writes_what_only_a_config_names_that_this_run_did_not_load(fold
         assert files.write_refusal(path) is None, path
 
 
+def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_them(folder: Path) -> None:
+    put(folder, ".env", text="HOOK_TOKEN=whsec_Qm7Yb2Lk9Vd4\n")
+    put(folder, "src/whsec_Qm7Yb2Lk9Vd4", "src/a", "src/z")
+    files = files_of(folder)
+    assert [each.name for each in files.entries("src")] == ["whsec_Qm7Yb2Lk9Vd4", "a", "z"]
+    with pytest.raises(Exception, match="ls and glob find files"):
+        files.read("src/whsec_Qm7Yb2Lk9Vd", max_bytes=1)
+
+
 def test_no_tool_writes_a_config_or_service_that_is_trusted_by_its_path(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

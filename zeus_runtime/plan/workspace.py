@@ -61,7 +61,13 @@ def planned_workspace(
             mounts, AccessPolicy(rules, floor, tuple(_layers(components, mode))), workspace.hard_links, above
         )
         files = WorkspaceFiles(
-            mounts.root, routes, quiet=quiet, gate=gate, is_own=bool(place_of(checked)), quota=_quota(checked)
+            mounts.root,
+            routes,
+            quiet=quiet,
+            gate=gate,
+            is_own=bool(place_of(checked)),
+            quota=_quota(checked),
+            shown=checked.secrets.text,
         )
         files.check()
     except WorkspaceConfigError as error:

@@ -59,6 +59,7 @@ class WorkspaceFiles:
         gate: the access policy, checked for every file that is opened; None: all files are allowed.
         is_own: whether the root is a session's or a user's own folder, which ``make_root`` makes.
         quota: how much there may be below the root; routes do not count.
+        shown: a text as the model sees it, with known secrets masked.
 
     Raises:
         WorkspaceError: from every method, if the path is refused, does not exist or has the wrong type.
@@ -76,6 +77,7 @@ class WorkspaceFiles:
         gate: Gate | None = None,
         is_own: bool = False,
         quota: Quota | None = None,
+        shown: Callable[[str], str] = str,
     ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise MissingError(
@@ -86,6 +88,7 @@ class WorkspaceFiles:
         self.routes: Mapping[str, Path] = routes_of(routes or {})
         self.gate = gate
         self.quota = quota
+        self._shown = shown
         self._is_own = is_own
         self._mounts = Mounts(self.root, self.routes) if gate is None else gate.mounts
         self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
@@ -404,7 +407,7 @@ class WorkspaceFiles:
                 )
 
     def entries(self, path: str = "/", *, sizes: bool = False) -> list[FileEntry]:
-        """The entries of a folder, sorted by name, routes among them; links are not followed."""
+        """The entries of a folder, sorted by name as it is shown, routes among them; links are not followed."""
         parts = self._parts(path)
         routes = self._routes_below(parts)
         found: dict[str, FileEntry] = {}
@@ -419,7 +422,8 @@ class WorkspaceFiles:
                     raise
         for name in routes:
             found[name] = FileEntry(join((*parts, name)), "directory")
-        return [found[name] for name in sorted(found)]
+        # By the name itself, the place among files that the model made would tell a secret in it letter by letter.
+        return [found[name] for name in sorted(found, key=self._shown)]
 
     def walk(
         self,
@@ -429,7 +433,7 @@ class WorkspaceFiles:
         skip: Callable[[FileEntry], bool] | None = None,
         on_error: Callable[[WorkspaceError], None] | None = None,
     ) -> Iterator[FileEntry]:
-        """Yield everything below ``path``, a folder before its content, sorted by path parts; links are not followed.
+        """Yield everything below ``path``, a folder before its content, sorted as ``entries``; links are not followed.
 
         Args:
             sizes: whether to return the sizes of files.
@@ -701,7 +705,8 @@ class WorkspaceFiles:
             return NoSuchFileError(
                 message, remedy="Its folder does not exist either; ls and glob find files."
             )
-        close = difflib.get_close_matches(parts[-1], siblings, n=1)
+        # Of names as they are, a secret in one could be found out letter by letter.
+        close = difflib.get_close_matches(parts[-1], set(map(self._shown, siblings)), n=1)
         if close:
             return NoSuchFileError(
                 message, remedy=f"Did you mean {printable(join((*parts[:-1], close[0])))}?"

@@ -662,3 +662,52 @@ async def test_a_file_is_not_written_with_a_placeholder_that_was_renamed(root: P
     shown = await preview_of(tools_of(root)["write_file"], arguments, run.secrets)
     assert shown is not None
     assert "stands for no secret" in shown.problem
+
+
+# Secrets in names
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("glob", {"pattern": "hooks/{}*"}),
+        ("glob", {"pattern": "**/*{}*.json"}),
+        ("grep", {"pattern": "sent", "include": "{}*"}),
+        ("read_file", {"path": "hooks/{}.json"}),
+    ],
+)
+async def test_a_secret_in_a_name_is_not_found_out_letter_by_letter(
+    tmp_path: Path, name: str, arguments: dict[str, Any]
+) -> None:
+    """A guess of its beginning is answered as if the secret were another one."""
+    secret, other = "whsec_Qm7Yb2Lk9Vd4", "k3yZp81nTq5Rw0Xc6s"
+    guesses = [secret[:length] for length in (6, 12, len(secret) - 1)]
+    answers = []
+    for value in (secret, other):
+        hooks = tmp_path / value / "hooks"
+        hooks.mkdir(parents=True)
+        (hooks / f"{value}.json").write_text("sent\n")
+        secrets = Redactor({value: "HOOK"})
+        files = WorkspaceFiles(hooks.parent, shown=secrets.text)
+        context = cast(PlanContext, SimpleNamespace(workspace=files, takes_pictures=False))
+        tool = next(each for each in create(Options(), context) if each.name == name)
+        given = [{key: str(each).format(guess) for key, each in arguments.items()} for guess in guesses]
+        results = [await invoke(tool, each, run_with(secrets)) for each in given]
+        answers.append([secrets.text(each.content) for each in results])
+    assert answers[0] == answers[1]
+
+
+async def test_a_pattern_finds_a_secret_in_a_name_by_its_placeholder(root: Path) -> None:
+    secrets = Redactor({"whsec_Qm7Yb2Lk9Vd4": "HOOK"})
+    (root / "whsec_Qm7Yb2Lk9Vd4.json").touch()
+    for pattern in ("<secret:HOOK>.json", "*.json"):
+        found = await invoke(tools_of(root)["glob"], {"pattern": pattern}, run_with(secrets))
+        assert "Qm7" in found.content, "masked on the way to the model"
+
+
+def test_the_order_of_a_listing_tells_nothing_about_a_secret_in_a_name(root: Path) -> None:
+    secrets = Redactor({"whsec_Qm7Yb2Lk9Vd4": "HOOK"})
+    for name in ("whsec_Qm7Yb2Lk9Vd4", "whsec_Qa", "whsec_Qz"):
+        (root / name).touch()
+    names = [each.name for each in WorkspaceFiles(root, shown=secrets.text).entries("/")]
+    assert names == ["whsec_Qm7Yb2Lk9Vd4", "whsec_Qa", "whsec_Qz"]

@@ -13,6 +13,7 @@ from zeus_runtime.plugin.files import WorkspaceError, compile_filter, compile_gl
 from zeus_runtime.plugin.tool import Tool, ToolRun, tool
 
 if TYPE_CHECKING:
+    from zeus_runtime.plugin import Redactor
     from zeus_runtime.plugin.files import FileEntry, PathFilter, PathTest, WorkspaceFiles
 
 
@@ -130,7 +131,9 @@ def _searched(
     secrets: Redactor,
 ) -> Iterator[str]:
     depth = len(parts_of(start))
-    included = None if include is None else _glob_test(include if "/" in include else f"**/{include}", secrets)
+    included = (
+        None if include is None else _glob_test(include if "/" in include else f"**/{include}", secrets)
+    )
     for entry in _walk(files, start, ignored, unread):
         if entry.kind == "file" and (included is None or included(parts_of(entry.path)[depth:])):
             yield entry.path
