@@ -431,8 +431,6 @@ def test_words_written_from_the_right_stand_in_the_order_in_which_they_run(user:
     card = page.get_by_role("region", name="Approve this call?")
     line = card.locator(".shown span", has_text="text:")
     assert line.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
-    card.get_by_role("button", name="Edit arguments").click()
-    assert r'"\u05d0\u05d1 1 \u05d3 \ufeff\u2028end"' in card.get_by_label("Arguments").input_value()
     card.get_by_role("button", name="Approve", exact=True).click()
     turn = answered(page)
     gist = turn.locator(".tool .gist")
@@ -460,29 +458,11 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     # Every object of JavaScript has members of these names.
     assert not form.get_by_label("Delete all").is_checked()
     assert form.get_by_label("Remark").input_value() == ""
-    # Two choices never look the same, and their letters stand as those of the answer.
-    spaced, alike = form.get_by_label("Spaced"), form.get_by_label("Alike")
-    assert spaced.locator("option").all_inner_texts() == [
-        "",
-        "a b",
-        r'"a\u0020 b"',
-        r'"\u05d0\u05d1 1 \u05d3"',
-    ]
-    assert alike.locator("option").all_inner_texts() == ["", 'Keep ("keep")', 'Keep ("delete")']
-    alike.select_option('Keep ("delete")')
-    form.get_by_role("checkbox", name=r'"\u05d3 1 \u05d0"', exact=True).check()
-    # A long default has a field that shows more than its beginning; few marks stay on one letter.
-    folder = form.get_by_label("Fol" + "\u0301" * 6 + r"\u{301}" * 3 + "der")
-    assert folder.evaluate("each => each.tagName + each.value.length") == "TEXTAREA102"
-    book = form.get_by_label("Guest book")
-    assert (book.input_value(), book.get_attribute("placeholder")) == ("", r'"\u05d0\u05d1 1"')
     form.get_by_role("button", name="Answer").click()
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
     said = (
-        f"[('alike', 'delete'), ('breakfast', True), ('day', 'tomorrow'), ('folder', '/srv{' ' * 90}/../home'),"
-        " ('guest', 9007199254740993), ('guestbook', '\u05d0\u05d1 1'), ('mail', ' a@example.com '),"
-        " ('many', ['\u05d3 1 \u05d0']),"
+        "[('breakfast', True), ('day', 'tomorrow'), ('guest', 9007199254740993), ('mail', ' a@example.com '),"
         r" ('name', 'Ada'), ('nights', 9007199254740995), ('note', 'two\nlines\u202e'), ('room', 's'),"
         " ('shared', False)]"
     )

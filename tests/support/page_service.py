@@ -76,12 +76,6 @@ async def book(run) -> str:
         "day": {"type": "string", "format": "date", "title": "Day", "default": "tomorrow"},
         "mail": {"type": "string", "format": "email", "title": "Mail", "default": " a@example.com "},
         "odd": {"title": "Odd", "anyOf": [True, {"const": 1}]},
-        "spaced": {"type": "string", "title": "Spaced", "enum": ["a b", "a  b", "אב 1 ד"]},
-        "alike": {"type": "string", "title": "Alike", "oneOf": [
-            {"const": "keep", "title": "Keep"}, {"const": "delete", "title": "Keep"}]},
-        "many": {"type": "array", "title": "Many", "items": {"enum": ["א 1 ד", "ד 1 א"]}},
-        "folder": {"type": "string", "title": "Fol" + "́" * 9 + "der", "default": "/srv" + " " * 90 + "/../home"},
-        "guestbook": {"type": "string", "title": "Guest book", "default": "אב 1"},
     }
     answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})
     return "declined" if answer is None else str(sorted(answer.items()))

@@ -2,16 +2,13 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
-import { Exact, inOrder, plainly } from "./exact";
+import { Exact } from "./exact";
 import { number, t } from "./i18n";
 import { isSame, LargeNumber, numberOf } from "./json";
-import { inLine, visible } from "./visible";
+import { visible } from "./visible";
 
 /** Longer than the time between the clicks of a double click. */
 const LOOK_MS = 600;
-
-/** Characters that fit a field of one line on a phone. */
-const MOST_OF_FIELD = 40;
 
 /** Whether all of this has been shown for as long as a person needs to see what a press is about. */
 function useStill(...shown: unknown[]): boolean {
@@ -141,7 +138,7 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
             <button class="primary" disabled={isBusy} onClick={approve}>{t("Approve")}</button>
             <button class="danger" disabled={isBusy} onClick={() => void decide({ decision: "reject", reason })}>{t("Reject")}</button>
             <input class="reason" value={reason} placeholder={t("Reason or instruction for the model (optional)")} aria-label={t("Reason or instruction for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
-            <button class="link" onClick={() => setEdited(edited === null ? inOrder(approval.editable ?? "") : null)}>
+            <button class="link" onClick={() => setEdited(edited === null ? approval.editable ?? "" : null)}>
               {edited === null ? t("Edit arguments") : t("Keep the arguments")}
             </button>
             {approval.may_remember && (
@@ -172,8 +169,8 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
       {fields.map(([name, about]) => (
         <label key={name} class={isBox(about) ? "inline" : ""}>
           {isBox(about) && <input type="checkbox" checked={!!valueOf(name)} onChange={(event) => set(name, event.currentTarget.checked)} />}
-          <span><Exact text={String(about.title ?? name)} />{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
-          {about.description && <span class="meta"><Exact text={String(about.description)} /></span>}
+          <span>{about.title ?? name}{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
+          {about.description && <span class="meta">{String(about.description)}</span>}
           {!isBox(about) && <Field about={about} value={valueOf(name)} isRequired={required.has(name) && about.default === undefined} set={(value) => set(name, value)} />}
         </label>
       ))}
@@ -200,7 +197,7 @@ function isShown(about: api.Json, value: unknown): boolean {
   const many = about.type === "array" ? choices(about.items ?? {}) : null;
   if (many) return Array.isArray(value) && value.every((one) => many.some((each) => isSame(each.value, one)));
   const isNumber = about.type === "number" || about.type === "integer";
-  const fits = isNumber ? typeof value === "number" || value instanceof LargeNumber : typeof value === "string" && !value.includes("\t") && inOrder(visible(value)) === value;
+  const fits = isNumber ? typeof value === "number" || value instanceof LargeNumber : typeof value === "string" && !value.includes("\t") && visible(value) === value;
   return fits && isKept(inputType(about), String(value));
 }
 
@@ -221,23 +218,16 @@ function isKept(type: string, text: string): boolean {
 
 function choices(about: api.Json): Choice[] | null {
   if (about.type === "boolean" && !isBox(about)) return [true, false].map((value) => ({ value, title: String(value) }));
-  if (Array.isArray(about.enum)) return toldApart(about.enum.map((value: unknown, at: number) => ({ value, title: about.enumNames?.[at] ?? value })));
+  if (Array.isArray(about.enum)) return about.enum.map((value: unknown, at: number) => ({ value, title: String(about.enumNames?.[at] ?? value) }));
   const named = about.oneOf ?? about.anyOf;
-  if (Array.isArray(named) && named.every((each) => isObject(each) && "const" in each)) return toldApart(named.map((each) => ({ value: each.const, title: each.title ?? each.const })));
+  if (Array.isArray(named) && named.every((each) => isObject(each) && "const" in each)) return named.map((each) => ({ value: each.const, title: String(each.title ?? each.const) }));
   return null;
-}
-
-/** The choices with titles as they are drawn; each has its value beside if a title may be taken for another choice. */
-function toldApart(found: { value: unknown; title: unknown }[]): Choice[] {
-  const drawn = found.map(({ value, title }) => ({ value, title: plainly(String(title)) }));
-  const isClear = drawn.every((one) => drawn.every((other) => one === other || (one.title !== other.title && one.title !== String(other.value))));
-  return isClear ? drawn : drawn.map(({ value, title }) => ({ value, title: `${title} (${plainly(JSON.stringify(value))})` }));
 }
 
 function Field({ about, value, isRequired, set }: { about: api.Json; value: unknown; isRequired: boolean; set: (value: unknown) => void }) {
   const known = choices(about);
   // What the service takes for an empty field.
-  const otherwise = about.default === undefined ? "" : inLine(inOrder(JSON.stringify(about.default)), MOST_OF_FIELD);
+  const otherwise = about.default === undefined ? "" : JSON.stringify(about.default);
   if (known) {
     const at = known.findIndex((each) => isSame(each.value, value));
     return (
@@ -269,9 +259,6 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
         value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : numberOf(event.currentTarget.value))}
       />
     );
-  // A field of one line would cut it unseen.
-  if (type === "text" && String(about.default ?? "").length > MOST_OF_FIELD)
-    return <textarea class="edit" rows={4} required={isRequired} placeholder={otherwise} maxLength={about.maxLength} value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value)} />;
   return (
     <input
       type={type} required={isRequired} placeholder={otherwise} minLength={about.minLength} maxLength={about.maxLength}

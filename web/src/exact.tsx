@@ -12,18 +12,6 @@ export function Exact({ text }: { text: string }) {
   return <>{visible(text).split(FROM_RIGHT).map((each, at) => (at % 2 ? <bdi dir="rtl">{each}</bdi> : each))}</>;
 }
 
-const FROM_RIGHT_IN_JSON = new RegExp(LETTER, "gu");
-
-/** JSON text with escapes for letters that are written from the right: the same value, for a place where `Exact` cannot be. */
-export const inOrder = (json: string): string =>
-  json.replace(FROM_RIGHT_IN_JSON, (letter) => [...Array(letter.length).keys()].map((at) => `\\u${letter.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""));
-
-/** `text` as the line of a choice or field that draws it as it is, else as JSON: blanks that a browser joins stay apart. */
-export function plainly(text: string): string {
-  const isPlain = !/^\s|\s$|\s\s|[^\S ]/.test(text) && !FROM_RIGHT.test(text) && visible(text) === text;
-  return isPlain ? text : inOrder(JSON.stringify(text)).replace(/ (?= )/g, "\\u0020");
-}
-
 /** A text of the page in which backticks mark code. */
 export function Coded({ text }: { text: string }) {
   return <>{text.split("`").map((each, at) => (at % 2 ? <code>{each}</code> : each))}</>;

@@ -9,21 +9,11 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4
 const BELONGS =
   /\r(?=\n)|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])[\u200c\u200d](?=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
 
-const MOST_DRAWN = 6;
-// As in the terminal: more marks on one character than a script needs cover the lines around.
-const HEAP = /(?:\p{M}[\u200c\u200d]*){7,}/gu;
-
-const escaped = (char: string): string => `\\u{${char.codePointAt(0)!.toString(16)}}`;
-
 /** `text` in a form that shows all of it; tabs and line feeds stay. What is visible already stays as it is. */
 export function visible(text: string): string {
-  const low = text.replace(HEAP, (heap) => {
-    let count = 0;
-    return heap.replace(/\p{M}/gu, (mark) => (++count > MOST_DRAWN ? escaped(mark) : mark));
-  });
-  if (low.search(UNSEEN) < 0) return low;
-  const kept = new Set([...low.matchAll(BELONGS)].map((each) => each.index));
-  return low.replace(UNSEEN, (char, at: number) => (char === "\n" || char === "\t" || kept.has(at) ? char : escaped(char)));
+  if (text.search(UNSEEN) < 0) return text;
+  const kept = new Set([...text.matchAll(BELONGS)].map((each) => each.index));
+  return text.replace(UNSEEN, (char, at: number) => (char === "\n" || char === "\t" || kept.has(at) ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`));
 }
 
 /** The beginning of a text in one line, with its size if it is cut; only spaces, tabs and line ends become a space. */
