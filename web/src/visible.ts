@@ -16,7 +16,7 @@ const ESCAPED = new RegExp(`${UNSEEN.source}|${HEAPED.source}`, "gu");
 
 /** `text` in a form that shows all of it; tabs and line feeds stay. What is visible already stays as it is. */
 export function visible(text: string): string {
-  if (text.search(UNSEEN) < 0 && text.search(HEAPED) < 0) return text;
+  if (text.search(ESCAPED) < 0) return text;
   const places = (rule: RegExp) => new Set([...text.matchAll(rule)].map((each) => each.index));
   const kept = places(BELONGS), heaped = places(HEAPED);
   return text.replace(ESCAPED, (char, at: number) =>
