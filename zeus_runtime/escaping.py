@@ -41,6 +41,7 @@ _MARKS: Final = ("Mn", "Me")
 _VARIANTS: Final = ("<compat>", "<font>")
 _MARKS_OF_TEXT: Final = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk", "Lm"})
 _KEYCAPS: Final = frozenset("0123456789#*")
+_COLLAPSED: Final = re.compile(r"^ | $|(?<= ) ")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 # A process has one set, as it has one set of streams. To escape when a stream encodes is too late: lines are folded.
@@ -148,6 +149,13 @@ def exact_line(text: str) -> str:
     return _escaped(text, _hidden_in_line(text) | ends, "\\xuUnt")
 
 
+def exact_label(text: str) -> str:
+    """``exact_line`` for a browser, which drops spaces at the ends and joins those in a row: ``\\x20``."""
+    ends = {place for place, char in enumerate(text) if char in "\n\t"}
+    blanks = {each.start() for each in _COLLAPSED.finditer(text)}
+    return _escaped(text, _hidden_in_line(text) | ends | blanks, "\\xuUnt")
+
+
 def exact_blanks(line: str) -> str:
     """``exact`` of a line with visible blanks: a tab shows as ``⇥``, a space at the line's end as ``␠``.
 
@@ -194,6 +202,12 @@ def json_shown(value: Any) -> str:
     import json
 
     return exact_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def json_label(value: Any) -> str:
+    """``json_shown`` for a browser, which joins spaces in a row: ``\\u0020``."""
+    # Only within a text are there two in a row.
+    return re.sub("(?<= ) ", r"\\u0020", json_shown(value))
 
 
 def needs_quotes(text: str) -> bool:

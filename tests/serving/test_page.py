@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.page_service import KEEPER, LONG
+from tests.support.page_service import FOREIGN, KEEPER, LONG, LONG_NAME
 from tests.support.pictures import png
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
@@ -359,9 +360,13 @@ def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
     assert effects.read_text() == f"{before}line 0\n"
 
 
+HEAP = "\u0310" * 9
+"""Marks that would cover the lines around their letter."""
+
+
 def test_no_place_of_the_page_draws_what_a_browser_would_hide(user: User) -> None:
     page = user.tab()
-    say(page, "hidden words \u202eback\u200b д\u200dа\u2d7f")
+    say(page, f"hidden words \u202eback\u200b д\u200dа\u2d7f x{HEAP}")
     answered(page)
     found = ""
     for view in ("Chat", "Trace", "Context"):
@@ -379,6 +384,7 @@ def test_no_place_of_the_page_draws_what_a_browser_would_hide(user: User) -> Non
         r"pay \u{202e}\u{200b}bob\u{0} &#x202e;",
         r"\u{202e}back\u{200b} д\u{200d}а\u{2d7f}",
         r"no\u{202e}tool",
+        f"x{HEAP[:6]}" + r"\u{310}" * 3,
     ):
         assert part in found
     assert user.complaints == []
@@ -425,17 +431,55 @@ LEFT_OF = """
 """
 
 
+ORDER = "each => [getComputedStyle(each).unicodeBidi, getComputedStyle(each).direction]"
+
+
 def test_words_written_from_the_right_stand_in_the_order_in_which_they_run(user: User) -> None:
     page = user.tab()
     say(page, "record foreign words")
     card = page.get_by_role("region", name="Approve this call?")
     line = card.locator(".shown span", has_text="text:")
     assert line.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
+    card.get_by_role("button", name="Edit arguments").click()
+    # No script can ask a browser where it draws the letters of such a field.
+    box = card.get_by_role("textbox", name="Arguments")
+    assert box.evaluate(ORDER) == ["bidi-override", "ltr"]
+    assert json.loads(box.input_value()) == {"text": FOREIGN}
     card.get_by_role("button", name="Approve", exact=True).click()
     turn = answered(page)
     gist = turn.locator(".tool .gist")
     assert gist.inner_text().endswith(r"\u{feff}\u{2028}end")
     assert gist.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
+
+
+CUT = """
+() => [...document.querySelectorAll("body *")]
+    .filter(each => getComputedStyle(each).textOverflow === "ellipsis" && each.scrollWidth > each.clientWidth)
+    .filter(each => !each.closest("a[href], [aria-expanded=false], details:not([open]) > summary"))
+    .filter(each => !each.matches(".head[aria-expanded=true] .gist"))
+    .map(each => `${each.className}: ${each.textContent}`)
+"""
+"""The texts that end with an ellipsis and are in nothing that a user opens to see the whole."""
+
+
+def test_what_a_phone_cuts_can_be_opened(user: User) -> None:
+    page = user.tab()
+    page.set_viewport_size({"width": 390, "height": 800})
+    say(page, f"Use long names, {'and_so_on_' * 12}.")
+    answered(page)
+    names = page.locator(".tool .name")
+    cut = "all => all.map(each => each.scrollWidth > each.clientWidth)"
+    assert names.evaluate_all(cut) == [True, True]
+    for head in page.locator(".tool .head").all():
+        head.click()
+    assert names.all_inner_texts() == [f"{LONG_NAME}archive", f"{LONG_NAME}delete"]
+    assert names.evaluate_all(cut) == [False, False]
+    for view, part in (("Chat", ".turn"), ("Trace", ".spans"), ("Context", ".sent")):
+        page.get_by_role("tab", name=view).click()
+        page.locator(part).last.wait_for()
+        page.evaluate("document.querySelectorAll('.sent details').forEach(each => each.open = true)")
+        assert page.evaluate(CUT) == [], view
+        assert page.locator("main, .chat, .context").first.evaluate(FITS), view
 
 
 def test_a_question_of_a_tool_is_a_form(user: User) -> None:
@@ -448,23 +492,47 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     form.get_by_label("Breakfast").check()
     # A field that cannot show its default says it, and has no value that only looks like it.
     note, shared = form.get_by_label("Note"), form.get_by_label("Shared")
-    assert (note.input_value(), note.get_attribute("placeholder")) == ("", r'"two\nlines\u{202e}"')
+    assert (note.input_value(), note.get_attribute("placeholder")) == ("", r'"two\nlines\u202e"')
     assert shared.locator("option").all_inner_texts() == ['"false"', "true", "false"]
     # An input of dates would be empty, without a placeholder too, and one of addresses has no blanks around.
     day, mail = form.get_by_label("Day"), form.get_by_label("Mail")
     shown = [(each.input_value(), each.get_attribute("placeholder")) for each in (day, mail)]
     assert shown == [("tomorrow", '"tomorrow"'), ("", '" a@example.com "')]
     assert day.get_attribute("type") == "text"
+    # A choice is drawn as the line above the form says it, and as no other choice.
+    what, plain, many = (form.locator("label", has_text=each).first for each in ("What", "Plain", "Many"))
+    drawn = [each.locator("option").all_inner_texts()[1:] for each in (what, plain)]
+    assert drawn == [['Keep all: "keep"', 'Keep all: "delete"'], ["a b", r"a \x20b", FOREIGN[:6]]]
+    labels = plain.locator("option").evaluate_all("all => all.map(each => each.label)")
+    assert labels[-1] == "\u200e\u05d0\u05d1\u200e 1 \u200e\u05d3\u200e"
+    assert r"What\u202e" in what.inner_text()
+    assert what.locator("span").first.evaluate(LEFT_OF, FOREIGN[:6].replace(" ", "")) == "\u05d1\u05d01\u05d3"
+    box = many.locator("label").first
+    assert box.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
+    assert "\u05d3 \\x201" in many.inner_text()
+    path, right = form.get_by_label("Path"), form.get_by_label("Right")
+    assert (path.input_value(), right.input_value()) == ("", "")
+    assert path.get_attribute("placeholder").endswith("… (726)")
+    assert right.get_attribute("placeholder") == r'"\u05d0\u05d1"'
+    assert [form.get_by_label("Name").evaluate("each => getComputedStyle(each).textOverflow")] == ["ellipsis"]
+    many.get_by_role("checkbox").first.check()
+    form.get_by_label("Plain").select_option(index=2)
     # Every object of JavaScript has members of these names.
     assert not form.get_by_label("Delete all").is_checked()
     assert form.get_by_label("Remark").input_value() == ""
+    shown = page.locator("body").inner_text()
+    assert "\u0338" * 7 not in shown
+    assert "\u0310" * 7 not in shown
+    assert r"\u0338" in shown
+    assert r"\u0310" in shown
     form.get_by_role("button", name="Answer").click()
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
     said = (
         "[('breakfast', True), ('day', 'tomorrow'), ('guest', 9007199254740993), ('mail', ' a@example.com '),"
-        r" ('name', 'Ada'), ('nights', 9007199254740995), ('note', 'two\nlines\u202e'), ('room', 's'),"
-        " ('shared', False)]"
+        " ('many', ['\u05d0\u05d1 1 \u05d3']), ('name', 'Ada'), ('nights', 9007199254740995),"
+        rf" ('note', 'two\nlines\u202e'), ('path', '/srv{' ' * 120}/home'), ('plain', 'a  b'),"
+        " ('right', '\u05d0\u05d1'), ('room', 's'), ('shared', False)]"
     )
     assert turn.locator(".result").inner_text() == said
 
@@ -697,6 +765,7 @@ def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     memories.get_by_title("Similarity").first.wait_for()
     memories.get_by_role("link").first.click()
     page.get_by_role("button", name="Edit").click()
+    assert page.get_by_role("textbox", name="Text").evaluate(ORDER) == ["bidi-override", "ltr"]
     page.get_by_role("textbox", name="Text").fill("The customer Ada lives in Linz.")
     page.evaluate(
         """async () => {
@@ -756,6 +825,7 @@ def test_a_user_writes_a_profile_and_takes_it_back(user: User) -> None:
     own = page.get_by_role("region", name="Of the user")
     own.get_by_role("button", name="Edit").click()
     form = page.get_by_role("dialog", name="Of the user")
+    assert form.get_by_label("profession").evaluate(ORDER) == ["bidi-override", "ltr"]
     form.get_by_label("profession").fill("Carpenter")
     form.get_by_label("expertise areas").fill("oak\nash")
     form.get_by_label("response format").select_option("plain")

@@ -8,6 +8,8 @@ import unicodedata
 from pathlib import Path
 
 import regex
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zeus_runtime.escaping import is_unseen, terminal_text
 
@@ -74,3 +76,15 @@ def test_the_page_and_the_terminal_hide_the_same_characters() -> None:
             # Marks of their own are escapes for other reasons, and so are the joiners beside them.
             if not is_unseen(char) and char not in "0123456789#*":
                 assert is_kept == (terminal_text(text)[1:2] == joiner), (hex(ord(char)), joiner)
+
+
+MARKS = "\u0338\u0310\u20dd\u0308"
+
+
+@given(st.text(st.sampled_from(f"a\u05d0\u200c\u200d{MARKS}"), max_size=24))
+def test_the_page_and_the_terminal_show_as_many_marks_on_a_letter(text: str) -> None:
+    text = f"x{text}"
+    shown = rule("HEAPED").sub(lambda each: f"\\u{ord(each[0]):04x}", text)
+    assert [shown.count(mark) for mark in MARKS] == [terminal_text(text).count(mark) for mark in MARKS]
+    # On the page each text is an element of its own: a mark at its beginning is on the letter before it.
+    assert rule("HEAPED").match("\u0310") is not None

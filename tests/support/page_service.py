@@ -75,6 +75,15 @@ async def book(run) -> str:
         "toString": {"type": "string", "title": "Remark"},
         "day": {"type": "string", "format": "date", "title": "Day", "default": "tomorrow"},
         "mail": {"type": "string", "format": "email", "title": "Mail", "default": " a@example.com "},
+        "what": {
+            "title": "What‮ \u05d0\u05d1 1 \u05d3",
+            "oneOf": [{"const": "keep", "title": "Keep all"}, {"const": "delete", "title": "Keep all"}],
+        },
+        "plain": {"title": "Plain", "enum": ["a b", "a  b", "\u05d0\u05d1 1 \u05d3"]},
+        "many": {"type": "array", "title": "Many", "items": {"enum": ["\u05d0\u05d1 1 \u05d3", "\u05d3  1"]}},
+        "path": {"type": "string", "title": "Path", "default": "/srv" + " " * 120 + "/home"},
+        "right": {"type": "string", "title": "Right", "default": "\u05d0\u05d1"},
+        "heap": {"type": "string", "title": "Heap" + "\u0338" * 60, "description": "x" + "\u0310" * 80},
         "odd": {"title": "Odd", "anyOf": [True, {"const": 1}]},
     }
     answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})
@@ -94,6 +103,7 @@ async def late(run) -> str:
 
 HIDDEN = "pay \u202e\u200bbob\0 &#x202e;"
 """Characters that a browser hides or drops, one of them written as Markdown may write it."""
+LONG_NAME = "warehouse__orders_of_customers_"
 FOREIGN = "\u05d0\u05d1 1 \u05d3 \ufeff\u2028end"
 CODE = "```python\ndef area(width: float, height: float) -> float:\n    return width * height\n```"
 LONG = "\n\n".join(
@@ -144,6 +154,8 @@ def answer(request: ModelRequest) -> AIMessage:
         if "at length" in prompt:
             text = "\n".join(f"line {number}" for number in range(1, 31))
         return calling(call("record", f"r{tag}", text=text))
+    if "long names" in prompt and not made:
+        return calling(*(call(f"{LONG_NAME}{end}", f"{end}{tag}", a=1) for end in ("archive", "delete")))
     if "book" in prompt and not made:
         return calling(call("book", f"b{tag}"))
     if "Look up" in prompt:

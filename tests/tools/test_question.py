@@ -20,7 +20,7 @@ from zeus_runtime.tools import diff
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.diff import difference
 from zeus_runtime.tools.preview import Change, Preview
-from zeus_runtime.tools.question import MOST_CHARACTERS, MOST_LINES, question_lines
+from zeus_runtime.tools.question import MOST_CHARACTERS, MOST_LINES, AnswerField, question_lines
 
 ODD = st.sampled_from(' "\\x1u0\n\t\r\x1b\u202e\u200b\u2028\xa0\u3000│┊…{}[],:漢\ud800')
 texts = st.text(st.one_of(ODD, st.characters()), max_size=20)
@@ -440,3 +440,56 @@ def test_a_question_says_which_sub_agent_calls() -> None:
         "tool waits for approval (id)",
         "tool waits for approval (id); the sub-agent tester/he\\u202elper calls it",
     )
+
+
+@pytest.mark.parametrize(
+    ("schema", "choices"),
+    [
+        ({"enum": ["a b", "a  b", " a"]}, ["a b", "a \\x20b", '" a"']),
+        ({"enum": ["false", False, 1]}, ['"false"', "false", "1"]),
+        ({"enum": ["a", "b"], "enumNames": ["A", "B", "C"]}, ["A", "B"]),
+        ({"enum": ["a", "b"], "enumNames": ["b"]}, ['b: "a"', '"b"']),
+        ({"type": "array", "items": {"enum": ["p\u0430y", "pay\u202e"]}}, ["p\\u0430y", "pay\\u202e"]),
+        (
+            {
+                "oneOf": [
+                    {"const": "keep", "title": "Keep  all"},
+                    {"const": 1, "title": "One"},
+                    {"const": "x"},
+                ]
+            },
+            ["Keep \\x20all", "One", "x"],
+        ),
+        (
+            {"anyOf": [{"const": "keep", "title": "All"}, {"const": "a  b", "title": "All"}]},
+            ['All: "keep"', 'All: "a \\u0020b"'],
+        ),
+        (
+            {"oneOf": [{"const": "keep", "title": "delete"}, {"const": "delete", "title": "keep"}]},
+            ['delete: "keep"', 'keep: "delete"'],
+        ),
+        ({"type": "boolean", "default": "false"}, ["true", "false"]),
+        ({"anyOf": [True, {"const": 1}]}, []),
+    ],
+)
+def test_two_choices_of_a_form_never_look_the_same(schema: dict[str, Any], choices: list[str]) -> None:
+    assert AnswerField("f", schema, required=False).form["choices"] == choices
+
+
+@given(st.lists(alike, min_size=2, max_size=4, unique=True), st.lists(alike, min_size=4, max_size=4))
+def test_a_browser_draws_two_choices_apart(chosen: list[str], titles: list[str]) -> None:
+    named = [{"const": each, "title": title} for each, title in zip(chosen, titles, strict=False)]
+    for schema in ({"enum": chosen}, {"oneOf": named}):
+        drawn = AnswerField("f", schema, required=False).form["choices"]
+        assert len({" ".join(each.split()) for each in drawn}) == len(chosen)
+
+
+def test_the_texts_of_a_form_are_exact() -> None:
+    schema = {"title": "Pa\u202eth ", "description": "two\nlines", "default": "/a  b"}
+    assert AnswerField("path", schema, required=True).form == {
+        "title": "Pa\\u202eth\\x20",
+        "about": "two\\nlines",
+        "default": '"/a \\u0020b"',
+        "choices": [],
+    }
+    assert AnswerField("a  b", {}, required=True).form == {"title": "a \\x20b", "choices": []}

@@ -17,8 +17,10 @@ export interface RunInfo {
 export interface Approval {
   id: string; session: string; call_id: string; tool_name: string; parameters: Json; reason: string;
   answer_schema?: Json; created_ms: number; expires_ms: number | null; agent: string;
-  may_remember?: boolean; may_change?: boolean; seen?: string | null; lines?: ShownLine[]; whole?: ShownLine[]; editable?: string;
+  may_remember?: boolean; may_change?: boolean; seen?: string | null; form?: FormField[]; lines?: ShownLine[]; whole?: ShownLine[]; editable?: string;
 }
+/** The texts of a field of a question's form, as the service shows them. */
+export interface FormField { name: string; title: string; about?: string; default?: string; choices: string[] }
 /** A line of a question as the service shows it, with unseen characters as escapes. */
 export interface ShownLine { text: string; style: "plain" | "red" | "green" | "yellow" | "dim" | "bold" }
 export type Json = Record<string, any>;

@@ -2,10 +2,10 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
-import { Exact } from "./exact";
+import { Choice, Exact, runsFromRight, withoutRight } from "./exact";
 import { number, t } from "./i18n";
 import { isSame, LargeNumber, numberOf } from "./json";
-import { visible } from "./visible";
+import { inLine } from "./visible";
 
 /** Longer than the time between the clicks of a double click. */
 const LOOK_MS = 600;
@@ -131,7 +131,7 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
       <Boxed lines={lines} whole={isWhole} showWhole={() => setWhole(true)} />
       {edited !== null && <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
       {isQuestion ? (
-        <Form schema={approval.answer_schema!} isBusy={isBusy} answer={(changed) => void decide({ decision: "approve", changed })} decline={() => void decide({ decision: "reject" })} />
+        <Form schema={approval.answer_schema!} texts={approval.form ?? []} isBusy={isBusy} answer={(changed) => void decide({ decision: "approve", changed })} decline={() => void decide({ decision: "reject" })} />
       ) : (
         <>
           <div class="actions">
@@ -154,12 +154,14 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
 }
 
 /** A question's form, from its JSON Schema. The service checks the answer. */
-function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Json) => void; decline: () => void }) {
+function Form(props: { schema: api.Json; texts: api.FormField[]; isBusy: boolean; answer: (value: api.Json) => void; decline: () => void }) {
   // In a JSON Schema, `true` is a schema too: one that says nothing.
   const fields = Object.entries((props.schema.properties ?? {}) as Record<string, unknown>).map(([name, about]) => [name, isObject(about) ? about : {}] as const);
+  const texts = new Map(props.texts.map((each) => [each.name, each]));
+  const textsOf = (name: string): api.FormField => texts.get(name) ?? { name, title: name, choices: [] };
   const required = new Set<string>(props.schema.required ?? []);
   const [values, setValues] = useState<api.Json>(() =>
-    Object.fromEntries(fields.filter(([, about]) => isShown(about, about.default)).map(([name, about]) => [name, about.default])));
+    Object.fromEntries(fields.filter(([name, about]) => isShown(about, about.default, textsOf(name).default)).map(([name, about]) => [name, about.default])));
   // Every object has a `constructor` and a `toString`, which are no values of fields of these names.
   const valueOf = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
   const set = (name: string, value: unknown) =>
@@ -169,9 +171,9 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
       {fields.map(([name, about]) => (
         <label key={name} class={isBox(about) ? "inline" : ""}>
           {isBox(about) && <input type="checkbox" checked={!!valueOf(name)} onChange={(event) => set(name, event.currentTarget.checked)} />}
-          <span>{about.title ?? name}{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
-          {about.description && <span class="meta">{String(about.description)}</span>}
-          {!isBox(about) && <Field about={about} value={valueOf(name)} isRequired={required.has(name) && about.default === undefined} set={(value) => set(name, value)} />}
+          <span><Exact text={textsOf(name).title} />{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
+          {textsOf(name).about && <span class="meta"><Exact text={textsOf(name).about!} /></span>}
+          {!isBox(about) && <Field about={about} texts={textsOf(name)} value={valueOf(name)} isRequired={required.has(name) && about.default === undefined} set={(value) => set(name, value)} />}
         </label>
       ))}
       <div class="actions">
@@ -184,20 +186,18 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
 
 const isObject = (value: unknown): value is api.Json => typeof value === "object" && value !== null;
 
-interface Choice { value: unknown; title: string }
-
 /** Whether a box to tick is the field's control: it has two states, and a default of another type would be a third. */
 const isBox = (about: api.Json): boolean => about.type === "boolean" && ["boolean", "undefined"].includes(typeof about.default);
 
 /** Whether the field's control shows this default as it is. If not, the field is empty and tells the default in another form. */
-function isShown(about: api.Json, value: unknown): boolean {
+function isShown(about: api.Json, value: unknown, text?: string): boolean {
   if (isBox(about)) return typeof value === "boolean";
   const known = choices(about);
-  if (known) return known.some((each) => isSame(each.value, value));
+  if (known) return known.some((each) => isSame(each, value));
   const many = about.type === "array" ? choices(about.items ?? {}) : null;
-  if (many) return Array.isArray(value) && value.every((one) => many.some((each) => isSame(each.value, one)));
+  if (many) return Array.isArray(value) && value.every((one) => many.some((each) => isSame(each, one)));
   const isNumber = about.type === "number" || about.type === "integer";
-  const fits = isNumber ? typeof value === "number" || value instanceof LargeNumber : typeof value === "string" && !value.includes("\t") && visible(value) === value;
+  const fits = isNumber ? typeof value === "number" || value instanceof LargeNumber : typeof value === "string" && text === JSON.stringify(value) && !runsFromRight(value);
   return fits && isKept(inputType(about), String(value));
 }
 
@@ -216,24 +216,25 @@ function isKept(type: string, text: string): boolean {
   return input.value === text && text.trim() === text;
 }
 
-function choices(about: api.Json): Choice[] | null {
-  if (about.type === "boolean" && !isBox(about)) return [true, false].map((value) => ({ value, title: String(value) }));
-  if (Array.isArray(about.enum)) return about.enum.map((value: unknown, at: number) => ({ value, title: String(about.enumNames?.[at] ?? value) }));
+/** The values of a field's choices, in the order of their texts. */
+function choices(about: api.Json): unknown[] | null {
+  if (Array.isArray(about.enum)) return about.enum;
   const named = about.oneOf ?? about.anyOf;
-  if (Array.isArray(named) && named.every((each) => isObject(each) && "const" in each)) return named.map((each) => ({ value: each.const, title: String(each.title ?? each.const) }));
+  if (Array.isArray(named) && named.every((each) => isObject(each) && "const" in each)) return named.map((each) => each.const);
+  if (about.type === "boolean" && !isBox(about)) return [true, false];
   return null;
 }
 
-function Field({ about, value, isRequired, set }: { about: api.Json; value: unknown; isRequired: boolean; set: (value: unknown) => void }) {
+function Field({ about, texts, value, isRequired, set }: { about: api.Json; texts: api.FormField; value: unknown; isRequired: boolean; set: (value: unknown) => void }) {
   const known = choices(about);
   // What the service takes for an empty field.
-  const otherwise = about.default === undefined ? "" : JSON.stringify(about.default);
+  const otherwise = inLine(texts.default ?? "");
   if (known) {
-    const at = known.findIndex((each) => isSame(each.value, value));
+    const at = known.findIndex((each) => isSame(each, value));
     return (
-      <select required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)].value)}>
-        <option value="">{otherwise}</option>
-        {known.map((each, index) => <option value={String(index)}>{each.title}</option>)}
+      <select required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)])}>
+        <Choice value="" text={otherwise} />
+        {known.map((_, index) => <Choice value={String(index)} text={texts.choices[index] ?? ""} />)}
       </select>
     );
   }
@@ -242,10 +243,10 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
     const chosen = (Array.isArray(value) ? value : []) as unknown[];
     return (
       <span class="choices">
-        {many.map((each) => (
+        {many.map((each, index) => (
           <label class="inline">
-            <input type="checkbox" checked={chosen.some((one) => isSame(one, each.value))} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each.value] : chosen.filter((one) => !isSame(one, each.value)))} />
-            {each.title}
+            <input type="checkbox" checked={chosen.some((one) => isSame(one, each))} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each] : chosen.filter((one) => !isSame(one, each)))} />
+            <span><Exact text={texts.choices[index] ?? ""} /></span>
           </label>
         ))}
       </span>
@@ -261,7 +262,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
     );
   return (
     <input
-      type={type} required={isRequired} placeholder={otherwise} minLength={about.minLength} maxLength={about.maxLength}
+      type={type} required={isRequired} placeholder={withoutRight(otherwise)} minLength={about.minLength} maxLength={about.maxLength}
       value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value)}
     />
   );

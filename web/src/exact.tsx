@@ -12,6 +12,21 @@ export function Exact({ text }: { text: string }) {
   return <>{visible(text).split(FROM_RIGHT).map((each, at) => (at % 2 ? <bdi dir="rtl">{each}</bdi> : each))}</>;
 }
 
+/** As `Exact`, for a text that can have no elements in it: marks around such a word separate it from the text around it. */
+export const inOrder = (text: string): string => visible(text).replace(new RegExp(FROM_RIGHT, "gu"), "\u200e$1\u200e");
+
+/** Whether a browser would change the order of the text. */
+export const runsFromRight = (text: string): boolean => FROM_RIGHT.test(text);
+
+/** JSON with such words as escapes, for a place without labels and elements. */
+export const withoutRight = (json: string): string =>
+  json.replace(new RegExp(FROM_RIGHT, "gu"), (word) => word.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`));
+
+/** A choice of a list. Its text stays as it is; its label is drawn. */
+export function Choice({ value, text }: { value: string; text: string }) {
+  return <option value={value} label={runsFromRight(text) ? inOrder(text) : undefined}>{text}</option>;
+}
+
 /** A text of the page in which backticks mark code. */
 export function Coded({ text }: { text: string }) {
   return <>{text.split("`").map((each, at) => (at % 2 ? <code>{each}</code> : each))}</>;

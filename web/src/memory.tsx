@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AgentInfo, call, get, part, post, Problem as Refused, tagged } from "./api";
 import { Dialog } from "./dialog";
-import { Coded, Exact } from "./exact";
+import { Choice, Coded, Exact } from "./exact";
 import { type Key, money, moment, number, t, when, word } from "./i18n";
 import { Icon } from "./icons";
 import { addressOf, go } from "./place";
@@ -398,10 +398,10 @@ function EditProfile(props: { title: string; profile: ProfileOf; problem: string
               {nameOf(name)}
               {choices[name] ? (
                 <select value={texts[name]} onChange={(event) => set(name, event.currentTarget.value)}>
-                  <option value="">{drawn ? word(drawn) : "–"}</option>
+                  <Choice value="" text={drawn ? word(drawn) : "–"} />
                   {choices[name].map((each) => <option key={each} value={each}>{word(each)}</option>)}
                 </select>
-              ) : <textarea rows={typeof fields[name].value === "string" && name !== "content" ? 1 : 3} maxLength={2000} value={texts[name]} placeholder={drawn} onInput={(event) => set(name, event.currentTarget.value)} />}
+              ) : <textarea class="theirs" rows={typeof fields[name].value === "string" && name !== "content" ? 1 : 3} maxLength={2000} value={texts[name]} placeholder={drawn} onInput={(event) => set(name, event.currentTarget.value)} />}
             </label>
           );
         })}

@@ -143,7 +143,7 @@ export const ToolCard = memo(
       <div class={`tool ${part.state}`}>
         <button class="head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name={isOpen ? "down" : "right"} />
-          <span class="name">{part.name}</span>
+          <span class="name"><Exact text={part.name} /></span>
           <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written), MOST_OF_LINE)} /></span>
           {part.changes && <Size changes={part.changes} />}
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>

@@ -9,11 +9,18 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4
 const BELONGS =
   /\r(?=\n)|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])[\u200c\u200d](?=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
 
+// As in the terminal: more than six marks on a character cover the lines around, and marks without one are on the text before.
+const HEAPED = /[\p{Mn}\p{Me}](?<=(?:^|(?:[\p{Mn}\p{Me}][\u200c\u200d]*){6})[\p{Mn}\p{Me}])/gu;
+
+const ESCAPED = new RegExp(`${UNSEEN.source}|${HEAPED.source}`, "gu");
+
 /** `text` in a form that shows all of it; tabs and line feeds stay. What is visible already stays as it is. */
 export function visible(text: string): string {
-  if (text.search(UNSEEN) < 0) return text;
-  const kept = new Set([...text.matchAll(BELONGS)].map((each) => each.index));
-  return text.replace(UNSEEN, (char, at: number) => (char === "\n" || char === "\t" || kept.has(at) ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`));
+  if (text.search(ESCAPED) < 0) return text;
+  const places = (rule: RegExp) => new Set([...text.matchAll(rule)].map((each) => each.index));
+  const kept = places(BELONGS), heaped = places(HEAPED);
+  return text.replace(ESCAPED, (char, at: number) =>
+    heaped.has(at) || (char !== "\n" && char !== "\t" && !kept.has(at)) ? `\\u{${char.codePointAt(0)!.toString(16)}}` : char);
 }
 
 /** The beginning of a text in one line, with its size if it is cut; only spaces, tabs and line ends become a space. */

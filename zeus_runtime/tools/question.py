@@ -14,8 +14,10 @@ from zeus_runtime.escaping import (
     exact,
     exact_blanks,
     exact_json,
+    exact_label,
     exact_line,
     has_blank_signs,
+    json_label,
     json_shown,
     needs_quotes,
     terminal_text,
@@ -84,6 +86,22 @@ class AnswerField:
             about.append(json_shown(rest))
         return f"{named(self.name)} ({', '.join(about)}){f': {json_shown(text)}' if text else ''}"
 
+    @property
+    def form(self) -> dict[str, Any]:
+        """The field's texts for a form of a browser, exactly; two choices never look the same.
+
+        ``title``; ``about`` and ``default`` if there are any; ``choices`` in the order of the schema's.
+        """
+        about, default = self.schema.get("description"), self.schema.get("default")
+        items = self.schema.get("items")
+        many = items if self.schema.get("type") == "array" and isinstance(items, dict) else {}
+        return {
+            "title": _label(self.schema.get("title") or self.name),
+            **({"about": _label(about)} if about else {}),
+            **({"default": json_label(default)} if "default" in self.schema else {}),
+            "choices": _choices(self.schema) or _choices(many),
+        }
+
     def value(self, line: str) -> Any:
         """What was typed: text where a text is wanted, else JSON."""
         kind = self.schema.get("type")
@@ -95,6 +113,46 @@ class AnswerField:
             return persons_json(line)
         except ValueError:
             return line
+
+
+def _label(value: Any) -> str:
+    return exact_label(value) if isinstance(value, str) else json_label(value)
+
+
+def _choices(schema: Mapping[str, Any]) -> list[str]:
+    """The titles of a schema's choices, all with their values if one could be taken for another."""
+    named = schema.get("oneOf") or schema.get("anyOf")
+    if isinstance(schema.get("enum"), list):
+        values, names = schema["enum"], schema.get("enumNames")
+        titles = [*names[: len(values)], *values[len(names) :]] if isinstance(names, list) else values
+    elif isinstance(named, list) and all(isinstance(each, dict) and "const" in each for each in named):
+        values = [each["const"] for each in named]
+        titles = [each.get("title") or each["const"] for each in named]
+    elif schema.get("type") == "boolean":
+        values = titles = [True, False]
+    else:
+        return []
+    said = [
+        _value_label(value) if title is value else _label(title)
+        for value, title in zip(values, titles, strict=True)
+    ]
+    own = [{_value_label(each), _label(each)} for each in values]
+    is_clear = all(
+        text != said[other] and text not in own[other]
+        for place, text in enumerate(said)
+        for other in range(len(said))
+        if other != place
+    )
+    if is_clear:
+        return said
+    return [
+        json_label(value) if title is value else f"{text}: {json_label(value)}"
+        for value, title, text in zip(values, titles, said, strict=True)
+    ]
+
+
+def _value_label(value: Any) -> str:
+    return exact_label(value) if isinstance(value, str) and not needs_quotes(value) else json_label(value)
 
 
 def fields_of(pending: PendingApproval) -> Sequence[AnswerField]:

@@ -16,7 +16,7 @@ from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision, PendingApproval
-from zeus_runtime.tools.question import question_lines
+from zeus_runtime.tools.question import fields_of, question_lines
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.hosting import HostedAgent
@@ -64,7 +64,7 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
     """One waiting call, with the change that it would make now, if its tool can tell.
 
     ``lines`` show it to a person as a terminal does: exactly, and with unseen characters as escapes; ``whole`` is
-    without cuts.
+    without cuts. ``form`` has the texts of a question's fields, as a browser can show them exactly.
     """
     hosted, _ = await service_of(request).approval(caller, approval)
     return waiting_call(hosted.name, await hosted.of(caller.owner).previewed(approval))
@@ -105,6 +105,7 @@ def waiting_call(agent: str, shown: PendingApproval) -> dict[str, Any]:
         "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
         "seen": shown.shown,
         "lines": _lines(shown),
+        "form": [{"name": each.name, **each.form} for each in fields_of(shown)],
         "editable": exact_json(json.dumps(dict(shown.arguments), ensure_ascii=False, indent=2)),
         "whole": _lines(shown, whole=True),
         "problem": "" if shown.preview is None else shown.preview.problem,
