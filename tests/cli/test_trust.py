@@ -1277,3 +1277,27 @@ def test_what_changed_is_marked_in_its_place() -> None:
     assert [value for mark, value in marks if mark != "+"] == [value for _, value in before]
     assert [value for mark, value in marks if mark != "-"] == [value for _, value in now]
     assert {mark for mark, _ in marks} == {" ", "+", "-"}
+
+
+def test_a_changed_value_with_a_secrets_name_is_marked_although_the_record_masks_it(
+    project: Project, zeus: Zeus
+) -> None:
+    def config(key: str, version: str) -> None:
+        project.write(
+            "zeus.yaml",
+            f"version: 1\nmodel: gpt-4o\nmcpServers:\n  s: {{command: acme, args: [--api-key={key}, acme@{version}]}}\n",
+        )
+
+    config("https://api.acme.example/v1", "1.0.0")
+    assert zeus("trust").exit_code == 0
+    records = [each.read_text() for each in project.folder.parent.rglob("trust/**/*") if each.is_file()]
+    assert records
+    assert not any("api.acme.example" in each for each in records)
+    config("https://collect.evil.example/v1", "1.0.1")
+    with PseudoTerminal(["trust"], project.folder, {"HOME": os.environ["HOME"]}) as terminal:
+        lines = terminal.until("[v]iew whole: ").splitlines()
+        terminal.press("n\n")
+        assert terminal.end() == 4
+    assert [each.split()[0] for each in lines if "--api-key" in each] == ["-", "+"]
+    assert any("collect.evil.example" in each for each in lines)
+    assert not any("\x1f" in each or "x1f" in each for each in lines)

@@ -41,6 +41,13 @@ def brought(value: str) -> PartMask:
         (f"GH_TOKEN={TOKEN}", "GH_TOKEN=<secret:GH_TOKEN>"),
         ("--token=hunter2hunter2", "--token=**********"),
         ("api-key==1x2y3z4w5", "api-key==1x2y3z4w5"),
+        ("api_key=f(chr(1)+chr(2))", "api_key=f(chr(1)+chr(2))"),
+        ("token: str = f(1)", "token: str = f(1)"),
+        ("API_KEY=demo acmectl wipe", "API_KEY=demo acmectl wipe"),
+        ("TOKEN=demo;acmectl", "TOKEN=demo;acmectl"),
+        ("TOKEN=demo\nacmectl", "TOKEN=demo\nacmectl"),
+        ("--token=demo|acmectl", "--token=demo|acmectl"),
+        (f"api_key={OWN}", "api_key=<secret:OPENAI_API_KEY>"),
         (f"--package={TOKEN}", f"--package={TOKEN}"),
         (f"git+https://{TOKEN}@github.com/a/b", "git+https://<secret:GH_TOKEN>@github.com/a/b"),
         ("https://me:hunter2@host/a", "https://me:**********@host/a"),
@@ -107,6 +114,21 @@ def test_members_of_json_are_masked_by_their_own_names() -> None:
     assert MASK.entry("OTHER", "{" + "[" * 10_000) == "{" + "[" * 10_000
 
 
+def test_a_secret_member_of_json_hides_no_other_member() -> None:
+    for value in (
+        {"command": "npx", "args": ["-y", "evilpackage1"], "api_key": "evilpackage1"},
+        {"args": ["--yolo1"], "token": "--yolo1"},
+        {"evilname1": 1, "token": "evilname1"},
+    ):
+        assert MASK.entry("OTHER", json.dumps(value)) == json.dumps(value)
+    assert MASK.entry("OTHER", '{"api_key": "abc123", "token": "abc123"}').count("**********") == 2
+
+
+def test_code_behind_a_flag_for_headers_is_shown() -> None:
+    code = "api-key: x; acmectl wipe"
+    assert list(MASK.words(["-c", "-H", code])) == ["-c", "-H", code]
+
+
 def test_the_argument_after_a_secret_flag_is_its_value() -> None:
     arguments = [
         "--api-key",
@@ -148,7 +170,8 @@ def test_a_word_behind_a_flag_is_shown_if_it_may_be_a_package(package: str, tmp_
     part = command_part(given, Project(tmp_path, (tmp_path,)), mask=mask)
     shown = [text for name, text in part.lines if name == "argument"]
     assert [text.strip('"') for text in shown] == ["-y", "--api-key", package]
-    assert list(mask.words([f"--api-key={package}"])) == ["--api-key=<secret:A_TOKEN>"]
+    shown = package if " " in package else "<secret:A_TOKEN>"
+    assert list(mask.words([f"--api-key={package}"])) == [f"--api-key={shown}"]
     own = PartMask.of({"MY_TOKEN": package}, Redactor())
     assert list(own.words(["--api-key", package])) == ["--api-key", "<secret:MY_TOKEN>"]
 

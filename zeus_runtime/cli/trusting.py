@@ -260,7 +260,7 @@ def _marked(
     """The lines as a diff: ``-`` for one that is gone, ``+`` for a new one, a space for one that stays in its place.
 
     Args:
-        before, now: as a record keeps them.
+        before, now: as a record keeps them (``_recorded``).
         shown: those of ``now`` as a person sees them.
     """
     from difflib import SequenceMatcher
@@ -269,13 +269,26 @@ def _marked(
         if kind == "equal":
             yield from ((" ", line) for line in shown[first:last])
         else:
-            yield from (("-", line) for line in before[start:end])
+            yield from (("-", (label, value.partition(_MARK)[0])) for label, value in before[start:end])
             yield from (("+", line) for line in shown[first:last])
 
 
 def _recorded(part: Part, mask: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
-    """A part's lines as a record keeps them, without the secrets that a person must see before they allow them."""
-    return tuple((label, mask(value)) for label, value in part.lines)
+    """A part's lines as a record keeps them, without the secrets that a person must see before they allow them.
+
+    A masked line has the beginning of its digest behind it: another value at its place is another line.
+    """
+    from hashlib import sha256
+
+    def kept(value: str) -> str:
+        masked = mask(value)
+        return masked if masked == value else f"{masked}{_MARK}{sha256(value.encode()).hexdigest()[:_DIGITS]}"
+
+    return tuple((label, kept(value)) for label, value in part.lines)
+
+
+_MARK: Final = "\x1f"
+_DIGITS: Final = 8
 
 
 def _data_hint(part: Part, former: Record) -> Iterator[str]:

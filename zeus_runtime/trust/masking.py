@@ -51,6 +51,8 @@ _HEADER_FLAGS: Final = frozenset({"H", "header", "headers"})
 
 _PIECE: Final = re.compile(r"[\w.~+/-]+", re.ASCII)
 """Shells, URLs and settings divide a value at all other characters."""
+_OPERATOR: Final = re.compile(r"[\s;&|<>()\[\]{}'\"`\\]")
+"""With one of these signs a text may be code: ``api_key=f(…)`` after ``-c``, or ``TOKEN=a b`` before a command."""
 _QUOTES: Final = re.compile(r"[\"'\\]")
 """A shell drops them: ``c""url`` is ``curl``."""
 _DOTTED: Final = re.compile(r"(?:[\w-]+\.)+[A-Za-z]{2,}|(?:[0-9]+\.){1,3}[0-9]+", re.ASCII)
@@ -118,13 +120,18 @@ class PartMask:
         if found := _NAMED.fullmatch(text):
             if found[2] in _HEADER_FLAGS:
                 return found[1] + self._word(found[3], found[2])
-            if self._hides(found[2], found[3]):
+            if self._is_literal(found[3]) and self._hides(found[2], found[3]):
                 return found[1] + self._whole(found[3])
-        elif (found := (_HEADER if flag in _HEADER_FLAGS else _FIELD).fullmatch(text)) and self._hides(
-            found[2], found[3]
-        ):
-            return found[1] + self._whole(found[3])
+        elif found := (_HEADER if flag in _HEADER_FLAGS else _FIELD).fullmatch(text):
+            # `Bearer TOKEN` is two words. To `bash -c -H TEXT` the text is code too.
+            words = found[3].replace(" ", "") if flag in _HEADER_FLAGS else found[3]
+            if self._is_literal(words) and self._hides(found[2], found[3]):
+                return found[1] + self._whole(found[3])
         return self._shown(text, _WORD)
+
+    def _is_literal(self, value: str) -> bool:
+        """Whether a value behind a name in the same word is a literal, and not code in which the name is a variable."""
+        return value in self.own.names or _OPERATOR.search(value) is None
 
     def entry(self, name: str, value: str) -> str:
         """The value of a program's variable."""
@@ -174,11 +181,14 @@ class PartMask:
 
         shown = self._shown(value, _WORD)
         try:
-            members = list(_members(json.loads(value)))
+            parsed = json.loads(value)
+            members, names = list(_members(parsed)), set(_keys(parsed))
         except (ValueError, RecursionError):
             return shown
+        # What stands at a place that is shown is no secret: there it may be a package, a flag or a name.
+        seen = {text for name, text in members if not self._hides(name, text)} | names
         for name, text in members:
-            if text and self._hides(name, text):
+            if text and text not in seen and self._hides(name, text):
                 # In each notation that the value may have; one with other escapes stays as it is shown above.
                 for written in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
                     shown = shown.replace(written, json.dumps(self._whole(text)))
@@ -239,3 +249,10 @@ def _members(value: object, name: str = "") -> Iterator[tuple[str, str]]:
             yield from _members(item, name)
     elif isinstance(value, str):
         yield name, value
+
+
+def _keys(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from value
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _keys(item)
