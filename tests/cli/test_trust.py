@@ -1285,7 +1285,8 @@ def test_a_changed_value_with_a_secrets_name_is_marked_although_the_record_masks
     def config(key: str, version: str) -> None:
         project.write(
             "zeus.yaml",
-            f"version: 1\nmodel: gpt-4o\nmcpServers:\n  s: {{command: acme, args: [--api-key={key}, acme@{version}]}}\n",
+            "version: 1\nmodel: gpt-4o\nmcpServers:\n"
+            f"  s: {{command: acme, args: [--api-key={key}, acme@{version}]}}\n",
         )
 
     config("https://api.acme.example/v1", "1.0.0")

@@ -21,7 +21,7 @@ import pytest
 
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.distributions import lay_out
-from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
+from zeus_runtime import Agent, ConfigError, Decision, PendingApproval, ZeusError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.models.messages import to_payload
@@ -1329,7 +1329,10 @@ def test_no_tools_make_a_git_folder_together(
     first, link, open_file = getattr(place, name), atomic._link, os.open
 
     def when_all_are_judged(*given: Any) -> Any:
-        judged.wait(10)
+        with suppress(
+            threading.BrokenBarrierError
+        ):  # one was refused already: the folders of the others were there
+            judged.wait(60)
         return first(*given)
 
     def at_once() -> None:
@@ -1353,6 +1356,7 @@ def test_no_tools_make_a_git_folder_together(
         try:
             getattr(files, by)(f"/data/{name}", b"x")
         except WorkspaceError as error:
+            judged.abort()
             return str(error)
         return ""
 
@@ -1596,6 +1600,25 @@ def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_th
     assert [each.name for each in files.entries("src")] == ["whsec_Qm7Yb2Lk9Vd4", "a", "z"]
     with pytest.raises(Exception, match="ls and glob find files"):
         files.read("src/whsec_Qm7Yb2Lk9Vd", max_bytes=1)
+
+
+def test_a_program_keeps_the_folders_of_the_sub_agents_in_their_places(folder: Path) -> None:
+    """A sub-agent opens its root and its routes by their paths: a link there would lead it out of the workspace."""
+    put(folder, "sub/a", "other/deep/a")
+    agents = (
+        "agents:\n"
+        "  one: {description: x, overrides: {tools: [filesystem], workspace: {root: ./sub}}}\n"
+        "  two: {description: x, overrides: {tools: [filesystem],"
+        " workspace: {root: ./other/deep, routes: {/out/: ./late/x}}}}\n"
+    )
+    view = files_of(folder, agents, tools="[filesystem, subagents]").program_view(max_files=1000)
+    assert {str(folder / each) for each in ("sub", "other", "other/deep", "late", "late/x")} <= {
+        mount.host for mount in view
+    }
+    (folder / "late" / "x").rmdir()
+    (folder / "late" / "x").symlink_to("/tmp")
+    with pytest.raises(WorkspaceError, match="a link in the workspace"):
+        files_of(folder, agents, tools="[filesystem, subagents]").program_view(max_files=1000)
 
 
 def test_no_tool_writes_a_config_or_service_that_is_trusted_by_its_path(
@@ -2950,6 +2973,13 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'!a/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
         ("{access: {' /a/**': deny}}", "6:22", "begins with a blank"),
         ("{access: {'/a/ b': deny}}", "6:22", "begins with a blank"),
+        ("{access: {'{a, b}/**': deny}}", "6:22", "begins with a blank"),
+        ("{access: {'a/{b, c}': deny}}", "6:22", "begins with a blank"),
+        ("{access: {'*.{pem, key}': deny}}", "6:22", "has a blank after a comma"),
+        ("{access: {'a/**, b/**': deny}}", "6:22", "has a blank after a comma"),
+        ("{access: {'{!a,b}/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
+        ("{access: {'{../a,b}/**': deny}}", "6:22", "has a `..`"),
+        ("{access: {'{~/a,b}/**': deny}}", "6:22", "is not a path of the workspace"),
         ("{access: {a: allow}}", "6:25", "one of deny, read, ask, write"),
     ],
 )
@@ -2961,6 +2991,16 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
         make_plan(check(config, directory=folder, environ={}))
     assert message in str(raised.value)
     assert f"zeus.yaml:{place}: " in str(raised.value)
+
+
+def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path) -> None:
+    with pytest.raises(ZeusError, match="begins with a blank"):
+        files_of(folder, tools="[{filesystem: {protected: ['{a, b}/**']}}]")
+
+
+def test_a_path_of_this_machine_in_braces_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="patterns start at the workspace: /secrets"):
+        files_of(folder, f"workspace: {{access: {{'{{{folder}/secrets,x}}/**': deny}}}}")
 
 
 @pytest.mark.parametrize("through", ["", "real", "link", "route"])

@@ -75,6 +75,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         unloaded = tuple(unloaded_configs(each.document, each.private_homes, each.trust.paths))
         named = tuple(dict.fromkeys(named_files(each, unloaded)))
         forms.update(named_modules(each, unloaded))
+        for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
+            deciding.folders[(each.directory / expanded(place)).absolute()] = None
         _add_configs(deciding, each, unloaded)
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)

@@ -19,7 +19,7 @@ from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, Acc
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.patterns import compile_glob, has_magic, start_problem
+from zeus_runtime.tools.patterns import compile_glob, expand_braces, has_magic, parts_of, start_problem
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
@@ -181,14 +181,15 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
             f"the pattern {pattern!r} has a variable, and variables are replaced in values only",
             "write the path itself, in each overlay its own; for a name with a $, write ? in its place",
         )
-    if ".." in parts:
+    alternatives = expand_braces(pattern)
+    if any(".." in parts_of(each) for each in alternatives):
         return _problem(
             checked,
             pattern,
             f"the pattern {pattern!r} has a `..`",
             "patterns start at the workspace, as in secrets/**",
         )
-    if "\\" in pattern or re.match(r"[A-Za-z]:|~(/|$)", pattern):
+    if "\\" in pattern or any(re.match(r"[A-Za-z]:|~(/|$)", each) for each in alternatives):
         return _problem(
             checked,
             pattern,
@@ -205,14 +206,15 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
         ConfigError: there is one.
     """
     problems: list[Diagnostic] = []
-    for rule in rules.rules:
-        fixed = tuple(takewhile(lambda part: not has_magic(part), rule.parts))
+    for rule, pattern in ((rule, each) for rule in rules.rules for each in expand_braces(rule.pattern)):
+        parts = parts_of(pattern)
+        fixed = tuple(takewhile(lambda part: not has_magic(part), parts))
         # A file of the workspace has such a path too: then the pattern means it.
-        if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
+        if not pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
             continue
         names = mounts.names_of(real_path("/" + "/".join(fixed)))
         if names:
-            meant = "/".join(("", *names[0].parts, *rule.parts[len(fixed) :])) or "/**"
+            meant = "/".join(("", *names[0].parts, *parts[len(fixed) :])) or "/**"
             message = f"the pattern {rule.pattern!r} is a path of this machine"
             problems.append(
                 _problem(checked, rule.pattern, message, f"patterns start at the workspace: {meant}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.escaping import printable
@@ -337,6 +338,7 @@ class Deciding:
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
         archives: the real folders in which routes of configs have Zeus keep originals, each with the route's name.
+        folders: the roots and routes of these agents, and of those that a service runs beside them, as written.
         sources: the configs whose files have been added.
     """
 
@@ -349,6 +351,7 @@ class Deciding:
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
         self.archives: dict[str, str] = {}
+        self.folders: dict[Path, None] = {}
         self.sources: list[DecidingSource] = []
 
     def add(

@@ -396,9 +396,13 @@ class Gate:
         return _CALL.get().call.tool, [dict(gate._links.targets) for gate in self._all]
 
     def tops(self) -> Iterator[Path]:
-        """Yield the root and the config's routes as they are written, also those of the agents above."""
+        """Yield the root and the config's routes as they are written, also those of all agents that run with this one.
+
+        A sub-agent opens its folder by its path, so a program of the agent above must not make it lead elsewhere.
+        """
         for gate in self._all:
             yield from gate.mounts.written_folders()
+            yield from gate.policy.floor.deciding.folders
 
     def unasked(self) -> Iterator[Path]:
         """Yield the folders, there or not, whose contents decide, or are executed, without a question."""

@@ -30,6 +30,8 @@ _MAGIC = re.compile(r"[*?\[{]")
 _WILDCARDS = re.compile(r"(\*+|\?|\[!?+\]?+[^\]]*\])")
 # The innermost braces: in `{a,{b,c}}` it takes `{b,c}`. It does not take `{a}`.
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_LISTED = re.compile(r"[*?\]}],\s")
+"""Several patterns in one text, such as ``a/**, b/**``."""
 _MAX_ALTERNATIVES = 64
 _FRAME = "(?s:"
 """Begins what ``translate`` returns."""
@@ -44,11 +46,19 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def start_problem(pattern: str) -> str | None:
-    """Why a pattern matches nothing by mistake: its start is of another syntax, or a slip; None if neither."""
-    if pattern.startswith("!"):
+    """Why a pattern, or an alternative in its braces, matches nothing by mistake: a slip, or another syntax's start.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    if any(each.startswith("!") for each in expand_braces(pattern)):
         return f"the pattern {pattern!r} begins with `!`, which excludes nothing here"
-    if any(part[:1].isspace() for part in parts_of(pattern)):
+    if any(part[:1].isspace() for each in expand_braces(pattern) for part in parts_of(each)):
         return f"a name in the pattern {pattern!r} begins with a blank"
+    if _LISTED.search(pattern) or any(
+        choice[:1].isspace() for braces in _BRACES.findall(pattern) for choice in braces.split(",")
+    ):
+        return f"the pattern {pattern!r} has a blank after a comma, and the blank is a part of the name"
     return None
 
 

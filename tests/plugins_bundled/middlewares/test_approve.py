@@ -706,6 +706,8 @@ async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder:
         ({"ask": ["git_*"]}, "no tool of this agent matches 'git_*'"),
         ({"deny": [{"*": {"path": "!secrets/**"}}]}, "begins with `!`, which excludes nothing"),
         ({"deny": [{"*": {"path": " secrets/**"}}]}, "begins with a blank"),
+        ({"deny": [{"*": {"path": "{secrets, private}/**"}}]}, "begins with a blank"),
+        ({"deny": [{"*": {"path": "{a,../b}/**"}}]}, "contains `..`"),
         ({"deny": [{"*": {"path": 2024}}]}, "2024 is not text, so it matches no path"),
         ({"ask": [{"*": {"file": ["secrets/**", True]}}]}, 'help: write "true" with quotes'),
         ({"on_timeout": "approve"}, "on_timeout has no effect without timeout_seconds"),

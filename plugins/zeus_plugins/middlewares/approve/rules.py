@@ -249,12 +249,12 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
 
 def unreadable(pattern: str) -> str | None:
     """Return why a pattern for paths can match none; None if it can."""
-    if ".." in parts_of(pattern):
-        return f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
     try:
         compile_glob(pattern)
     except ValueError as error:
         return str(error)
+    if ".." in re.split(r"[/{},]", pattern):
+        return f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
     return start_problem(pattern)
 
 
