@@ -1602,6 +1602,27 @@ def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_th
         files.read("src/whsec_Qm7Yb2Lk9Vd", max_bytes=1)
 
 
+@pytest.mark.parametrize("above", [False, True])
+def test_the_settings_of_programs_are_closed_where_the_home_folder_is_in_the_workspace(
+    folder: Path, above: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """boto3 executes what `~/.aws/config` names, and git writes where `~/.gitconfig` says."""
+    home = folder / "ann" if above else folder
+    put(home, ".ssh/id", "notes/.hidden", ".config/gcloud/key")
+    monkeypatch.setenv("HOME", str(home))
+    files = files_of(folder, "workspace: {access: {.profile: write}}")
+    start = "ann/" if above else ""
+    for path in (".aws/config", ".gitconfig", ".ssh/id", ".config/python_keyring/x", ".AWS/config"):
+        assert "programs of the user" in str(files.write_refusal(start + path)), path
+    for path in (".ssh/id", ".config/gcloud/key"):
+        with pytest.raises(WorkspaceError, match="programs of the user read it"):
+            files.read(start + path, max_bytes=9)
+    assert files.write_refusal(f"{start}notes/.hidden") is None
+    assert files.write_refusal(f"{start}notes.txt") is None
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert files_of(folder).write_refusal(".aws/config") is None
+
+
 def test_a_program_keeps_the_folders_of_the_sub_agents_in_their_places(folder: Path) -> None:
     """A sub-agent opens its root and its routes by their paths: a link there would lead it out of the workspace."""
     put(folder, "sub/a", "other/deep/a")

@@ -89,6 +89,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     # What users of a service upload for their own sessions.
     _add(deciding, checked.directory / UPLOADS, _DECIDES_SERVICE, holds_keys=True, is_liftable=False)
     _add_own_home(deciding, checked)
+    _add_home_folder(deciding, checked, work)
     _add_runtime(deciding, checked, forms)
 
 
@@ -173,6 +174,30 @@ def _add_own_home(deciding: Deciding, checked: Checked) -> None:
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
+
+
+def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
+    """The settings and keys of the user's programs, where the home folder is in a workspace or is one.
+
+    Libraries that Zeus uses read them too, and some execute what they name (``~/.aws/config``, ``~/.gitconfig``).
+    """
+    environ = checked.process_environ
+    places = [Path(real_path(each)) for each in (*work, *deciding.folders)]
+
+    def reached(name: str) -> Path | None:
+        given = environ.get(name, "")
+        folder = Path(real_path(given)) if given.startswith("/") else None
+        return folder if folder and any(folder.is_relative_to(each) for each in places) else None
+
+    if (home := reached("HOME")) is not None:
+        deciding.add_names(str(home), ".*", _PROGRAMS, but=_OF_PROJECTS, holds_keys=True)
+    if (settings := reached("XDG_CONFIG_HOME")) is not None:
+        _add(deciding, settings, _PROGRAMS, holds_keys=True)
+
+
+_PROGRAMS: Final = "programs of the user read it"
+_OF_PROJECTS: Final = frozenset((".git", *(each.partition("/")[0] for each in PROJECT_FOLDERS)))
+"""A home folder may be a project too: these have protections of their own."""
 
 
 def _own_homes(checked: Checked) -> Iterable[Path]:

@@ -206,7 +206,8 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
         ConfigError: there is one.
     """
     problems: list[Diagnostic] = []
-    for rule, pattern in ((rule, each) for rule in rules.rules for each in expand_braces(rule.pattern)):
+    alternatives = [(rule, each) for rule in rules.rules for each in expand_braces(rule.pattern)]
+    for rule, pattern in alternatives:
         parts = parts_of(pattern)
         fixed = tuple(takewhile(lambda part: not has_magic(part), parts))
         # A file of the workspace has such a path too: then the pattern means it.

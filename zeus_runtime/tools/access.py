@@ -9,7 +9,7 @@ keys, the path rules of components, and the policies of the agents above a sub-a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -379,16 +379,21 @@ class Deciding:
         pattern: str,
         why: str = "it would decide about this agent",
         *,
+        but: Collection[str] = (),
         holds_keys: bool = False,
     ) -> None:
         """Protect all names in a folder that match a glob pattern, whether they exist yet or not.
 
         A file that was added by its path is judged only by that.
+
+        Args:
+            but: names that stay as they are, in small letters.
         """
         self.added[f"{folder.rstrip('/')}/{pattern}"] = None
         self._found.clear()
         at = self._patterns.setdefault(_folded_host(folder), {})
-        at[pattern] = folded_part(pattern), Protected(why, holds_keys)
+        fits = folded_part(pattern)
+        at[pattern] = (lambda name: name not in but and fits(name)), Protected(why, holds_keys)
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         """Protect a path of two parts below each folder in ``folder``, whether they exist yet or not."""

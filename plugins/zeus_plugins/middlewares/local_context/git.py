@@ -34,6 +34,10 @@ _FIXED_VARIABLES: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
+    # The user's own config may name files that these write.
+    "GIT_TRACE2": "0",
+    "GIT_TRACE2_EVENT": "0",
+    "GIT_TRACE2_PERF": "0",
     # An empty list allows no transport, whatever protocol.<name>.allow says in the repository.
     "GIT_ALLOW_PROTOCOL": "",
 }
