@@ -448,6 +448,11 @@ def test_words_written_from_the_right_stand_in_the_order_in_which_they_run(user:
     card.get_by_role("button", name="Approve", exact=True).click()
     turn = answered(page)
     gist = turn.locator(".tool .gist")
+    gist.click()
+    # A text and another value with the same letters are told apart.
+    assert turn.locator(".arguments .exact").evaluate_all("all => all.map(each => each.className)") == [
+        "exact"
+    ]
     assert gist.inner_text().endswith(r"\u{feff}\u{2028}end")
     assert gist.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
 

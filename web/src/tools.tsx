@@ -24,16 +24,16 @@ function summary(args: Json | null, written: string): string {
     .join("  ");
 }
 
-/** Arguments: a text of several lines as it is, anything else as JSON; unseen characters are escapes. */
+/** Arguments: a text as it is, anything else as JSON with this word before it; unseen characters are escapes. */
 function Arguments({ args }: { args: Json }) {
   const entries = Object.entries(args);
   if (!entries.length) return <pre class="exact">{"{}"}</pre>;
   return (
     <dl class="arguments">
       {entries.map(([name, value]) => [
-        <dt key={`${name}:`}>{name}</dt>,
+        <dt key={`${name}:`}><Exact text={/^\S+$/.test(name) ? name : JSON.stringify(name)} /></dt>,
         <dd key={name}>
-          <pre class="exact"><Exact text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} /></pre>
+          {typeof value === "string" ? <pre class="exact"><Exact text={value} /></pre> : <pre class="exact json"><Exact text={JSON.stringify(value, null, 2)} /></pre>}
         </dd>,
       ])}
     </dl>
