@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from tests.support.agents import call, calling, script, write_agent
 from zeus_runtime import Agent
+from zeus_runtime.agent.session_plans import SessionPlans
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.trust.decision import UntrustedError
@@ -238,3 +240,89 @@ async def test_a_fork_keeps_a_plugins_middleware_that_may_judge(tmp_path: Path, 
         await agent.fork(
             session, step=1, middlewares=f"[{{eviction: {{max_tokens: 100}}}}, shaping, {guard}]"
         )
+
+
+NOTES = """
+from dataclasses import dataclass
+
+from zeus_runtime.plugin import Component, Secret, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+
+
+@dataclass(frozen=True)
+class Options:
+    pin: Secret = ""
+    far: dict[str, str] | None = None
+
+
+class Notes(Middleware):
+    pass
+
+
+@hookimpl
+def register_middlewares():
+    return [Component("notes", Notes, Options)]
+"""
+NEW = "blue-Fork-4711-owl"
+HOLDING = [
+    pytest.param(f"- notes: {{pin: {NEW}}}\n", id="by type"),
+    pytest.param("- notes: {pin: ab}\n", id="short"),
+    pytest.param(f"- notes: {{far: {{api_key: {NEW}}}}}\n", id="by name"),
+    pytest.param(f"- notes: {{far: {{url: 'https://ann:{NEW}@x.example/'}}}}\n", id="in an address"),
+]
+
+
+def with_notes(folder: Path, *answers: Any) -> tuple[Agent, Any]:
+    (folder / "notes.py").write_text(NOTES)
+    config = write_agent(folder, "middlewares: [notes]\n")
+    config.write_text(config.read_text().replace("files: [", "files: [notes.py, "))
+    model = script(*answers)
+    return Agent.from_config(config, directory=folder, model=model, environ={}), model
+
+
+@pytest.mark.parametrize("policies", HOLDING)
+async def test_policies_of_a_fork_hold_no_secret_by_name_or_type(tmp_path: Path, policies: str) -> None:
+    agent, _ = with_notes(tmp_path, f"Done with {NEW}.")
+    async with agent:
+        session = (await agent.run("go")).session
+        with pytest.raises(UsageError, match="hold a secret") as raised:
+            await agent.fork(session, step=1, middlewares=policies)
+        assert "environment variable" in str(raised.value)
+        assert NEW not in str(raised.value)
+        assert [each.session for each in await agent.sessions()] == [session]
+        said = str((await agent.history(session))[-1].content)
+        assert said == f"Done with {NEW}.", "a text that was refused is no secret of the agent"
+        await agent.fork(session, step=1, middlewares="- notes: {far: {name: owl}}\n")
+
+
+@pytest.mark.parametrize("policies", [each for each in HOLDING if each.id != "short"])
+async def test_a_secret_in_policies_that_were_stored_before_is_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policies: str
+) -> None:
+    first = calling(call("echo", "a", text=f"It is {NEW}."))
+    agent, model = with_notes(tmp_path, first, "Done.", "Again.")
+    async with agent:
+        session = (await agent.run("go")).session
+        with monkeypatch.context() as patched:
+            patched.setattr(SessionPlans, "check", AsyncMock())
+            fork = await agent.fork(session, step=2, middlewares=policies)
+        shown = await agent.own_middlewares(fork)
+        assert shown is not None
+        assert NEW not in shown
+        assert "notes" in shown
+        await resumed(agent, fork)
+        assert NEW not in str(model.requests[-1].messages)
+        assert "<secret:middlewares.0.notes" in result_sent(model)
+        assert NEW not in str(await agent.history(session))
+
+
+async def test_a_short_secret_in_policies_that_were_stored_before_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, _ = with_notes(tmp_path, "Done.")
+    async with agent:
+        session = (await agent.run("go")).session
+        with monkeypatch.context() as patched:
+            patched.setattr(SessionPlans, "check", AsyncMock())
+            fork = await agent.fork(session, step=1, middlewares="- notes: {pin: ab}\n")
+        assert await agent.own_middlewares(fork) == "- notes:\n    pin: '**********'\n"

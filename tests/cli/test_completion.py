@@ -73,11 +73,15 @@ def test_a_title_cannot_write_to_the_terminal_or_forge_an_entry(zeus: Zeus, proj
     assert offered(project, "resume", "session") == [sessions[0]]
 
 
-def test_a_secret_in_a_title_is_masked(zeus: Zeus, project: Project) -> None:
+@pytest.mark.parametrize("where", ["environment", ".env"])
+def test_a_secret_in_a_title_is_masked(zeus: Zeus, project: Project, where: str) -> None:
     project.agent("one")
     zeus("run", "zeus.yaml", "key sk-live-7Qz81mPq44xw")
-    given = {"SERVICE_API_KEY": "sk-live-7Qz81mPq44xw", "COMP_CWORD": "2"}
-    title = completed(project, given, "zsh", "resume", "").split("\n")[2]
+    given = {"SERVICE_API_KEY": "sk-live-7Qz81mPq44xw"}
+    if where == ".env":
+        project.write(".env", "SERVICE_API_KEY=sk-live-7Qz81mPq44xw\n")
+        given = {}
+    title = completed(project, {**given, "COMP_CWORD": "2"}, "zsh", "resume", "").split("\n")[2]
     assert title.startswith("key ")
     assert "sk-live" not in title
 

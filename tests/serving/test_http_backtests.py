@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -18,6 +19,7 @@ from tests.serving.test_http_keys import bearer, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.databases import storage
 from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.agent.session_plans import SessionPlans
 from zeus_runtime.errors import RunError
 from zeus_runtime.serving.http import backtests
 from zeus_runtime.serving.http import service as service_module
@@ -356,6 +358,39 @@ async def test_a_fork_with_policies_of_its_own_needs_an_administrator(tmp_path: 
         found = (await client.post(f"/v1/sessions/{fork}/what-if", json=other)).json()
         present, changed = (found[each]["outcome"]["sent_tokens"] for each in ("present", "other"))
         assert present < changed, "the present policies are those of the session"
+
+
+async def test_other_policies_hold_no_secret_and_those_of_before_show_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = "blue-Fork-4711-owl"
+    model = f"{{litellm: {{model: openai/gpt-5.2, api_key: {value}}}}}"
+    holding = f"- summarization: {{model: {model}}}\n"
+    write_agent(tmp_path, "middlewares: []\n")
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        fork = {"step": 1, "middlewares": holding}
+        for path, body in (
+            (f"/v1/sessions/{session}/what-if", {"middlewares": holding}),
+            ("/v1/backtests", {"sessions": [session], "policies": {"other": holding}}),
+            (f"/v1/sessions/{session}/fork", fork),
+        ):
+            refused = await client.post(path, json=body)
+            assert refused.status_code == 422, refused.text
+            assert "hold a secret" in refused.text
+            assert value not in refused.text
+        with monkeypatch.context() as patched:
+            patched.setattr(SessionPlans, "check", AsyncMock())
+            stored = (await client.post(f"/v1/sessions/{session}/fork", json=fork)).json()["session"]
+        shown = (await client.get(f"/v1/sessions/{stored}/what-if")).json()
+        assert shown["own"]
+        assert "summarization" in shown["middlewares"]
+        assert value not in shown["middlewares"]
+        found = await client.post(f"/v1/sessions/{stored}/what-if", json={"middlewares": "[]"})
+        assert found.status_code == 200, found.text
+        begun_job = await client.post("/v1/backtests", json={"sessions": [stored]})
+        assert (await ended(client, begun_job.json()["id"]))["state"] == "complete"
 
 
 async def test_sessions_that_are_deleted_at_the_same_time_leave_no_backtest(

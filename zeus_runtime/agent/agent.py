@@ -655,10 +655,13 @@ class Agent(ErrorsMasked):
     async def own_middlewares(self, session: str) -> str | None:
         """The middlewares that a session has in place of the config's, as YAML; None for those of the config.
 
+        A secret in those of a session from before is masked.
+
         Raises:
             UsageError: the session does not exist, or it is archived.
         """
-        return await self._runner.policies_of(session)
+        policies = await self._runner.policies_of(session)
+        return None if policies is None else self._checked.shown_middlewares(policies)
 
     async def archive(self, session: str) -> bool:
         """Pack a session's messages, edits and ledger, and delete its checkpoints. False if it was already archived.

@@ -27,6 +27,7 @@ from zeus_runtime.run.turn import Compaction, Session, new_session_id
 from zeus_runtime.sessions.deletion import forgetting
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import prune_daily
+from zeus_runtime.store.forks import with_policies
 from zeus_runtime.tools.attachments import GivenFile, Reference
 from zeus_runtime.tools.run_to_completion import all_tried, finished
 
@@ -195,7 +196,7 @@ class Runner:
         """
         self._require_trust()
         connections = await self.connections()
-        thread, policies = await _with_policies(connections.log, session)
+        thread, policies = await with_policies(connections.log, session)
         self.running.refuse(session)
         emit = self._emitter(lambda _event: None, session)
         async with self._plans.lent(session, connections, policies) as plan:
@@ -284,7 +285,7 @@ class Runner:
         Raises:
             UsageError: the session does not exist, or it is archived.
         """
-        return (await _with_policies((await self.connections()).log, session))[1]
+        return (await with_policies((await self.connections()).log, session))[1]
 
     @asynccontextmanager
     async def shown_plan(self, session: str) -> AsyncIterator[tuple[Checked, Plan]]:
@@ -436,15 +437,8 @@ def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
         yield Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}.")
 
 
-async def _with_policies(log: ThreadLog, session: str) -> tuple[Thread, str | None]:
-    """The thread of a session, and its own middlewares as YAML; None for those of the config."""
-    from zeus_runtime.store.forks import policies_in
-
-    return await log.within(session, lambda connection, thread: (thread, policies_in(connection, thread)))
-
-
 async def _own_thread(log: ThreadLog, session: str) -> tuple[Thread, str | None]:
-    """``_with_policies`` of one of the user's own sessions, not of a sub-agent's."""
+    """``with_policies`` of one of the user's own sessions, not of a sub-agent's."""
     from zeus_runtime.store.forks import policies_in
     from zeus_runtime.store.session_tree import parent_in
 

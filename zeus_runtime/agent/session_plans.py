@@ -96,13 +96,13 @@ class SessionPlans:
                 config that judges what the agent does.
             UntrustedError: they would execute something that the user has not allowed.
         """
-        if "${" in policies or self._checked.secrets.text(policies) != policies:
+        if "${" in policies:
             raise UsageError(
-                "the policies of a session hold a variable or a known secret, and they would be stored",
+                "the policies of a session hold a variable, and they would be stored",
                 remedy="Write plain values.",
             )
-        async with self.shown("", policies):
-            pass
+        _, plan = await asyncio.to_thread(self._planned, "", policies, are_new=True)
+        await _close(plan)
 
     @asynccontextmanager
     async def shown(self, session: str, policies: str | None) -> AsyncIterator[tuple[Checked, Plan]]:
@@ -120,18 +120,19 @@ class SessionPlans:
         try:
             yield found
         finally:
-            await all_tried(*(part.context.closing.aclose for part in plans(found[1])))
+            await _close(found[1])
 
-    def _planned(self, session: str, policies: str | None) -> tuple[Checked, Plan]:
+    def _planned(self, session: str, policies: str | None, *, are_new: bool = False) -> tuple[Checked, Plan]:
         """The config and the plan of a session.
 
         Args:
             session: empty for a session without its own workspace.
             policies: its own middlewares as YAML; None for those of the config.
+            are_new: they may hold no secret.
         """
         own = self._checked
         if policies is not None:
-            own = own.with_middlewares(policies, all_parts(own))
+            own = own.with_middlewares(policies, all_parts(own), are_new=are_new)
             own.trust.require(all_parts(own))
         own = replace(own, session=session or own.session)
         plan = make_plan(own, mode=self._plan.mode)
@@ -167,6 +168,10 @@ class SessionPlans:
                 if service is not None and service is not lent:
                     closing.append(service.aclose)
         await all_tried(*closing)
+
+
+async def _close(plan: Plan) -> None:
+    await all_tried(*(part.context.closing.aclose for part in plans(plan)))
 
 
 async def make_roots(plan: Plan) -> None:

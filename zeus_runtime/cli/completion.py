@@ -50,8 +50,8 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
 
     from click.shell_completion import CompletionItem
 
+    from zeus_runtime.cli.process import Process
     from zeus_runtime.columns import shortened
-    from zeus_runtime.config.secrets.masking import secrets_of_environment
     from zeus_runtime.trust.databases import is_made
     from zeus_runtime.trust.decision import records_folder
 
@@ -64,8 +64,8 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
             rows = connection.execute(query, (MOST_SESSIONS,)).fetchall()
     except sqlite3.Error:
         return []
-    # A config may name more secrets, but no config is known here.
-    redact = secrets_of_environment(os.environ)
+    # A config may name more secrets, but none is loaded here.
+    redact = Process().redact
     return [
         CompletionItem(name, help=shortened(redact(title), LONGEST_TITLE))
         for name, title in rows

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import homes_for
-from zeus_runtime.config.schema.validate import hiding, read_early
-from zeus_runtime.config.secrets.masking import HiddenStr
+from zeus_runtime.config.schema.validate import hiding, prepared, read_early
+from zeus_runtime.config.secrets.masking import MASK, HiddenStr
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
 from zeus_runtime.config.secrets.written_secrets import repositories_of, secrets_of_repository
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
@@ -107,28 +107,50 @@ class Checked:
         Raises:
             UsageError: a secret is among the options, and an overlay would show it.
         """
-        lines: list[Any] = self.document.get(("middlewares",), [])
-        if self.document.redactor.masked(lines) != lines or _hidden(lines):
+        lines = _middlewares(self.document)
+        if _shown(lines, self.document.redactor) != lines:
             raise UsageError(
-                "an option of a middleware is a secret, and the overlay would hold it",
-                remedy="Write the option elsewhere, such as in an environment variable that the middleware reads.",
+                "an option of a middleware is a secret, and the overlay would hold it", remedy=_ELSEWHERE
             )
         return lines
 
-    def with_middlewares(self, text: str, parts: Sequence[Part]) -> Checked:
+    def shown_middlewares(self, text: str) -> str:
+        """The middlewares of a session as they may be shown: those from before may hold a secret.
+
+        Args:
+            text: their YAML; it is given as it is, if it holds none.
+
+        Raises:
+            ConfigError: it is not valid YAML.
+        """
+        document = self._document_with(text)
+        if not _holds_secret(document, text):
+            return text
+        import yaml
+
+        shown = _shown(_middlewares(document), document.redactor)
+        return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
+
+    def with_middlewares(self, text: str, parts: Sequence[Part], *, are_new: bool = False) -> Checked:
         """The same config with other middlewares, for one session.
 
         Args:
             text: the value of ``middlewares`` in YAML, without variables.
             parts: the config's own, with those of its sub-agents (``all_parts``).
+            are_new: they may hold no secret. Stored ones from before may; from now on, this config masks it.
 
         Raises:
             ConfigError: they are not valid.
+            UsageError: new ones hold a secret.
             UntrustedError: their check would execute something that the user has not allowed.
         """
-        from zeus_runtime.config.layers.loading import with_setting
-
-        document = with_setting(self.document, f"middlewares={text}")
+        document = self._document_with(text)
+        if not are_new:
+            self.secrets.learn_all(document.redactor)
+        elif _holds_secret(document, text):
+            raise UsageError(
+                "the policies of a session hold a secret, and they would be stored", remedy=_ELSEWHERE
+            )
         # A user of a service may bring them.
         trust = self.trust.for_other_text(parts)
         found = check_loaded(document, directory=self.directory, environ=self.given_environ, trust=trust)
@@ -143,6 +165,14 @@ class Checked:
             lifting=found.lifting,
             notices=found.notices,
         )
+
+    def _document_with(self, text: str) -> Document:
+        """The document with other middlewares, not checked; it knows their secrets, by name and by type."""
+        from zeus_runtime.config.layers.loading import with_setting
+
+        schema = self.document.schema
+        assert schema is not None  # a checked one has it
+        return prepared(with_setting(self.document, f"middlewares={text}"), schema)
 
     @property
     def private_homes(self) -> Sequence[Path]:
@@ -456,8 +486,29 @@ def _suggestions(name: str, homes: Sequence[Path], registry: Registry, table: Ta
     return None if profile.known else profile.suggestions
 
 
-def _hidden(value: Any) -> bool:
-    """Whether there is a value that does not print, which may be too short to be masked."""
+_ELSEWHERE: Final = (
+    "Write the option elsewhere, such as in an environment variable that the middleware reads."
+)
+
+
+def _middlewares(document: Document) -> list[Any]:
+    lines: list[Any] = document.get(("middlewares",), [])
+    return lines
+
+
+def _holds_secret(document: Document, text: str) -> bool:
+    """Whether the middlewares of a document hold a secret, or ``text``, which they were read from, in a comment."""
+    lines = _middlewares(document)
+    return document.redactor.text(text) != text or _shown(lines, document.redactor) != lines
+
+
+def _shown(value: Any, redactor: Redactor) -> Any:
+    """A JSON value without secrets, and without the values that do not print, which may be too short to be masked."""
     if isinstance(value, Mapping):
-        return any(map(_hidden, value.values()))
-    return any(map(_hidden, value)) if isinstance(value, list) else isinstance(value, HiddenStr)
+        return {redactor.text(key): _shown(each, redactor) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shown(each, redactor) for each in value]
+    if not isinstance(value, str):
+        return value
+    shown = redactor.text(value)
+    return MASK if shown == value and isinstance(value, HiddenStr) else shown

@@ -45,6 +45,15 @@ def policies_in(connection: Connection, thread: Thread) -> str | None:
     return found[0][0] if found else None
 
 
+async def with_policies(log: ThreadLog, session: str) -> tuple[Thread, str | None]:
+    """The thread of a session, and its own middlewares as they are stored; None for those of the config.
+
+    Raises:
+        UsageError: the session does not exist, or it is archived.
+    """
+    return await log.within(session, lambda connection, thread: (thread, policies_in(connection, thread)))
+
+
 _POLICIES: Final = Prepared(
     select(TEXT.c.text).where(TEXT.c.thread == bindparam("of_thread"), TEXT.c.digest == POLICIES)
 )

@@ -158,7 +158,8 @@ def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_setting(document: Document, text: str) -> Document:
-    """A document as it would be with one more ``--set``; variables in ``text`` are not filled in.
+    """A document as it would be with one more ``--set``, whose secrets it knows by their names; variables in ``text``
+    are not filled in.
 
     Args:
         text: ``a.b=value``.
@@ -171,10 +172,14 @@ def with_setting(document: Document, text: str) -> Document:
     setting = parse_setting(text)
     refs = ref_places(Config)
     layer = assign(document.root, setting.path, setting.value, refs, setting.origin)
+    root = merge(document.root, layer, refs)
+    redactor = _knowing_written((document.root, root), document.redactor)
+    root = hidden(root, redactor)
+    texts = {**document.sources.texts, setting.source: setting.text}
     return replace(
         document,
-        root=merge(document.root, layer, refs),
-        sources=document.sources.adding(setting.source, setting.text),
+        root=root,
+        sources=Sources(texts, redactor, unshown_values(root)),
         folders={**document.folders, setting.source: document.directory},
         replaced=(*document.replaced, document.root),
     )
@@ -228,9 +233,7 @@ def _filled(
     """The tree with its variables filled in, the unset variables, and the sources that know the secrets in it."""
     filled = _Filled(environ)
     tree = filled.tree(root)
-    written = [pair for each in (tree, *replaced) for pair in written_secrets(plain(each)).items()]
-    shown = told_apart(written)
-    redactor = redactor.adding(filled.secrets).adding({text: shown[text, name] for text, name in written})
+    redactor = _knowing_written((tree, *replaced), redactor.adding(filled.secrets))
     root = hidden(tree, redactor)
     sources = Sources(sources.texts, redactor, unshown_values(root))
     # Worded after all secrets are known, since an unset variable may stand beside one in its line.
@@ -246,6 +249,13 @@ def _filled(
         for path, node, error in filled.failed
     ]
     return root, problems, sources
+
+
+def _knowing_written(trees: Iterable[Node], redactor: Redactor) -> Redactor:
+    """A redactor that also knows the secrets that are written out in these trees."""
+    written = [pair for each in trees for pair in written_secrets(plain(each)).items()]
+    shown = told_apart(written)
+    return redactor.adding({text: shown[text, name] for text, name in written})
 
 
 def _secret_defaults(trees: Iterable[Node]) -> dict[str, str]:

@@ -56,7 +56,7 @@ def check(
         ConfigError: with all problems, those of loading too, in order of position.
     """
     # First: it converts what the schema judges, and makes known what no message may show.
-    document = _prepared(document, schema)
+    document = prepared(document, schema)
     diagnostics = [*document.problems, *_violations(document, schema, document.value)]
     diagnostics += _impossible_paths(document, schema)
     if known_model is not None:
@@ -93,7 +93,7 @@ def read_early(document: Document) -> Early:
         return Early(Plugins(), ())
     annotations = {field.key: field.annotation for field in fields(Config) if field.key in _EARLY}
     schema = {"type": "object", "properties": {key: schema_of(hint) for key, hint in annotations.items()}}
-    document = _prepared(replace(document, root=document.root._replace(value=part), replaced=()), schema)
+    document = prepared(replace(document, root=document.root._replace(value=part), replaced=()), schema)
     problems = [problem for problem in document.problems if problem.path and problem.path[0] in _EARLY]
     problems += _violations(document, schema, document.value)
     problems += _impossible_paths(document, schema)
@@ -128,7 +128,7 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
     ]
 
 
-def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
+def prepared(document: Document, schema: Mapping[str, Any]) -> Document:
     """The document with texts from variables converted where they must be, and with the secrets the schema names."""
     secrets: list[tuple[str, str]] = []
 

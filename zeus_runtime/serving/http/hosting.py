@@ -265,8 +265,11 @@ class HostedAgent:
             (), EditedConfig(text, Trust(frozenset(allowed), present.trust.records, present.trust.paths))
         )
 
-    async def with_middlewares(self, text: str | None) -> Checked:
+    async def with_middlewares(self, text: str | None, *, are_new: bool = False) -> Checked:
         """The config as it is now, with other ``middlewares`` unless ``text`` is None; read in a thread.
+
+        Args:
+            are_new: these are not those of a session, and may hold no secret.
 
         Raises:
             ZeusError: it is not valid, or its check would execute what neither the config has nor the user allowed.
@@ -276,7 +279,11 @@ class HostedAgent:
             from zeus_runtime.plan.parts_with_subagents import all_parts
 
             present = self.read(())
-            return present if text is None else present.with_middlewares(text, all_parts(present))
+            return (
+                present
+                if text is None
+                else present.with_middlewares(text, all_parts(present), are_new=are_new)
+            )
 
         return await asyncio.to_thread(read)
 

@@ -15,6 +15,7 @@ from zeus_runtime.serving.http.parts import tell_unread
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Administrator, Key, service_of
 from zeus_runtime.serving.http.turn_queue import run_of_key
+from zeus_runtime.store.forks import with_policies
 
 if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
@@ -60,11 +61,11 @@ async def begin(
         await agent.stored_session(session)
         agents.append(hosted)
         places.add((await agent.log()).database.place)
-        own = await agent.own_middlewares(session)
+        _, own = await with_policies(await agent.log(), session)
         for name, text in {PRESENT: own, **body.policies}.items():
             # Each config once: 20 sessions of an agent under 6 policies need 6 readings, not 120.
             if (hosted.name, text) not in configs:
-                configs[hosted.name, text] = await hosted.with_middlewares(text)
+                configs[hosted.name, text] = await hosted.with_middlewares(text, are_new=text != own)
             play = _play(service, caller, session, name, configs[hosted.name, text], body.needles)
             replays.append(Replay(session, agent.masked(name), play))
     if len(places) > 1:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zeus_runtime.agent.what_if import recomputed
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Administrator, service_of
+from zeus_runtime.store.forks import with_policies
 
 router = APIRouter(tags=["context"], route_class=RevalidatedRoute)
 
@@ -43,9 +44,9 @@ async def what_if(request: Request, caller: Administrator, session: str, body: W
     """Recompute the session under the present policies and under others. No model and no tool is called."""
     hosted, agent = await service_of(request).of_session(caller, session)
     recording = await agent.recording(session)
-    own = await agent.own_middlewares(session)
+    _, own = await with_policies(await agent.log(), session)
     present = await hosted.with_middlewares(own)
-    other = await hosted.with_middlewares(body.middlewares)
+    other = await hosted.with_middlewares(body.middlewares, are_new=True)
     async with service_of(request).replaying:
         before = await recomputed(present, recording, policy="present", needles=body.needles)
         after = await recomputed(other, recording, policy="other", needles=body.needles)
