@@ -1103,6 +1103,25 @@ def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
         assert files.read(path, max_bytes=9) == b"mine"
 
 
+def test_no_tool_makes_a_program_that_the_config_starts(folder: Path) -> None:
+    put(folder, "build/server.c")
+    (folder / "link").symlink_to("far/linked")
+    files = files_of(
+        folder,
+        "mcpServers:\n"
+        "  a: {command: ./build/server}\n"
+        "  b: {command: bin/server, cwd: work}\n"
+        "  c: {command: ./link, data: [far]}\n"
+        "middlewares: [hooks: {after_run: [{command: [bin/check]}]}]\n",
+        tools="[probe, mcp, filesystem]",
+    )
+    for path in ("build/server", "work/bin/server", "link", "far/linked", "bin/check"):
+        with pytest.raises(Exception, match="a program of the config would start it"):
+            files.write(path, b"forged")
+    for path in ("build/server.c", "build/server.h", "build/other", "server", "bin/server", "check", "far/x"):
+        files.write(path, b"mine")
+
+
 def test_no_tool_changes_the_packages_that_run_the_agent(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
