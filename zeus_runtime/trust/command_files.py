@@ -148,8 +148,10 @@ def covered(
         for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
         for path in islice(search.unknown(word, each, free), 1)
     )
-    absent = tuple(dict.fromkeys(search.absent(every, search_paths, free)))
-    return Covered(tuple(read), unsplit, tuple(unknown), search.has_more, refused, absent)
+    absent = (*search.absent_program(words[0]), *search.absent(every, search_paths, free))
+    return Covered(
+        tuple(read), unsplit, tuple(unknown), search.has_more, refused, tuple(dict.fromkeys(absent))
+    )
 
 
 def files_below(folder: Path, most: int = MOST_ENTRIES, *, compiled_apart: bool = False) -> Iterator[Path]:
@@ -249,6 +251,24 @@ class _NameSearch:
             if stat.S_ISREG(self._mode(place)) and self._is_ours(Path(place)):
                 yield Named(0, name, Path(place), "")
 
+    def absent_program(self, word: str) -> Iterator[tuple[str, str]]:
+        """As ``absent``, for the program: at its path, or on ``PATH`` before the first executable match.
+
+        The system reads its word as it is, and adds no suffix.
+        """
+        if not _is_path(word):
+            return
+        if os.sep in word:
+            places = list(_places(str(self._cwd), word))
+        else:
+            folders = self._project.path.split(os.pathsep)
+            places = [_place(str(self._cwd / folder), word) for folder in folders]
+        for place in places:
+            if not self._mode(place) and self._is_ours(Path(place)):
+                yield from _missing(place)
+            elif os.sep not in word and stat.S_ISREG(self._mode(place)) and os.access(place, os.X_OK):
+                return
+
     def named(self, word: int, text: str) -> Iterator[Named]:
         """The files and folders that an argument or a value names, also files named without their suffix."""
         found: dict[str, str] = {}
@@ -298,7 +318,7 @@ class _NameSearch:
             return
         has_namesakes = _key(last) in self._listing(folder)
         if not self._mode(place) and (is_certain or has_namesakes or "/" in name or _FILE_NAME.search(name)):
-            yield folder, escape(last)
+            yield from _missing(place)
             if is_certain or has_namesakes:
                 yield folder, f"{escape(last)}.*"
         if "/" in name and stat.S_ISDIR(self._mode(place)):
@@ -536,6 +556,13 @@ def _places(base: str, name: str) -> Iterator[str]:
     yield place
     if ".." in name and (text := os.path.normpath(Path(base, name))) != place:
         yield text
+
+
+def _missing(place: str) -> Iterator[tuple[str, str]]:
+    """A file that is not there, and the file that would be there if a link leads nowhere, each as folder and glob."""
+    for each in dict.fromkeys((place, real_path(place))):
+        folder, name = os.path.split(each)
+        yield folder, escape(name)
 
 
 def _begun_at(path: str) -> Iterator[str]:
