@@ -1122,6 +1122,41 @@ def test_no_tool_makes_a_program_that_the_config_starts(folder: Path) -> None:
         files.write(path, b"mine")
 
 
+EXECUTED_VALUES = {
+    "BASH_ENV: env.sh": ("env.sh",),
+    "BASH_ENV: later.sh": ("later.sh",),
+    "ENV: ./bare": ("bare",),
+    "PYTHONPATH: 'lib:more'": ("lib/sitecustomize.py", "lib/deep/a.py", "more/a.py", "lib.py"),
+    "NODE_OPTIONS: --require=./hook": ("hook.js",),
+    "GIT_CONFIG_GLOBAL: gitconfig": ("gitconfig", "work/gitconfig"),
+}
+
+
+@pytest.mark.parametrize("value", EXECUTED_VALUES)
+def test_no_tool_changes_what_the_value_of_an_executed_option_names(value: str, folder: Path) -> None:
+    put(folder, "env.sh", "lib/a.py", "hook.js", "gitconfig", "work/gitconfig", "free/a.py")
+    (folder / "base.yaml").write_text(f"tools: [{{shell: {{env: {{{value}}}}}}}]\n")
+    for yaml, tools in (
+        ("", f"[probe, filesystem, {{shell: {{contain: none, env: {{{value}}}}}}}]"),
+        ("extends: ./base.yaml\n", "[probe, filesystem]"),  # a run with the other tools does not load it
+    ):
+        files = files_of(folder, f"{yaml}workspace: {{routes: {{/work/: work}}}}\n", tools=tools)
+        for path in EXECUTED_VALUES[value]:
+            with pytest.raises(Exception, match=r"no tool may change it|no tool may make|would start it"):
+                files.write(path, b"forged")
+        for path in ("free/a.py", "other.sh", "libs"):
+            files.write(path, b"mine")
+
+
+def test_an_option_that_counts_by_name_closes_no_file(folder: Path) -> None:
+    put(folder, "deploy/a", "boxes/b", "none/a")
+    docker = "{docker: {image: deploy, folder: boxes}}"
+    tools = f"[probe, filesystem, {{shell: {{contain: none}}}}, {{sandbox: {{backend: {docker}}}}}]"
+    files = files_of(folder, tools=tools)
+    for path in ("deploy/a", "boxes/b", "none/a"):
+        files.write(path, b"mine")
+
+
 def test_no_tool_changes_the_packages_that_run_the_agent(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -480,14 +480,23 @@ def test_a_link_before_two_dots_is_read_as_the_system_and_as_a_shell_does(
 
 
 def test_a_program_may_be_made_on_the_path_up_to_the_one_that_is_found(tmp_path: Path) -> None:
-    path = os.pathsep.join([str(tmp_path / "early"), "near", str(tmp_path / "found"), str(tmp_path / "late")])
-    for folder, mode in (("found", 0o755), ("near", 0o644)):
-        (tmp_path / folder).mkdir()
+    path = os.pathsep.join(
+        [
+            str(tmp_path.parent / "far"),
+            "deep",
+            str(tmp_path / "early"),
+            "near",
+            str(tmp_path / "found"),
+            str(tmp_path / "late"),
+        ]
+    )
+    for folder, mode in (("found", 0o755), ("work/near", 0o644)):
+        (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "server").write_text("")
         (tmp_path / folder / "server").chmod(mode)
-    made = command_part(Command("s", ("server",)), Project(tmp_path, (tmp_path,), path))
-    assert made.absent == ((str(tmp_path / "early"), "server"),)
-    assert made.files == (tmp_path / "near/server", tmp_path / "found/server")
+    made = command_part(Command("s", ("server",), cwd="work"), Project(tmp_path, (tmp_path,), path))
+    assert made.absent == tuple((str(tmp_path / each), "server") for each in ("work/deep", "early"))
+    assert made.files == (tmp_path / "work/near/server", tmp_path / "found/server")
     path_form = command_part(Command("s", ("./se[r]ver",)), Project(tmp_path, (tmp_path,), path))
     assert path_form.absent == ((str(tmp_path), "se[[]r]ver"),)
 

@@ -167,6 +167,40 @@ def test_an_option_is_its_value(one: str, other: str) -> None:
     assert option_part("docker.runtime", "x", one, project).digest != digests[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "file"),
+    [
+        ("env.BASH_ENV", "env.sh", "env.sh"),
+        ("env.BASH_ENV", "./env.sh", "env.sh"),
+        ("env.PYTHONPATH", "lib:src", "src/deep/a.py"),
+        ("env.NODE_OPTIONS", "--require=./hook", "hook.js"),
+        ("shell.show", "tools", "tools/a"),
+    ],
+)
+def test_the_digest_of_an_option_holds_the_files_that_its_value_names(
+    name: str, value: str, file: str, tmp_path: Path
+) -> None:
+    def part() -> Part:
+        return option_part(name, "x", value, Project(tmp_path, (tmp_path,)))
+
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    digests = {part().digest}
+    for text in ("one", "two"):
+        (tmp_path / file).write_text(text)
+        digests.add(part().digest)
+        assert [label for label, _ in part().lines] == ["value", "file"]
+    assert len(digests) == 3
+    assert option_part(name, "x", value, None).files == ()
+
+
+def test_the_lines_of_an_option_say_which_files_are_not_covered(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    project = Project(tmp_path, (tmp_path,))
+    notes = [dict(option_part("env.X", "x", each, project).lines)["note"] for each in ("$D/a", "tools/b")]
+    assert notes[0].startswith("the value has $")
+    assert notes[1].startswith("the value has tools/b: this names no file")
+
+
 def test_secrets_are_in_the_digest_and_not_in_the_lines() -> None:
     project = Project(Path("/nowhere"), ())
 

@@ -465,7 +465,7 @@ class Output:
 
     schema: Annotated[
         SchemaFile
-        | Annotated[str, Executes(), Pattern(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")]
+        | Annotated[str, Executes(by_name=True), Pattern(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")]
         | Mapping[str, Any],
         Doc(
             "The JSON Schema of the answer; {file: PATH} for one in a file; or `module:Model`, a pydantic model of an"

@@ -199,7 +199,8 @@ def _servers(ground: PartSource) -> Iterator[Part]:
     connectors = ground.config.connectors
     if connectors != Connectors() and connectors.browser is not None and connectors.browser.server is None:
         yield from _server(ground, "browser", BROWSER_SERVER, ("connectors", "browser"))
-    for path, file in _executed(ground, "servers"):
+    marked = (each for each in document.marked if "servers" in each.executes)
+    for path, file in ((each.path, each.text) for each in marked):
         from zeus_runtime.config.layers.mcp_files import servers_in_file
 
         try:
@@ -262,15 +263,19 @@ def _server_part(
 
 
 def _options(ground: PartSource) -> Iterator[Part]:
-    for path, value in _executed(ground, "value"):
+    for each in ground.document.marked:
+        if each.executes.isdisjoint({"value", "name"}):
+            continue
         from zeus_runtime.trust.parts import option_part
 
-        document = ground.document
-        project = project_of(document, ground.config, ground.trust)
-        name = ".".join([each for each in path if isinstance(each, str)][-2:])
+        document, path = ground.document, each.path
+        project = None
+        if "value" in each.executes:
+            project = project_of(document, ground.config, ground.trust)
+        name = ".".join([key for key in path if isinstance(key, str)][-2:])
         where = str(document.position(path))
         part = option_part(
-            name, show_path(path), value, project, mask=_mask(document, ground.trust), where=where
+            name, show_path(path), each.text, project, mask=_mask(document, ground.trust), where=where
         )
         yield _with_owner(ground, part)
 
@@ -555,10 +560,6 @@ def _has_protected_name(parts: Sequence[str]) -> bool:
     from zeus_runtime.tools.access import is_floor_name
 
     return any(map(is_floor_name, parts))
-
-
-def _executed(ground: PartSource, what: str) -> Iterator[tuple[ConfigPath, str]]:
-    return ((each.path, each.text) for each in ground.document.marked if what in each.executes)
 
 
 def _with_owner(ground: FileSource, part: Part) -> Part:

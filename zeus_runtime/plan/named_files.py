@@ -52,6 +52,13 @@ class NamedFile(NamedTuple):
     route: str = ""
 
 
+class _Value(NamedTuple):
+    """The value of an option that is executed, with its key."""
+
+    key: str
+    text: str
+
+
 class _Tree(NamedTuple):
     """A config's tree.
 
@@ -91,7 +98,7 @@ def named_modules(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Itera
         for layer in agents_layers(tree.root):
             # Also of an agent's entry, which may have a form of its own.
             for each in marked_values(layer, checked.document.schema or {}):
-                if "value" in each.executes and each.path[-2:] == ("output", "schema"):
+                if "name" in each.executes and each.path[-2:] == ("output", "schema"):
                     module = each.text.partition(":")[0]
                     if all(map(str.isidentifier, module.split("."))):
                         yield module
@@ -115,7 +122,7 @@ class _Named:
         self._schema = checked.document.schema or {}
         servers = find(checked.document.root, ("mcpServers",))
         self._servers = dict(_entries(servers))
-        self._known: list[Command | str] = []
+        self._known: list[Command | _Value] = []
 
     def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
         """Leave out the commands of a tree from now on."""
@@ -171,13 +178,13 @@ class _Named:
 
     def _commands(
         self, tree: _Tree, marked: Sequence[Marked], *, defaults: bool = True
-    ) -> Iterator[Command | str]:
+    ) -> Iterator[Command | _Value]:
         """The servers that a tree has started, and the values of its options that are executed.
 
         Args:
             defaults: with the defaults of variables in files of servers, too.
         """
-        yield from (each.text for each in marked if "value" in each.executes)
+        yield from (_Value(str(each.path[-1]), each.text) for each in marked if "value" in each.executes)
         if commands := [each.words for each in marked if each.words]:
             from zeus_runtime.trust.parts import Command
 
@@ -249,20 +256,18 @@ def _command(entry: Mapping[str, Any]) -> Iterator[Command]:
         yield Command("", words, env, place or ".", tuple(_texts(entry.get("data"))))
 
 
-def _of_command(command: Command | str, project: Project) -> Iterator[NamedFile]:
+def _of_command(command: Command | _Value, project: Project) -> Iterator[NamedFile]:
     found = _covered(command, project)
     yield from (NamedFile(file, "program") for file in found.paths)
     yield from (NamedFile(Path(folder, pattern), "absent") for folder, pattern in found.absent)
 
 
-def _covered(command: Command | str, project: Project) -> Covered:
-    if isinstance(command, str):
-        from zeus_runtime.trust.command_files import covered
+def _covered(command: Command | _Value, project: Project) -> Covered:
+    from zeus_runtime.trust.parts import covered_by, covered_by_value
 
-        return covered((command,), project)
-    from zeus_runtime.trust.parts import covered_by
-
-    return covered_by(command, project)
+    return (
+        covered_by_value(*command, project) if isinstance(command, _Value) else covered_by(command, project)
+    )
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -201,12 +201,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
             ("data", f"{one_line(each)}: {_STARTED if each in found.refused else _FREE}")
             for each in command.data
         ),
-        *(("note", f"{_called(index, command)} {_UNSEEN}") for index in found.unsplit),
-        *(
-            ("note", f"{_called(index, command)} has {one_line(mask.word(path))}: {_UNKNOWN}")
-            for index, path in found.unknown
-        ),
-        *([("note", _MORE)] if found.has_more else []),
+        *_notes(found, lambda index: _called(index, command), mask),
     ]
     return Part(
         command.kind,
@@ -239,7 +234,7 @@ def covered_by(command: Command, project: Project) -> Covered:
     project = replace(project, path=command.env.get("PATH", project.path))
     # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
     env = [value for _, value in sorted(command.env.items())]
-    paths = [value for name, value in sorted(command.env.items()) if name.upper().endswith("PATH")]
+    paths = [value for name, value in sorted(command.env.items()) if _lists_folders(name)]
     return covered(
         command.words,
         project,
@@ -249,6 +244,30 @@ def covered_by(command: Command, project: Project) -> Covered:
         data=command.data,
         compiled_apart=are_compiled_apart(command.words, command.env),
     )
+
+
+def covered_by_value(key: str, value: str, project: Project) -> Covered:
+    """The project files that the value of an executed option names: as a program, or as a word of one.
+
+    Args:
+        key: of the option, or of the entry in its mapping.
+    """
+    found = covered((value,), project, env=(value,), search_paths=(value,) if _lists_folders(key) else ())
+    # A file counts once, in whichever way it is named.
+    named = {each.path: each for each in reversed(found.named)}
+    return replace(found, named=tuple(reversed(named.values())))
+
+
+def _lists_folders(name: str) -> bool:
+    return name.upper().endswith("PATH")
+
+
+def _notes(found: Covered, called: Callable[[int], str], mask: PartMask) -> Iterator[tuple[str, str]]:
+    yield from (("note", f"{called(index)} {_UNSEEN}") for index in found.unsplit)
+    for index, path in found.unknown:
+        yield "note", f"{called(index)} has {one_line(mask.word(path))}: {_UNKNOWN}"
+    if found.has_more:
+        yield "note", _MORE
 
 
 def _file_lines(found: Covered, directory: Path) -> Iterator[tuple[str, str]]:
@@ -275,16 +294,21 @@ _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell fin
 
 
 def option_part(
-    name: str, path: str, value: str, project: Project, *, mask: PartMask = _OPEN, where: str = ""
+    name: str, path: str, value: str, project: Project | None, *, mask: PartMask = _OPEN, where: str = ""
 ) -> Part:
     """An option that is marked ``Executes``, identified by its value and the project files that the value names.
 
     Args:
         name: component and option, such as ``docker.command``.
         path: its place in the config, as ``--set`` writes it.
+        project: None for a value that counts by itself.
     """
-    found = covered((value,), project)
-    lines = [("value", one_line(mask.word(value))), *_file_lines(found, project.directory)]
+    lines = [("value", one_line(mask.word(value)))]
+    found = Covered(())
+    if project is not None:
+        found = covered_by_value(name, value, project)
+        lines += _file_lines(found, project.directory)
+        lines += _notes(found, lambda _: "the value", mask)
     digest = part_digest(
         "option", name=name, value=value, files=[[each.name, each.content] for each in found.named]
     )

@@ -128,21 +128,27 @@ class Tunable(NamedTuple):
 
 class Executes(NamedTuple):
     """The string names something that is executed, here, or elsewhere with this user's keys; or a folder that
-    programs see or Zeus cleans. It is used only after the user has allowed it (docs/explanation/trust.md). A value that
-    equals the default needs no permission.
+    programs see or Zeus cleans. It is used only after the user has allowed it (docs/explanation/trust.md), with the
+    content of the project files that it names, which no tool may change. A value that equals the default needs no
+    permission.
 
     Args:
         servers: it is a JSON file of MCP servers; the user allows each of them.
         command: the list is a program and its arguments, which is started in the working directory. The user allows it
             as one part, with the content of the project files that it names. The code that starts it calls ``permit``.
+        by_name: it names nothing in the project, or a folder whose files Zeus changes itself: a machine, an image, a
+            module. The user allows the value alone.
     """
 
     servers: bool = False
     command: bool = False
+    by_name: bool = False
 
     @property
     def keywords(self) -> _Schema:
-        return {EXECUTES: "command" if self.command else "servers" if self.servers else "value"}
+        if self.command or self.servers:
+            return {EXECUTES: "command" if self.command else "servers"}
+        return {EXECUTES: "name" if self.by_name else "value"}
 
     @property
     def types(self) -> frozenset[str]:

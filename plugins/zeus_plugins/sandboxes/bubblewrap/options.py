@@ -11,9 +11,9 @@ from zeus_runtime.plugin import Doc, Executes, Minimum, dataclass
 class Options:
     """Options of ``bubblewrap``. Paths are relative to the working directory."""
 
-    folder: Annotated[str, Executes(), Doc("The folder with a subfolder for each session's files.")] = (
-        ".zeus/sandboxes"
-    )
+    folder: Annotated[
+        str, Executes(by_name=True), Doc("The folder with a subfolder for each session's files.")
+    ] = ".zeus/sandboxes"
     keep_days: Annotated[
         float | None,
         Doc("Files of sessions that ran no program for this many days are removed; null: never."),

@@ -11,11 +11,15 @@ from zeus_runtime.plugin import Doc, Executes, Maximum, Minimum, Secret, WorkRel
 class Options:
     """Options of ``ssh``. Paths on this machine are relative to the working directory; ``~`` is the home folder."""
 
-    host: Annotated[str, Executes(), Doc("The machine's name or address.")]
+    host: Annotated[str, Executes(by_name=True), Doc("The machine's name or address.")]
     user: Annotated[
-        str | None, Executes(), Doc("The user that logs in there; null: the name of the local user.")
+        str | None,
+        Executes(by_name=True),
+        Doc("The user that logs in there; null: the name of the local user."),
     ] = None
-    port: Annotated[int, Executes(), Doc("The port of its SSH server."), Minimum(1), Maximum(65_535)] = 22
+    port: Annotated[
+        int, Executes(by_name=True), Doc("The port of its SSH server."), Minimum(1), Maximum(65_535)
+    ] = 22
     key: Annotated[
         str | None,
         WorkRelative(holds_keys=True),
@@ -33,19 +37,19 @@ class Options:
     ] = "~/.ssh/known_hosts"
     wrap: Annotated[
         Literal["bubblewrap", "none"],
-        Executes(),
+        Executes(by_name=True),
         Doc(
             "bubblewrap: each program runs there in new namespaces, with limits and a system call filter. none:"
             " programs can do whatever the user can do there, which needs `require_isolation: false` next to `backend`."
         ),
     ] = "bubblewrap"
-    bwrap: Annotated[str, Executes(), Doc("The bubblewrap program there.")] = "bwrap"
+    bwrap: Annotated[str, Executes(by_name=True), Doc("The bubblewrap program there.")] = "bwrap"
     python: Annotated[
-        str, Executes(), Doc("The Python there, 3.11 or newer, which runs and watches programs.")
+        str, Executes(by_name=True), Doc("The Python there, 3.11 or newer, which runs and watches programs.")
     ] = "python3"
     folder: Annotated[
         str,
-        Executes(),
+        Executes(by_name=True),
         Doc("The folder there with a subfolder for each session's files; relative to the home folder."),
     ] = ".zeus/sandboxes"
     keep_days: Annotated[

@@ -16,15 +16,15 @@ class Options:
 
     contain: Annotated[
         Literal["bubblewrap", "none"],
-        Executes(),
+        Executes(by_name=True),
         Doc(
             "bubblewrap: commands see the workspace with the rights of `workspace.access`, and the system's programs; "
             "where it cannot run, the tools are off. none: commands have all your rights."
         ),
     ] = "bubblewrap"
-    network: Annotated[bool, Executes(), Doc("Commands have a network; always so with `contain: none`.")] = (
-        False
-    )
+    network: Annotated[
+        bool, Executes(by_name=True), Doc("Commands have a network; always so with `contain: none`.")
+    ] = False
     show: Annotated[
         tuple[Annotated[str, Executes()], ...],
         Doc("Further folders that commands may read, such as a compiler's; none in or around the workspace."),
