@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.checks.asking_order import approvals_unused, changed_after_asking
 from zeus_runtime.plan.checks.misfits import misfits
 from zeus_runtime.plan.checks.reasoning import reasoning_refused
+from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.tools import check_tools
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ def refuse_conflicts(
         *_tools_twice(checked, given),
         *_middlewares_twice(checked),
         *_knowledge_unused(checked),
+        *(() if is_part else _home_open(checked, given)),
         *misfits(checked, [*components, *middlewares], context, given),
         *changed_after_asking(checked, middlewares),
         *(() if is_part else approvals_unused(checked, middlewares)),
@@ -104,6 +108,20 @@ def _knowledge_unused(checked: Checked) -> Iterator[Diagnostic]:
             ("knowledge",),
             hint="add `- knowledge` to tools, or drop this key",
         )
+
+
+def _home_open(checked: Checked, given: PlannedTools) -> Iterator[Diagnostic]:
+    """Zeus's libraries, and its git, read files of the home folder that no name tells from others."""
+    home, root = checked.process_environ.get("HOME"), workspace_root(checked)
+    if home and given.bare and Path(real_path(home)).is_relative_to(real_path(root)):
+        found = checked.diagnostic(
+            "home-open",
+            "the workspace contains your home folder, whose files other programs and Zeus's libraries read, such as"
+            " .aws/config and .gitconfig: tools may change them",
+            ("workspace", "root"),
+            hint="work in a folder of your own, or close such files in `workspace.access`",
+        )
+        yield replace(found, severity="warning")
 
 
 def _subagents_unused(checked: Checked, given: PlannedTools) -> Iterator[Diagnostic]:
