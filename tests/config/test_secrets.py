@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError, Redactor, Secret
 from zeus_runtime.config.schema.construct import build
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, mask_line, secrets_of_environment
-from zeus_runtime.config.secrets.parts import looks_secret
+from zeus_runtime.config.secrets.parts import looks_secret, places_secret
 from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.store.database_url import without_password
@@ -77,6 +77,25 @@ def test_names_that_say_secret(name: str) -> None:
 )
 def test_names_that_do_not(name: str) -> None:
     assert not looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("GOOGLE_APPLICATION_CREDENTIALS", True),
+        ("AWS_SHARED_CREDENTIALS_FILE", True),
+        ("ZEUS_TOKEN_FILE", True),
+        ("PGPASSFILE", True),
+        ("DB_PASS", True),
+        ("sshKeyPath", True),
+        ("AWS_CONFIG_FILE", False),
+        ("KEYBOARD_FILE", False),
+        ("PATH", False),
+        ("", False),
+    ],
+)
+def test_names_that_say_that_a_file_holds_a_secret(name: str, places: bool) -> None:
+    assert places_secret(name) is places
 
 
 @pytest.mark.parametrize(

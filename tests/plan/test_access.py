@@ -26,6 +26,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.attachments import gather
@@ -33,6 +34,7 @@ from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.transcript import tool_message
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic
+from zeus_runtime.tools.access import Deciding
 from zeus_runtime.tools.attachments import keep
 from zeus_runtime.tools.gate import calling as calling_tool
 from zeus_runtime.tools.gate import reading_kept
@@ -1126,7 +1128,7 @@ EXECUTED_VALUES = {
     "BASH_ENV: env.sh": ("env.sh",),
     "BASH_ENV: later.sh": ("later.sh",),
     "ENV: ./bare": ("bare",),
-    "PYTHONPATH: 'lib:more'": ("lib/sitecustomize.py", "lib/deep/a.py", "more/a.py", "lib.py"),
+    "PYTHONPATH: lib": (),
     "NODE_OPTIONS: --require=./hook": ("hook.js",),
     "GIT_CONFIG_GLOBAL: gitconfig": ("gitconfig", "work/gitconfig"),
 }
@@ -1144,7 +1146,7 @@ def test_no_tool_changes_what_the_value_of_an_executed_option_names(value: str, 
         for path in EXECUTED_VALUES[value]:
             with pytest.raises(Exception, match=r"no tool may change it|no tool may make|would start it"):
                 files.write(path, b"forged")
-        for path in ("free/a.py", "other.sh", "libs"):
+        for path in ("free/a.py", "other.sh", "libs", "lib/a.py", "lib/new.py"):
             files.write(path, b"mine")
 
 
@@ -1155,6 +1157,73 @@ def test_an_option_that_counts_by_name_closes_no_file(folder: Path) -> None:
     files = files_of(folder, tools=tools)
     for path in ("deploy/a", "boxes/b", "none/a"):
         files.write(path, b"mine")
+
+
+def test_no_tool_changes_a_file_that_a_variable_of_the_process_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(
+        folder,
+        "sa.json",
+        "aws.conf",
+        "pgpass",
+        "tokens/zeus",
+        "app.py",
+        "settings.py",
+        "lib/a",
+        "up/a",
+        "lone",
+    )
+    put(folder, "free")
+    (folder / "link").symlink_to("up/a")
+    for name, value in {
+        "GOOGLE_APPLICATION_CREDENTIALS": "sa.json",
+        "AWS_CONFIG_FILE": f"{folder}/aws.conf",
+        "PGPASSFILE": "./pgpass",
+        "ZEUS_TOKEN_FILE": "tokens/zeus",
+        "FLASK_APP": "app.py",
+        "APP_SETTINGS": f"{folder}/settings.py",
+        "LINKED": "link",
+        "LATER": "./later",
+        "LATER_ABSOLUTE": f"{folder}/after",
+        "LATER_ABOVE": "../project/above",
+        "OUTSIDE": str(folder.parent / "outside"),
+        "HOME": str(folder),
+        "OUR_KEY_FILE": "~/later.pem",
+        "LATER_WORD": "word",
+        "OUR_KEYS_DIR": "./keys/",
+        "PYTHONPATH": "lib",
+        "LONE": f"lone{os.pathsep}lone",
+        "LONG": "/" + "a" * 5_000,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OLDPWD", str(folder))
+    files = files_of(folder)
+    for path in (
+        "sa.json",
+        "aws.conf",
+        "pgpass",
+        "tokens/zeus",
+        "settings.py",
+        "after",
+        "later.pem",
+    ):
+        with pytest.raises(Exception, match="names it for Zeus, so no tool may"):
+            files.write(path, b"forged")
+    for path in ("sa.json", "pgpass", "tokens/zeus", "later.pem"):
+        with pytest.raises(Exception, match="so no tool may read or change it"):
+            files.read(path, max_bytes=9)
+    for path in ("aws.conf", "settings.py"):
+        assert files.read(path, max_bytes=9) == b"needle\n"
+    for path in ("lib/a", "free", "word", "keys/a", "lone", "app.py", "up/a", "later"):
+        files.write(path, b"mine")
+    deciding = Deciding()
+    add_deciding(deciding, check(write_agent(folder), directory=folder, environ={}))
+    assert deciding.find(str(folder / "after")) is not None
+    assert deciding.find(str(folder.parent / "outside")) is None
+    opened = files_of(folder, "workspace: {access: {settings.py: write, sa.json: read}}\n")
+    opened.write("settings.py", b"mine")
+    assert opened.read("sa.json", max_bytes=9) == b"needle\n"
 
 
 def test_no_tool_changes_the_packages_that_run_the_agent(

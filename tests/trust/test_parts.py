@@ -172,9 +172,7 @@ def test_an_option_is_its_value(one: str, other: str) -> None:
     [
         ("env.BASH_ENV", "env.sh", "env.sh"),
         ("env.BASH_ENV", "./env.sh", "env.sh"),
-        ("env.PYTHONPATH", "lib:src", "src/deep/a.py"),
         ("env.NODE_OPTIONS", "--require=./hook", "hook.js"),
-        ("shell.show", "tools", "tools/a"),
     ],
 )
 def test_the_digest_of_an_option_holds_the_files_that_its_value_names(

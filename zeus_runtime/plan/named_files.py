@@ -53,9 +53,8 @@ class NamedFile(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """The value of an option that is executed, with its key."""
+    """The value of an option that is executed."""
 
-    key: str
     text: str
 
 
@@ -184,7 +183,7 @@ class _Named:
         Args:
             defaults: with the defaults of variables in files of servers, too.
         """
-        yield from (_Value(str(each.path[-1]), each.text) for each in marked if "value" in each.executes)
+        yield from (_Value(each.text) for each in marked if "value" in each.executes)
         if commands := [each.words for each in marked if each.words]:
             from zeus_runtime.trust.parts import Command
 
@@ -265,9 +264,9 @@ def _of_command(command: Command | _Value, project: Project) -> Iterator[NamedFi
 def _covered(command: Command | _Value, project: Project) -> Covered:
     from zeus_runtime.trust.parts import covered_by, covered_by_value
 
-    return (
-        covered_by_value(*command, project) if isinstance(command, _Value) else covered_by(command, project)
-    )
+    if isinstance(command, _Value):
+        return covered_by_value(command.text, project)
+    return covered_by(command, project)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import site
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
+from zeus_runtime.config.secrets.parts import places_secret
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     holds_keys,
@@ -26,7 +28,7 @@ from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plan.executed_parts import files_in
+from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
 from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
@@ -81,6 +83,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)
         _add_linked_keys(deciding, each, work)
+        _add_environment(deciding, each)
     for file in (*_service_files(checked), *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
     for folder in checked.service_folders:
@@ -250,6 +253,30 @@ def _add_linked_keys(deciding: Deciding, checked: Checked, work: Sequence[Path])
         for link in links_in(folder, levels=1):
             if is_key_name(link.name) and not _holds(link, work):
                 _add(deciding, link, holds_keys=True)
+
+
+def _add_environment(deciding: Deciding, checked: Checked) -> None:
+    """The files of the project that variables of Zeus's process name: Zeus's libraries read settings and keys there.
+
+    A file that is not there counts where its variable's value can only be a path. A relative one counts if its
+    variable's name says secret: an agent may edit ``FLASK_APP=app.py``.
+    """
+    project = project_of(checked.document, checked.config, checked.trust)
+    for name, value in checked.process_environ.items():
+        file = _file_at(value) if value.startswith(("/", "~")) or places_secret(name) else None
+        if file is not None and any(project.has(Path(each)) for each in _spellings(file)):
+            _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=places_secret(name))
+
+
+def _file_at(text: str) -> Path | None:
+    try:
+        file = expanded(text).absolute()
+        return file if stat.S_ISREG(file.stat().st_mode) else None
+    except FileNotFoundError:
+        # A name with a slash at its end is a folder's.
+        return file if text.startswith(("/", "./", "../", "~")) and not text.endswith("/") else None
+    except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
+        return None
 
 
 def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> None:

@@ -234,7 +234,7 @@ def covered_by(command: Command, project: Project) -> Covered:
     project = replace(project, path=command.env.get("PATH", project.path))
     # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
     env = [value for _, value in sorted(command.env.items())]
-    paths = [value for name, value in sorted(command.env.items()) if _lists_folders(name)]
+    paths = [value for name, value in sorted(command.env.items()) if name.upper().endswith("PATH")]
     return covered(
         command.words,
         project,
@@ -246,20 +246,15 @@ def covered_by(command: Command, project: Project) -> Covered:
     )
 
 
-def covered_by_value(key: str, value: str, project: Project) -> Covered:
+def covered_by_value(value: str, project: Project) -> Covered:
     """The project files that the value of an executed option names: as a program, or as a word of one.
 
-    Args:
-        key: of the option, or of the entry in its mapping.
+    Folders do not count: ``PYTHONPATH: src`` in the variables of commands names what the agent works on.
     """
-    found = covered((value,), project, env=(value,), search_paths=(value,) if _lists_folders(key) else ())
+    found = covered((value,), project, env=(value,))
     # A file counts once, in whichever way it is named.
-    named = {each.path: each for each in reversed(found.named)}
+    named = {each.path: each for each in reversed(found.named) if not each.path.is_dir()}
     return replace(found, named=tuple(reversed(named.values())))
-
-
-def _lists_folders(name: str) -> bool:
-    return name.upper().endswith("PATH")
 
 
 def _notes(found: Covered, called: Callable[[int], str], mask: PartMask) -> Iterator[tuple[str, str]]:
@@ -306,7 +301,7 @@ def option_part(
     lines = [("value", one_line(mask.word(value)))]
     found = Covered(())
     if project is not None:
-        found = covered_by_value(name, value, project)
+        found = covered_by_value(value, project)
         lines += _file_lines(found, project.directory)
         lines += _notes(found, lambda _: "the value", mask)
     digest = part_digest(

@@ -77,6 +77,16 @@ def looks_secret(name: str) -> bool:
     return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
 
 
+def places_secret(name: str) -> bool:
+    """Whether the name of a variable that names a file says that the file holds a secret: ``PGPASSFILE``.
+
+    ``looks_secret`` and ``DB_PASS``, also before a word for a place: ``TOKEN_FILE``, ``SSH_KEYPATH``.
+    """
+    places = "|".join(sorted(_PLACE_WORDS))
+    stem = re.sub(rf"_?(?:{places})\Z", "", "_".join(_words(name)))
+    return any(map(_is_secret_word, stem.split("_"))) or stem.endswith(tuple(_ENDINGS))
+
+
 def holds_secret(name: str, value: str) -> bool:
     """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
 
