@@ -110,6 +110,8 @@ async def test_the_agents_of_a_service_mask_each_others_secrets(
     (session,) = await agent.sessions()
     shown = str((await agent.history(session.session))[0].content)
     assert re.fullmatch("It is <secret:metadata.api_key-[0-9a-f]{4}>.", shown), shown
+    assert await found.named("two").read_again()
+    assert first not in found.named("two").masked(first), "before the others are introduced again, too"
     written("one", "New7secretKk88ghi")
     written("two", "Own7secretKk88ghi")
     await found.look()
