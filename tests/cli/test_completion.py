@@ -73,13 +73,16 @@ def test_a_title_cannot_write_to_the_terminal_or_forge_an_entry(zeus: Zeus, proj
     assert offered(project, "resume", "session") == [sessions[0]]
 
 
-@pytest.mark.parametrize("where", ["environment", ".env"])
+@pytest.mark.parametrize("where", ["environment", ".env", "other.yaml"])
 def test_a_secret_in_a_title_is_masked(zeus: Zeus, project: Project, where: str) -> None:
     project.agent("one")
     zeus("run", "zeus.yaml", "key sk-live-7Qz81mPq44xw")
     given = {"SERVICE_API_KEY": "sk-live-7Qz81mPq44xw"}
     if where == ".env":
         project.write(".env", "SERVICE_API_KEY=sk-live-7Qz81mPq44xw\n")
+        given = {}
+    if where == "other.yaml":
+        project.write(where, "version: 1\nmetadata: {api_key: sk-live-7Qz81mPq44xw}\n")
         given = {}
     title = completed(project, {**given, "COMP_CWORD": "2"}, "zsh", "resume", "").split("\n")[2]
     assert title.startswith("key ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -337,6 +338,32 @@ def test_a_secret_is_in_no_output_and_no_recording(
     ]
     assert {"out.xml", "case_1.jsonl"} <= {path.name for path in written}
     assert not any(secret in path.read_text("utf-8", "replace") for path in written)
+
+
+def test_the_agents_of_an_evaluation_mask_each_others_secrets(project: Project, zeus: Zeus) -> None:
+    secrets = {
+        "a.yaml": "Cfg8secretZz26abc",
+        "b.yaml": "Env9secretQq17xyz",
+        "helper.yaml": "Sub5secretJj41def",
+    }
+    said = "It says " + " and ".join(secrets.values())
+    for name, value in secrets.items():
+        project.agent(said, name=name, more=f"metadata: {{{name[0]}_api_key: {value}}}\n")
+    with (project.folder / "a.yaml").open("a") as file:
+        file.write("agents: {helper: {description: d, config: helper.yaml}}\n")
+    path = project.folder / "a.yaml"
+    path.write_text(path.read_text().replace("tools: [voices]", "tools: [voices, subagents]"))
+    case = {"name": "one", "prompt": said, "expect": [{"contains": "It says"}]}
+    project.write("cases.yaml", json.dumps({"version": 1, "agents": ["a.yaml", "b.yaml"], "cases": [case]}))
+    done = zeus("eval", "cases.yaml", "--record")
+    assert done.exit_code == 0, done.err
+    recorded = [each.read_text() for each in project.folder.rglob("one*.jsonl")]
+    assert len(recorded) == 2
+    for text in recorded:
+        assert not [each for each in secrets.values() if each in text]
+        assert {"<secret:metadata.a_api_key>", "<secret:metadata.b_api_key>"} <= {
+            *re.findall("<[^>]*>", text)
+        }
 
 
 def test_an_untrusted_config_is_refused_before_its_first_run(

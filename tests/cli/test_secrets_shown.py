@@ -133,6 +133,35 @@ def test_no_reader_shows_a_secret_that_was_stored_before_it_was_known(project: P
     assert OLD.encode() in stored, "the row itself stays"
 
 
+def test_no_reader_shows_a_secret_of_another_config_of_the_folder(project: Project, zeus: Zeus) -> None:
+    """Both configs use one database; only the one that is not named holds the secret, and its agent may know it."""
+    more = f"metadata: {{gate_api_key: {OLD}}}\nsecrets: {{to_model: allow}}\n"
+    project.agent(f"It is {OLD}.", name="other.yaml", more=more)
+    assert zeus("run", "other.yaml", f"{OLD} is the token").exit_code == 0
+    project.agent("Done.")
+    path = project.folder / "zeus.yaml"
+    path.write_text(path.read_text().replace("name: tester", "name: second"))
+    project.write("broken.yaml", "version: [\n")
+    session = json.loads(zeus("sessions", "list", "--all", "--json").out)[0]["session"]
+    shown = [
+        zeus(*arguments)
+        for arguments in (
+            ("sessions", "list", "--all"),
+            ("sessions", "show", session),
+            ("sessions", "export", session),
+            ("sessions", "trace", session),
+            ("context", "show", "--session", session),
+            ("context", "why-missing", "token", "--session", session),
+            ("eval", "add", session),
+        )
+    ]
+    text = "".join(each.out + each.err for each in shown) + (project.folder / "cases.yaml").read_text()
+    assert "argo" not in text
+    assert text.count("<secret:other.yaml/metadata.gate_api_key>") >= 4
+    named = zeus("sessions", "show", session, "--config", "other.yaml").out
+    assert "<secret:metadata.gate_api_key>" in named, "the names of the config itself stay"
+
+
 def test_the_history_that_a_program_reads_is_masked_too(project: Project, zeus: Zeus) -> None:
     session = of_before(project, zeus, f"my token is {OLD}")
 

@@ -288,6 +288,14 @@ def test_a_secret_that_is_learned_later_is_masked_by_every_redactor_made_before(
         assert known.json(["fresh-token-0815"]) == ["<secret:accounts.far.access_token>"]
 
 
+def test_a_secret_of_another_redactor_has_the_mark_of_its_value_where_its_name_is_taken() -> None:
+    ours, theirs = (secrets_of_environment({"API_KEY": each}) for each in (KEY, "other-secret-0817"))
+    theirs.learn("fresh-token-0815", "accounts.far.access_token")
+    ours.learn_all(theirs)
+    shown = ours.text("other-secret-0817 fresh-token-0815")
+    assert re.fullmatch("<secret:API_KEY-[0-9a-f]{4}> <secret:accounts.far.access_token>", shown), shown
+
+
 def of_json(character: str) -> list[str]:
     units = re.findall("....", character.encode("utf-16-be").hex())
     codes = ["".join(f"\\u{unit}" for unit in units), "".join(f"\\u{unit.upper()}" for unit in units)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -84,6 +85,40 @@ async def test_no_program_of_another_agents_workspace_is_started_unasked(
     found = [each.context.own_programs.environ()["PATH"] for each in (plan, plan.agents["helper"].plan)]
     assert found == [str(system)] * 2
     await hosting.aclose()
+
+
+async def test_the_agents_of_a_service_mask_each_others_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    first, second, third = "Cfg8secretZz26abc", "Env9secretQq17xyz", "Sub5secretJj41def"
+
+    def written(name: str, value: str, more: str = "") -> None:
+        text = f"version: 1\nname: {name}\nmodel: x\nmetadata: {{api_key: {value}}}\n{more}"
+        (tmp_path / f"{name}.yaml").write_text(text)
+
+    written("helper", third)
+    written("one", first, "tools: [subagents]\nagents: {helper: {description: d, config: ./helper.yaml}}\n")
+    written("two", second)
+    found = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml")).hosting
+    for name in ("two", "one"):
+        found.named(name).of(None)
+        assert found.named(name).masked(f"{first} {second} {third}").count("<secret:metadata.api_key") == 3
+    agent = found.named("two").of(ANN)
+    async for _ in agent.stream(f"It is {first}."):
+        pass
+    (session,) = await agent.sessions()
+    shown = str((await agent.history(session.session))[0].content)
+    assert re.fullmatch("It is <secret:metadata.api_key-[0-9a-f]{4}>.", shown), shown
+    assert await found.named("two").read_again()
+    assert first not in found.named("two").masked(first), "before the others are introduced again, too"
+    written("one", "New7secretKk88ghi")
+    written("two", "Own7secretKk88ghi")
+    await found.look()
+    for name in ("one", "two"):
+        assert "7secret" not in found.named(name).masked("New7secretKk88ghi Own7secretKk88ghi")
+        assert found.named(name).of(ANN) is not agent
+    await found.aclose()
 
 
 async def test_the_agents_of_a_former_config_go_when_nobody_uses_them(

@@ -64,8 +64,10 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
             rows = connection.execute(query, (MOST_SESSIONS,)).fetchall()
     except sqlite3.Error:
         return []
-    # A config may name more secrets, but none is loaded here.
-    redact = Process().redact
+    # No config is loaded here: this would be slow, and may need permission.
+    process = Process()
+    process.learn_folder()
+    redact = process.redact
     return [
         CompletionItem(name, help=shortened(redact(title), LONGEST_TITLE))
         for name, title in rows

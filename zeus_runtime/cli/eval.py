@@ -127,7 +127,7 @@ def run_cases(
     """
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.cli.trusting import read_trusted_evaluation
-    from zeus_runtime.config.secrets.masking import secrets_of_environment
+    from zeus_runtime.config.secrets.masking import learn_each_other, secrets_of_environment
     from zeus_runtime.testing.cases.running import planned_runs
 
     given: dict[Source, bool] = {"record": record, "replay": replay, "live": live}
@@ -143,6 +143,10 @@ def run_cases(
     with prepared(process):
         which = ConfigArgs(None, env, sets)
         agents = [*_agents(process, read, which, may_ask=not as_object, file_has_models=not models)]
+        # The files of a case may hold the secret of any of them.
+        learn_each_other(
+            [each.secrets for agent in agents for each in (agent.checked, *agent.judges.values())]
+        )
         runs = [*planned_runs(read, agents, names)]
         source = sources[0] if sources else _source_of(read)
         _check_files(read, agents, runs, source)

@@ -24,10 +24,15 @@ def with_log(
     work: Callable[[ThreadLog], Awaitable[T]],
     *,
     makes: bool = False,
+    shows: bool = False,
 ) -> T | None:
     """The result of ``work``; None if the database is a missing file, unless it ``makes`` one.
 
     The secrets of the agent and its sub-agents are masked in all that it reads and the command prints afterwards.
+
+    Args:
+        shows: it reads sessions to show them, also of other agents: the secrets that are written out in the configs of
+            the working directory are masked too.
     """
     import asyncio
 
@@ -39,6 +44,8 @@ def with_log(
     if not makes and is_missing(checked):
         return None
     _learn_family(process, checked)
+    if shows:
+        process.learn_folder()
 
     async def run() -> T:
         database = Database(checked.config.storage.url, directory=checked.directory, acting=EVERYONE)

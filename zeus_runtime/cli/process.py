@@ -51,6 +51,16 @@ class Process:
         # Made anew at the next use: the environment's secrets are joined to all that were learned.
         self._known = None
 
+    def learn_folder(self) -> None:
+        """Mask from now on also the secrets that are written out in the configs of the working directory.
+
+        Several configs may share a database, and nobody knows which of them stored a row.
+        """
+        from zeus_runtime.config.secrets.unloaded_configs import secrets_of_folder
+
+        # Added to what is known, which keeps its names.
+        self.learn(self.secrets.adding(secrets_of_folder(self.directory)))
+
     @property
     def secrets(self) -> Redactor:
         """The secrets of the environment and of the configs read so far.

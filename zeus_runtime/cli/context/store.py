@@ -30,7 +30,7 @@ def read_trace(process: Process, checked: Checked, session: str | None, *, agent
     async def work(log: ThreadLog) -> Trace:
         return await context_trace(log, checked, session, agent)
 
-    return _read(process, checked, work)
+    return _read(process, checked, work, shows=True)
 
 
 def read_recordings(process: Process, checked: Checked, sessions: Sequence[str]) -> Sequence[Recording]:
@@ -48,8 +48,10 @@ def read_recordings(process: Process, checked: Checked, sessions: Sequence[str])
     return _read(process, checked, work)
 
 
-def _read(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T:
-    found = with_log(process, checked, work)
+def _read(
+    process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]], *, shows: bool = False
+) -> T:
+    found = with_log(process, checked, work, shows=shows)
     if found is None:
         raise UsageError(
             f"the agent {checked.config.name!r} has no session yet",

@@ -51,7 +51,7 @@ def list_sessions(
         others = 0 if agent is None else await log.count_of_others(agent, archived=archived)
         return [each for top in own for each in await family(log, top)], others
 
-    found, others = with_log(process, checked, work) or ((), 0)
+    found, others = with_log(process, checked, work, shows=True) or ((), 0)
     tell(
         process,
         found,
@@ -211,7 +211,7 @@ def from_session(
         name = session or (latest[0].session if latest else None)
         return None if name is None else await read(log, name)
 
-    found = with_log(process, checked, work)
+    found = with_log(process, checked, work, shows=True)
     if found is None:
         missing = f"no session {session!r}" if session else "no session yet"
         raise UsageError(f"there is {missing}", remedy="`zeus run` begins one.")

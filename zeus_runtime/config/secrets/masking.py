@@ -343,10 +343,13 @@ class Redactor:
             each.add(secret, name)
 
     def learn_all(self, other: Redactor) -> None:
-        """Also mask the secrets of ``other``, here and in every redactor made from this one."""
-        for secret, name in other.names.items():
-            if secret not in self.names:
-                self.learn(secret, name)
+        """Also mask what ``other`` knows now, here and in every redactor made from this one."""
+        known = self._now.names
+        taken = set(known.values())
+        for secret, name in other._now.names.items():
+            if secret not in known:
+                # Not a number: it would depend on the order in which the others are known.
+                self.learn(secret, f"{name}-{_mark(secret)}" if name in taken else name)
 
     @property
     def learned_count(self) -> int:
@@ -712,6 +715,15 @@ def secrets_of_environment(
     for name, value in pairs:
         redactor = redactor.adding(dict.fromkeys(secrets_in(name, value), shown[value, name]))
     return redactor
+
+
+def learn_each_other(redactors: Sequence[Redactor]) -> None:
+    """Let each of these also mask what the others know now."""
+    known = Redactor()
+    for each in redactors:
+        known = known.adding(each._now.names)
+    for each in redactors:
+        each.learn_all(known)
 
 
 def told_apart(values: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -89,6 +89,22 @@ def unloaded_secrets(document: Document, homes: Iterable[Path], given: Iterable[
     }
 
 
+def secrets_of_folder(folder: Path) -> dict[str, str]:
+    """The secrets that are written out in the configs of a folder, its ``*.yaml`` with a ``version``, to their names.
+
+    A file that is not sound YAML has none.
+    """
+    found: dict[str, str] = {}
+    for file in sorted(folder.glob("*.yaml")):
+        text = _text(file) if _is_there(file) else None
+        # Other files may be many and long: only a text that may be a config is parsed.
+        root = _root(text) if text is not None and "version" in text else None
+        if root is not None and root.is_map and "version" in root.value:
+            for secret, name in written_secrets(plain(literal(root))).items():
+                found.setdefault(secret, f"{file.name}/{name}")
+    return found
+
+
 def with_extended(file: Path, environ: Mapping[str, str]) -> Iterator[UnloadedConfig]:
     """A YAML file that this run does not load, and all files that it extends; those that are there."""
     return _read_on([file], set(), environ)

@@ -204,8 +204,7 @@ class HostedAgent:
         return self.checked.secrets.json(value)
 
     def _for(self, owner: Owner | None) -> Checked:
-        checked = self.checked.standing_beside(self._beside)
-        return checked if owner is None else checked.acting_for(*owner)
+        return self.checked if owner is None else self.checked.acting_for(*owner)
 
     def _opened(self, checked: Checked, plan: Plan, owner: Owner | None) -> Agent:
         agent = Agent(checked, plan, model=self.model, owner=owner)
@@ -288,9 +287,11 @@ class HostedAgent:
         return await asyncio.to_thread(read)
 
     def stand_beside(self, others: Sequence[Checked]) -> None:
-        """Close the files of the other agents' configs, and of their sub-agents', to this agent's tools."""
-        if (beside := tuple(others)) != self._beside:
-            self._beside = beside
+        """Close the files of the other agents' configs, and of their sub-agents', to this agent's tools, and mask their
+        secrets."""
+        former, self._beside = self._beside, tuple(others)
+        self.checked = self.checked.standing_beside(self._beside)
+        if self._beside != former:
             self._let_go()
 
     async def aclose(self) -> None:
@@ -341,7 +342,7 @@ class HostedAgent:
         return _family_of(checked)
 
     def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
-        self.family, self.checked = family, family[-1]
+        self.family, self.checked = family, family[-1].standing_beside(self._beside)
         files = {file for each in family for file in (*each.document.files.values(), *each.document.further)}
         # Known only now: if its content is another one already, the next look must find a change.
         new = _stats(files - before.keys())
