@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config import ConfigError
-from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.checks.asking_order import approvals_unused, changed_after_asking
 from zeus_runtime.plan.checks.misfits import misfits
 from zeus_runtime.plan.checks.reasoning import reasoning_refused
-from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.tools import check_tools
 
 if TYPE_CHECKING:
