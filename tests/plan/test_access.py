@@ -1205,7 +1205,6 @@ def test_no_tool_changes_a_file_that_a_variable_of_the_process_names(
         "pgpass",
         "tokens/zeus",
         "settings.py",
-        "after",
         "later.pem",
     ):
         with pytest.raises(Exception, match="names it for Zeus, so no tool may"):
@@ -1215,11 +1214,11 @@ def test_no_tool_changes_a_file_that_a_variable_of_the_process_names(
             files.read(path, max_bytes=9)
     for path in ("aws.conf", "settings.py"):
         assert files.read(path, max_bytes=9) == b"needle\n"
-    for path in ("lib/a", "free", "word", "keys/a", "lone", "app.py", "up/a", "later"):
+    for path in ("lib/a", "free", "word", "keys/a", "lone", "app.py", "up/a", "later", "after"):
         files.write(path, b"mine")
     deciding = Deciding()
     add_deciding(deciding, check(write_agent(folder), directory=folder, environ={}))
-    assert deciding.find(str(folder / "after")) is not None
+    assert deciding.find(str(folder / "later.pem")) is not None
     assert deciding.find(str(folder.parent / "outside")) is None
     opened = files_of(folder, "workspace: {access: {settings.py: write, sa.json: read}}\n")
     opened.write("settings.py", b"mine")

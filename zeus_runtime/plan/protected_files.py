@@ -192,15 +192,20 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
         folder = Path(real_path(given)) if given.startswith("/") else None
         return folder if folder and any(folder.is_relative_to(each) for each in places) else None
 
-    if (home := reached("HOME")) is not None:
+    home, settings = reached("HOME"), reached("XDG_CONFIG_HOME")
+    if home is not None:
         deciding.add_names(str(home), ".*", _PROGRAMS, but=_OF_PROJECTS, holds_keys=True)
-    if (settings := reached("XDG_CONFIG_HOME")) is not None:
-        _add(deciding, settings, _PROGRAMS, holds_keys=True)
+    within = [] if home is None else [home / ".config", home / ".local" / "share"]
+    for folder in within if settings is None else [*within, settings]:
+        # Zeus's own Home has protections of its own.
+        deciding.add_names(str(folder), "*", _PROGRAMS, but=("zeus",), holds_keys=True)
 
 
 _PROGRAMS: Final = "programs of the user read it"
-_OF_PROJECTS: Final = frozenset((".git", *(each.partition("/")[0] for each in PROJECT_FOLDERS)))
-"""A home folder may be a project too: these have protections of their own."""
+_OF_PROJECTS: Final = frozenset(
+    (".config", ".local", ".git", *(each.partition("/")[0] for each in PROJECT_FOLDERS))
+)
+"""A home folder may be a project too: these, or what is in them, have protections of their own."""
 
 
 def _own_homes(checked: Checked) -> Iterable[Path]:
@@ -258,23 +263,25 @@ def _add_linked_keys(deciding: Deciding, checked: Checked, work: Sequence[Path])
 def _add_environment(deciding: Deciding, checked: Checked) -> None:
     """The files of the project that variables of Zeus's process name: Zeus's libraries read settings and keys there.
 
-    A file that is not there counts where its variable's value can only be a path. A relative one counts if its
-    variable's name says secret: an agent may edit ``FLASK_APP=app.py``.
+    A relative path, and a file that is not there, count if the variable's name says secret: an agent may edit
+    ``FLASK_APP=app.py``, and ``XDG_STATE_HOME`` is a folder that Zeus makes.
     """
     project = project_of(checked.document, checked.config, checked.trust)
     for name, value in checked.process_environ.items():
-        file = _file_at(value) if value.startswith(("/", "~")) or places_secret(name) else None
+        is_secret = places_secret(name)
+        file = _file_at(value, is_absent=is_secret) if value.startswith(("/", "~")) or is_secret else None
         if file is not None and any(project.has(Path(each)) for each in _spellings(file)):
-            _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=places_secret(name))
+            _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=is_secret)
 
 
-def _file_at(text: str) -> Path | None:
+def _file_at(text: str, *, is_absent: bool) -> Path | None:
     try:
         file = expanded(text).absolute()
         return file if stat.S_ISREG(file.stat().st_mode) else None
     except FileNotFoundError:
         # A name with a slash at its end is a folder's.
-        return file if text.startswith(("/", "./", "../", "~")) and not text.endswith("/") else None
+        may_be = is_absent and text.startswith(("/", "./", "../", "~")) and not text.endswith("/")
+        return file if may_be else None
     except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
         return None
 
