@@ -3136,9 +3136,13 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
     assert f"zeus.yaml:{place}: " in str(raised.value)
 
 
-def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path) -> None:
-    with pytest.raises(ZeusError, match="begins with a blank"):
-        files_of(folder, tools="[{filesystem: {protected: ['{a, b}/**']}}]")
+@pytest.mark.parametrize(
+    ("pattern", "said"), [("{a, b}/**", "begins with a blank"), ("{a,b}" * 7, "more than 64 patterns")]
+)
+def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path, pattern: str, said: str) -> None:
+    with pytest.raises(ZeusError, match=said) as raised:
+        files_of(folder, tools=f"[{{filesystem: {{protected: ['{pattern}']}}}}]")
+    assert raised.value.exit_code == 3
 
 
 def test_a_path_of_this_machine_in_braces_is_refused(folder: Path) -> None:

@@ -661,7 +661,8 @@ class Agent(ErrorsMasked):
             UsageError: the session does not exist, or it is archived.
         """
         policies = await self._runner.policies_of(session)
-        return None if policies is None else self._checked.shown_middlewares(policies)
+        # In a thread, because their YAML is read.
+        return policies and await asyncio.to_thread(self._checked.shown_middlewares, policies)
 
     async def archive(self, session: str) -> bool:
         """Pack a session's messages, edits and ledger, and delete its checkpoints. False if it was already archived.

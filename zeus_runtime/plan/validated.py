@@ -190,8 +190,7 @@ class Checked:
         return replace(self, family=above.secrets, lender=None, work_beside=above.work_beside)
 
     def standing_beside(self, others: Sequence[Checked]) -> Checked:
-        """The same config in a service that also runs these: their files are closed to this agent's tools, and this
-        config masks what they keep secret now."""
+        """The same config in a service that also runs these: it closes their files, and masks what they know now."""
         for each in others:
             self.secrets.learn_all(each.secrets)
         work = (folder for each in others for folder in each.work)

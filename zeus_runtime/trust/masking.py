@@ -185,7 +185,7 @@ class PartMask:
             members, names = list(_members(parsed)), set(_keys(parsed))
         except (ValueError, RecursionError):
             return shown
-        # What stands at a place that is shown is no secret: there it may be a package, a flag or a name.
+        # A text that another member shows stays visible: there it may be a package, a flag or a name.
         seen = {text for name, text in members if not self._hides(name, text)} | names
         for name, text in members:
             if text and text not in seen and self._hides(name, text):

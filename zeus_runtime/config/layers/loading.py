@@ -162,7 +162,7 @@ def with_setting(document: Document, text: str) -> Document:
     are not filled in.
 
     Args:
-        text: ``a.b=value``.
+        text: ``a.b=value``; its variables are not filled in.
 
     Raises:
         ConfigError: it is not a setting.

@@ -287,8 +287,7 @@ class HostedAgent:
         return await asyncio.to_thread(read)
 
     def stand_beside(self, others: Sequence[Checked]) -> None:
-        """Close the files of the other agents' configs, and of their sub-agents', to this agent's tools, and mask their
-        secrets."""
+        """Close the files of the other agents and of their sub-agents to this agent's tools, and mask their secrets."""
         former, self._beside = self._beside, tuple(others)
         self.checked = self.checked.standing_beside(self._beside)
         if self._beside != former:

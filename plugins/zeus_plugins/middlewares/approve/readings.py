@@ -19,7 +19,7 @@ _DOT: Final = re.compile("%2e", re.IGNORECASE)
 _REMOVED: Final = re.compile(r"[\t\n\r]")
 """Characters that URL parsers remove anywhere."""
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_GIT: Final = re.compile(r":(?:\([^)]*\)|[/!^:]*)")
+_GIT: Final = re.compile(r"\A:(?:\([^)]*\)|[/!^:]*)")
 """The start of a path in which git reads where it is, such as ``:/`` and ``:(top)``."""
 _VARIABLE: Final = r"(?:\$\{[^}]*\}?|\$\w+)"
 _REPLACED: Final = re.compile(rf"^/?{_VARIABLE}/?|{_VARIABLE}|[*?]+|\[[^\]]*\]?|\{{[^}}]*\}}?")
@@ -91,7 +91,7 @@ def readings(text: str) -> Iterable[str]:
     """
     is_uri = is_file_uri(text)
     found: dict[str, None] = {}
-    for each in (text, _trimmed(text), _GIT.sub("", text, count=1) if text.startswith(":") else text):
+    for each in (text, _trimmed(text), _GIT.sub("", text)):
         if not (is_uri and "://" in each):  # else it is no path
             found[each] = None
         if (rest := _after_scheme(each)) is not None:

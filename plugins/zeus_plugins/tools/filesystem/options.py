@@ -50,20 +50,9 @@ class Options:
     ] = ()
 
     def access_layer(self, mode: str) -> AccessLayer | None:
-        """The patterns of ``protected``, which apply to every tool.
+        """The patterns of ``protected``, which apply to every tool."""
+        from zeus_runtime.plugin.files import Patterns
 
-        Raises:
-            OptionsError: one of them matches nothing by mistake.
-        """
-        from zeus_runtime.plugin import OptionsError
-        from zeus_runtime.plugin.files import Patterns, start_problem
-
-        for each in self.protected:
-            if (problem := start_problem(each)) is not None:
-                raise OptionsError(
-                    f"filesystem.protected: {problem}",
-                    remedy="Remove it; for a file with such a name, write ? in its place.",
-                )
         return Patterns(self.protected, "filesystem.protected") if self.protected else None
 
     @property

@@ -11,7 +11,7 @@ from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.reading import reading_tools
 from zeus_plugins.tools.filesystem.seen import SeenFiles
 from zeus_runtime.plugin import ZeusError
-from zeus_runtime.plugin.files import expand_braces
+from zeus_runtime.plugin.files import expand_braces, start_problem
 from zeus_runtime.plugin.tool import Tool
 
 if TYPE_CHECKING:
@@ -29,13 +29,19 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """``ls read_file write_file edit_file glob grep`` for the agent's workspace; ``read_only`` omits the two writers.
 
     Raises:
-        PatternError: a pattern of the options expands to too many patterns.
+        PatternError: a pattern of the options expands to too many patterns, or matches nothing by mistake.
     """
     for pattern in (*options.ignore, *options.protected):
         try:
             expand_braces(pattern)
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
+    for pattern in options.protected:
+        if (problem := start_problem(pattern)) is not None:
+            raise PatternError(
+                f"filesystem.protected: {problem}",
+                remedy="Remove it; for a file with such a name, write ? in its place.",
+            )
     files = context.workspace
     seen = None if options.read_only else SeenFiles(files, options.max_write_bytes)
     return [
