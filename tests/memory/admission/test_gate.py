@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import get_args
 
@@ -25,6 +25,7 @@ from zeus_runtime.memory.items import (
     DOCUMENTS,
     MEMORY_TYPES,
     Caller,
+    Holds,
     MemoryItem,
     MemorySettings,
     Source,
@@ -343,6 +344,27 @@ def test_what_the_user_says_takes_the_place_of_what_a_document_said() -> None:
     old = known(DARK.content, trust="untrusted")
     assert beside(DARK.content, Neighbour(old, 1.0)) == Superseded(old, "trusted more")
     assert beside(LIGHT, Neighbour(old, 0.95)) == Superseded(old, "value")
+
+
+def test_a_save_that_names_what_it_replaces_replaces_no_other_words() -> None:
+    brief = known("The user likes light mode", trust="untrusted")
+    named = known("The user likes dark mode", "m2")
+    assert beside(LIGHT, Neighbour(brief, 0.99)) == Superseded(brief, "trusted more"), "where rules decide"
+    assert beside(LIGHT, Neighbour(brief, 0.99), replaces=[]) == StoredAlone()
+    assert beside(LIGHT, Neighbour(brief, 0.99), replaces=[named]) == Superseded(named, "as named")
+    ends = replace(brief, trust="trusted", valid_until=NOW + timedelta(days=7))
+    assert beside(LIGHT, Neighbour(ends, 0.99), replaces=[], holds=Holds(None, None, NOW)) == StoredAlone()
+    same = replace(brief, content=LIGHT)
+    assert beside(LIGHT, Neighbour(same, 1.0), replaces=[]) == Superseded(same, "trusted more")
+
+
+def test_the_text_that_was_allowed_takes_the_place_of_what_was_named() -> None:
+    brief, named = known("The user likes light mode"), known("The user likes dark mode", "m2")
+    assert beside(LIGHT, Neighbour(brief, 0.99), replaces=[]) == Duplicate(brief, "same content")
+    assert beside(LIGHT, Neighbour(brief, 0.99), replaces=[named]) == Superseded(named, "as named")
+    assert beside(LIGHT, Neighbour(brief, 0.99), replaces=[brief]) == Superseded(brief, "as named")
+    same = replace(brief, content=LIGHT)
+    assert beside(LIGHT, Neighbour(same, 1.0), replaces=[named]) == Duplicate(same, "same words", (named,))
 
 
 def test_what_the_caller_may_not_edit_is_not_superseded() -> None:

@@ -166,7 +166,7 @@ def decide(
         now = [each for each in known if holds is None or holds.along_with(each.item)]
         verdicts = _compared(content, now, settings, calibration, of_a_kind, subject)
         found = [each for one, verdict in verdicts if (each := _allowed(one, verdict, trust, holds))]
-        decision = _together(found) if replaces is None else _with_named(found, replaces)
+        decision = _together(found) if replaces is None else _with_named(content, found, replaces)
     # The limit comes last: a duplicate is answered as one, and writes nothing that could count.
     if explicit or extractions < settings.max_extractions or isinstance(decision, Duplicate):
         return decision
@@ -252,12 +252,24 @@ def _together(found: Sequence[Duplicate | Superseded]) -> Decision:
     return replace(changes[0], also=tuple(each.of for each in changes[1:]))
 
 
-def _with_named(decisions: Sequence[Duplicate | Superseded], named: Sequence[MemoryItem]) -> Decision:
-    """Replace exactly the named memories and duplicates of lesser worth; a duplicate that is not named stays."""
+def _with_named(
+    content: str, decisions: Sequence[Duplicate | Superseded], named: Sequence[MemoryItem]
+) -> Decision:
+    """Replace exactly the named memories, and worse ones of the same words; no other duplicate is replaced.
+
+    A person may have allowed the save, and saw its text and the named memories. So nothing of other words is replaced
+    beside them, and no stored text of other words replaces them instead.
+    """
     ids = {each.id for each in named}
-    worse = [each for each in decisions if isinstance(each, Superseded) and each.reason in _SAYS_THE_SAME]
+    worse = [
+        each
+        for each in decisions
+        if isinstance(each, Superseded)
+        and each.reason in _SAYS_THE_SAME
+        and same_words(content, each.of.content)
+    ]
     repeated = [each for each in decisions if isinstance(each, Duplicate)]
-    same = [each for each in repeated if each.of.id not in ids or each.reason == SAME_WORDS]
+    same = [each for each in repeated if not named or each.reason == SAME_WORDS]
     if same and not worse:
         of = same[0].of
         return replace(same[0], replaced=tuple(each for each in named if each.id != of.id))
