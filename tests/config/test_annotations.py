@@ -308,6 +308,8 @@ MARKERS = {
     "sent": Destination(),
     "file": FileRelative(holds_secrets=True),
     "kept": WorkRelative(protected=True, holds_keys=True),
+    "folder": WorkRelative(folder=True),
+    "changed": Executes(folder=True),
 }
 
 
@@ -353,6 +355,11 @@ def test_a_marker_holds_for_each_text_of_an_option_however_it_is_typed(
     assert [each.text for each in found if each.signs] == where("sent") == texts
     assert [each.text for each in found if each.is_file and each.holds_secrets] == where("file") == texts
     assert [each.text for each in found if each.kept_from == {"both"}] == where("kept") == texts
+    assert [each.text for each in found if each.kept_from == {"write"}] == where("folder") == texts
+    assert [each.text for each in found if each.executes == {"name"}] == where("changed") == texts
+    is_text = not isinstance(texts[0], bool)
+    folders = [each.text for each in found if each.is_folder]
+    assert folders == (where("folder") + where("changed")) * is_text
 
 
 class Program(BaseModel):

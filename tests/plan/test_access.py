@@ -1151,11 +1151,11 @@ def test_no_tool_changes_what_the_value_of_an_executed_option_names(value: str, 
 
 
 def test_an_option_that_counts_by_name_closes_no_file(folder: Path) -> None:
-    put(folder, "deploy/a", "boxes/b", "none/a")
+    put(folder, "deploy/a", "none/a")
     docker = "{docker: {image: deploy, folder: boxes}}"
     tools = f"[probe, filesystem, {{shell: {{contain: none}}}}, {{sandbox: {{backend: {docker}}}}}]"
     files = files_of(folder, tools=tools)
-    for path in ("deploy/a", "boxes/b", "none/a"):
+    for path in ("deploy/a", "none/a"):
         files.write(path, b"mine")
 
 
@@ -1762,6 +1762,29 @@ def test_a_program_keeps_the_folders_of_the_sub_agents_in_their_places(folder: P
     (folder / "late" / "x").symlink_to("/tmp")
     with pytest.raises(WorkspaceError, match="a link in the workspace"):
         files_of(folder, agents, tools="[filesystem, subagents]").program_view(max_files=1000)
+
+
+@pytest.mark.parametrize(
+    ("tools", "yaml"),
+    [
+        ("[probe, {sandbox: {backend: {bubblewrap: {folder: ./late/box}}}}]", ""),
+        ("[probe, {sandbox: {backend: {docker: {folder: late/box}}}}]", ""),
+        ("[probe]", "memory: {vector_store: {chroma: {path: late/box}}}"),
+    ],
+)
+def test_a_program_keeps_the_folders_of_options_in_their_places(folder: Path, tools: str, yaml: str) -> None:
+    """A command made a link there, and Zeus wrote files of the model's choice where it leads."""
+    put(folder, "late.txt", "boxes")
+    files = files_of(folder, yaml, tools=tools)
+    view = {mount.host: mount.right for mount in files.program_view(max_files=1000)}
+    assert view[str(folder / "late")] == "write"
+    assert view[str(folder / "late" / "box")] in ("read", "none")
+    assert files.write_refusal("late/box/new") is not None
+    assert files.write_refusal("late.txt") is None
+    (folder / "late" / "box").rmdir()
+    (folder / "late" / "box").symlink_to("/tmp")
+    with pytest.raises(WorkspaceError, match="a link in the workspace"):
+        files.program_view(max_files=1000)
 
 
 def test_no_tool_writes_a_config_or_service_that_is_trusted_by_its_path(

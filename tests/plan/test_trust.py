@@ -306,6 +306,33 @@ def test_a_config_asks_before_a_component_reads_through_links_in_a_folder_that_i
     assert shown == str(elsewhere / "model.onnx")
 
 
+@pytest.mark.parametrize("link", ["box", "late"])
+def test_permission_for_the_folder_of_a_sandbox_ends_where_a_link_leads_elsewhere(
+    tmp_path: Path, link: str
+) -> None:
+    """A command may have made the link, and the next run would write files where it leads."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "here").symlink_to("project")  # a link above the project changes nothing
+    config = tmp_path / "here" / "zeus.yaml"
+    folder = {"box": "box", "late": "./late/box"}[link]
+    tools = [{"sandbox": {"backend": {"docker": {"folder": folder}}}}]
+    config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": tools}))
+
+    def lines() -> tuple[tuple[str, str], ...]:
+        with pytest.raises(UntrustedError) as refused:
+            Agent.from_config(config, directory=config.parent)
+        (part,) = refused.value.parts
+        return (("digest", part.digest), *part.lines)
+
+    before = lines()
+    assert before[1:] == (("value", folder),)
+    (tmp_path / "elsewhere").mkdir()
+    (config.parent / link).symlink_to(tmp_path / "elsewhere")
+    end = "" if link == "box" else "/box"
+    assert lines()[1:] == (("value", folder), ("leads to", f"{tmp_path}/elsewhere{end}"))
+    assert lines()[0] != before[0]
+
+
 def test_a_folder_elsewhere_is_asked_for_once(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     for name in ("model.onnx", "tokenizer.json"):

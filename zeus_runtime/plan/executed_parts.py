@@ -273,11 +273,23 @@ def _options(ground: PartSource) -> Iterator[Part]:
         if "value" in each.executes:
             project = project_of(document, ground.config, ground.trust)
         name = ".".join([key for key in path if isinstance(key, str)][-2:])
-        where = str(document.position(path))
         part = option_part(
-            name, show_path(path), each.text, project, mask=_mask(document, ground.trust), where=where
+            name,
+            show_path(path),
+            each.text,
+            project,
+            target=_linked_to(document, each.text) if each.is_folder else "",
+            mask=_mask(document, ground.trust),
+            where=str(document.position(path)),
         )
         yield _with_owner(ground, part)
+
+
+def _linked_to(document: Document, folder: str) -> str:
+    """Where a folder is if a link leads elsewhere from it, or on the way to it; else an empty text."""
+    base = real_path(document.directory)
+    real = real_path(f"{base}/{folder}" if not folder.startswith("/") else folder)
+    return "" if real == os.path.normpath(os.path.join(base, folder)) else _shown(Path(real), Path(base))
 
 
 def _destinations(ground: FileSource) -> Iterator[Part]:

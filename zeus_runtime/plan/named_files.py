@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Command, Project
 
 Role: TypeAlias = Literal[
-    "read", "written", "database", "sent", "home", "root", "archive", "program", "absent"
+    "read", "written", "database", "folder", "sent", "home", "root", "archive", "program", "absent"
 ]
 
 _SERVERS: Final = ("mcpServers", "servers")
@@ -39,7 +39,7 @@ class NamedFile(NamedTuple):
     Args:
         file: absolute; its links are not resolved. The name of one with the role ``absent`` is a glob pattern.
         role: ``read`` by Zeus; ``written`` by Zeus, with files beside it whose names begin with its name; ``database``,
-            the same for sessions; ``sent`` if a provider's library would read keys from it; ``home``; ``root`` of a
+            the same for sessions; ``folder`` in which Zeus changes the files; ``sent`` if a provider's library would read keys from it; ``home``; ``root`` of a
             workspace, which may hold skills; ``archive`` where Zeus keeps originals; ``program`` of a server or an
             option, or a folder with its files; ``absent`` if a program would start it as soon as it is there.
         holds_keys: whether no tool may read it either.
@@ -168,6 +168,8 @@ class _Named:
             yield NamedFile(tree.file(value.node), role, value.is_closed)
         if value.kept_from:
             yield NamedFile(self._directory / value.text, "written", value.is_closed)
+        if value.is_folder and not value.kept_from:
+            yield NamedFile(self._directory / value.text, "folder")
         # A provider's library reads keys from such a file, as `vertex_credentials` names one, and addresses from one
         # that a tool has written since the config was checked.
         if value.may_name_file and "://" not in value.text:

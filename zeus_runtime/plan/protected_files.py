@@ -79,6 +79,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         forms.update(named_modules(each, unloaded))
         for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
             deciding.folders[(each.directory / expanded(place)).absolute()] = None
+        for option in each.document.marked:
+            if option.is_folder:
+                deciding.folders[(each.directory / option.text).absolute()] = None
         _add_configs(deciding, each, unloaded)
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)

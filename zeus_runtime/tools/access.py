@@ -338,7 +338,8 @@ class Deciding:
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
         archives: the real folders in which routes of configs have Zeus keep originals, each with the route's name.
-        folders: the roots and routes of these agents, and of those that a service runs beside them, as written.
+        folders: the roots, routes and folders of options of these agents, and of those that a service runs beside
+            them, as written.
         sources: the configs whose files have been added.
     """
 

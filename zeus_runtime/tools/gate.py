@@ -396,9 +396,9 @@ class Gate:
         return _CALL.get().call.tool, [dict(gate._links.targets) for gate in self._all]
 
     def tops(self) -> Iterator[Path]:
-        """Yield the root and the config's routes as they are written, also those of all agents that run with this one.
+        """Yield the folders that Zeus opens by their paths, as they are written, of all agents that run with this one.
 
-        A sub-agent opens its folder by its path, so a program of the agent above must not make it lead elsewhere.
+        They are roots, routes and folders of options: a program must not make them lead elsewhere.
         """
         for gate in self._all:
             yield from gate.mounts.written_folders()

@@ -289,7 +289,14 @@ _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell fin
 
 
 def option_part(
-    name: str, path: str, value: str, project: Project | None, *, mask: PartMask = _OPEN, where: str = ""
+    name: str,
+    path: str,
+    value: str,
+    project: Project | None,
+    *,
+    target: str = "",
+    mask: PartMask = _OPEN,
+    where: str = "",
 ) -> Part:
     """An option that is marked ``Executes``, identified by its value and the project files that the value names.
 
@@ -297,15 +304,20 @@ def option_part(
         name: component and option, such as ``docker.command``.
         path: its place in the config, as ``--set`` writes it.
         project: None for a value that counts by itself.
+        target: where links lead from the folder that the value names.
     """
     lines = [("value", one_line(mask.word(value)))]
     found = Covered(())
+    if target:
+        lines.append(("leads to", one_line(target)))
     if project is not None:
         found = covered_by_value(value, project)
         lines += _file_lines(found, project.directory)
         lines += _notes(found, lambda _: "the value", mask)
+    # Without a target the digest is the one from before it counted, so that nobody is asked again.
+    linked = {"target": target} if target else {}
     digest = part_digest(
-        "option", name=name, value=value, files=[[each.name, each.content] for each in found.named]
+        "option", name=name, value=value, files=[[each.name, each.content] for each in found.named], **linked
     )
     return Part(
         "option", path, digest, tuple(lines), found.paths, where, absent=found.absent, held=found.held

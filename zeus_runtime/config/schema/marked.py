@@ -9,6 +9,7 @@ from zeus_runtime.config.schema.markers import (
     DESTINATION,
     EXECUTES,
     FILE_RELATIVE,
+    FOLDER,
     HOLDS_SECRETS,
     NAMES_FILES,
     NOT_A_PATH,
@@ -36,6 +37,8 @@ class Marked(NamedTuple):
             value that sends nothing anywhere, and for a default.
         may_name_file: whether a library may read it as the name of a file with keys or addresses.
         words: the words of a command.
+        is_folder: whether it is a folder, relative to the working directory, in which Zeus changes the files; a
+            default is none.
     """
 
     path: Path
@@ -48,6 +51,7 @@ class Marked(NamedTuple):
     signs: tuple[Sequence[str], ...]
     may_name_file: bool = False
     words: tuple[str, ...] = ()
+    is_folder: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -85,6 +89,8 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
             signs=tuple(place[DESTINATION] for place in sent.get(path, ())) if is_text else (),
             may_name_file=is_text and any(place.get(NAMES_FILES) for place in sent.get(path, ())),
             words=words,
+            is_folder=is_text
+            and any(FOLDER in place and place.get("default") != node.value for place in places),
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs:
             yield marked

@@ -11,6 +11,8 @@ WORK_RELATIVE: Final = "x-zeus-work-relative"
 """Schema keyword: the string is a path relative to the working directory."""
 PROTECTED: Final = "x-zeus-protected"
 """Schema keyword beside ``x-zeus-work-relative``: tools may not change it (``write``) or read it (``read``)."""
+FOLDER: Final = "x-zeus-folder"
+"""Schema keyword: the string is a folder, relative to the working directory, in which Zeus changes the files."""
 NOT_A_PATH: Final = "x-zeus-not-a-path"
 """Schema keyword beside ``x-zeus-file-relative``: strings that begin so are not paths."""
 EXECUTES: Final = "x-zeus-executes"
@@ -97,17 +99,21 @@ class WorkRelative(NamedTuple):
         protected: Zeus writes the file; no tool may change it, or a file beside it whose name begins with its name
             (``.db-wal``).
         holds_keys: no tool may read it either.
+        folder: it is a protected folder, and no command may make it lead elsewhere.
     """
 
     protected: bool = False
     holds_keys: bool = False
+    folder: bool = False
 
     @property
     def keywords(self) -> _Schema:
-        if not (self.protected or self.holds_keys):
+        is_protected = self.protected or self.folder
+        if not (is_protected or self.holds_keys):
             return {WORK_RELATIVE: True}
-        both = self.protected and self.holds_keys
-        return {WORK_RELATIVE: True, PROTECTED: "both" if both else "read" if self.holds_keys else "write"}
+        both = is_protected and self.holds_keys
+        kept = "both" if both else "read" if self.holds_keys else "write"
+        return {WORK_RELATIVE: True, PROTECTED: kept, **({FOLDER: True} if self.folder else {})}
 
     @property
     def types(self) -> frozenset[str]:
@@ -136,18 +142,22 @@ class Executes(NamedTuple):
         servers: it is a JSON file of MCP servers; the user allows each of them.
         command: the list is a program and its arguments, which is started in the working directory. The user allows it
             as one part, with the content of the project files that it names. The code that starts it calls ``permit``.
-        by_name: it names nothing in the project, or a folder whose files Zeus changes itself: a machine, an image, a
-            module. The user allows the value alone.
+        by_name: it names nothing in the project: a machine, an image, a module. The user allows the value alone.
+        folder: a folder, relative to the working directory, whose files Zeus changes itself. The user allows the
+            value, and where links lead from it; no tool may change its files or make it lead elsewhere.
     """
 
     servers: bool = False
     command: bool = False
     by_name: bool = False
+    folder: bool = False
 
     @property
     def keywords(self) -> _Schema:
         if self.command or self.servers:
             return {EXECUTES: "command" if self.command else "servers"}
+        if self.folder:
+            return {EXECUTES: "name", FOLDER: True}
         return {EXECUTES: "name" if self.by_name else "value"}
 
     @property

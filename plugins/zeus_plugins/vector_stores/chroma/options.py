@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Options:
     path: Annotated[
         str | None,
-        WorkRelative(protected=True, holds_keys=True),
+        WorkRelative(folder=True, holds_keys=True),
         MinLength(1),
         Doc(
             "Folder, relative to the working directory, for one process at a time; null: next to the SQLite database,"
