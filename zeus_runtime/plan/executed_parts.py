@@ -287,9 +287,10 @@ def _options(ground: PartSource) -> Iterator[Part]:
 
 def _linked_to(document: Document, folder: str) -> str:
     """Where a folder is if a link leads elsewhere from it, or on the way to it; else an empty text."""
-    base = real_path(document.directory)
-    real = real_path(f"{base}/{folder}" if not folder.startswith("/") else folder)
-    return "" if real == os.path.normpath(os.path.join(base, folder)) else _shown(Path(real), Path(base))
+    base = Path(real_path(document.directory))
+    named = str(base / folder)
+    real = real_path(named)
+    return "" if real == os.path.normpath(named) else _shown(Path(real), base)
 
 
 def _destinations(ground: FileSource) -> Iterator[Part]:

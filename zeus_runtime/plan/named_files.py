@@ -39,9 +39,10 @@ class NamedFile(NamedTuple):
     Args:
         file: absolute; its links are not resolved. The name of one with the role ``absent`` is a glob pattern.
         role: ``read`` by Zeus; ``written`` by Zeus, with files beside it whose names begin with its name; ``database``,
-            the same for sessions; ``folder`` in which Zeus changes the files; ``sent`` if a provider's library would read keys from it; ``home``; ``root`` of a
-            workspace, which may hold skills; ``archive`` where Zeus keeps originals; ``program`` of a server or an
-            option, or a folder with its files; ``absent`` if a program would start it as soon as it is there.
+            the same for sessions; ``folder`` in which Zeus changes the files; ``sent`` if a provider's library would
+            read keys from it; ``home``; ``root`` of a workspace, which may hold skills; ``archive`` where Zeus keeps
+            originals; ``program`` of a server or an option, or a folder with its files; ``absent`` if a program would
+            start it as soon as it is there.
         holds_keys: whether no tool may read it either.
         route: of an archive, its name in ``ARCHIVES``.
     """

@@ -138,8 +138,8 @@ def _settled(top: Path, shown: Sequence[str]) -> str:
     for place in (top, *top.parents):
         if place.is_symlink() and _is_shown(real_path(place.parent), shown):
             raise WorkspaceError(
-                f"A folder of the config is behind {printable(str(place))}, a link in the workspace, and a command could"
-                " make it lead elsewhere.",
+                f"A folder of the config is behind {printable(str(place))}, a link in the workspace, and a command"
+                " could make it lead elsewhere.",
                 remedy="Tell the user: the real folder instead of the link, in workspace.routes or the option.",
             )
     return _made(top, real_path(top), shown, remedy="Tell the user: another folder in the config.")
