@@ -34,6 +34,10 @@ HOSTILE = {
     "a Home with a long name": (f"homes: [{LONG}]", "3:9: unreadable-file"),
     "a prompt file with a NUL": ('prompt: {files: {core: "a\\0b"}}', "3:24: unreadable-file"),
     "a workspace with a NUL": ('workspace: {root: "a\\0b"}', "3:19: unreadable-file"),
+    "a sandbox's folder with a NUL": (
+        'tools: [{sandbox: {backend: {docker: {folder: "a\\0b"}}}}]',
+        "3:48: unreadable-file",
+    ),
     "a plugin file with a NUL": ('plugins: {files: ["a\\0b.py"]}', "3:19: unreadable-file"),
     "a key with a NUL": ('"na\\0me": x', "3:1: unknown-key"),
     "a value that writes from right to left": ('mode: "a\\u202eb\\e[31m"', "3:7: wrong-value"),
