@@ -36,7 +36,7 @@ HOSTILE = {
     "a workspace with a NUL": ('workspace: {root: "a\\0b"}', "3:19: unreadable-file"),
     "a sandbox's folder with a NUL": (
         'tools: [{sandbox: {backend: {docker: {folder: "a\\0b"}}}}]',
-        "3:48: unreadable-file",
+        "3:47: unreadable-file",
     ),
     "a plugin file with a NUL": ('plugins: {files: ["a\\0b.py"]}', "3:19: unreadable-file"),
     "a key with a NUL": ('"na\\0me": x', "3:1: unknown-key"),
