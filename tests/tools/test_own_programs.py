@@ -6,13 +6,15 @@ import ast
 import asyncio
 import os
 import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.support.shells import need_bubblewrap
 from zeus_runtime import Agent
-from zeus_runtime.plugin.sandbox import OwnPrograms
+from zeus_runtime.plugin.sandbox import OwnPrograms, system_programs
 from zeus_runtime.testing import ScriptedModel, calling
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +114,51 @@ def test_a_link_that_leads_through_the_project_is_not_followed(
     assert programs.find("git") is None
     other = OwnPrograms({"PATH": str(searched)}, lambda: [tmp_path / "elsewhere"])
     assert other.find("git") == str(searched / "git")
+
+
+def test_the_path_of_the_process_is_the_former_one_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = f"{tmp_path}/project/bin:/usr/bin"
+    monkeypatch.setenv("PATH", before)
+    first = OwnPrograms({"PATH": before}, lambda: [tmp_path]).alone()
+    with ExitStack() as stack:
+        second = stack.enter_context(ExitStack())
+        second.enter_context(first)
+        assert os.environ["PATH"] == "/usr/bin"
+        stack.enter_context(system_programs())
+        assert os.environ["PATH"] == os.defpath
+        second.close()  # threads may end in another order
+        assert os.environ["PATH"] == os.defpath
+    assert os.environ["PATH"] == before
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from zeus_plugins.tools.mcp.oauth.store import _from_keyring; _from_keyring()",
+        "from pathlib import Path; from zeus_plugins.sandboxes.ssh.machine import Machine;"
+        " from zeus_plugins.sandboxes.ssh.options import Options;"
+        " Machine(Options(host='h'), Path(), {})._connection()",
+    ],
+)
+def test_no_compiler_of_the_project_is_executed_where_libraries_are_imported(
+    tmp_path: Path, code: str
+) -> None:
+    """`ctypes.util.find_library` starts `gcc` and `ld` from the whole `PATH`."""
+    for name in ("gcc", "cc", "ld"):
+        program(tmp_path / "bin", name, f"#!/bin/sh\necho $0 >> {tmp_path}/executed\n")
+    environ = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environ, cwd=tmp_path, timeout=60)
+    assert not (tmp_path / "executed").exists()
+    subprocess.run(
+        [sys.executable, "-c", "from ctypes.util import find_library; find_library('nothing-of-this-name')"],
+        check=True,
+        env=environ,
+        timeout=60,
+    )
+    if sys.platform == "linux":
+        assert (tmp_path / "executed").exists(), "the trap works"
 
 
 def test_no_other_code_looks_programs_up() -> None:

@@ -77,18 +77,11 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
 
 def _open_browser(programs: OwnPrograms, url: str) -> None:
     """Open an address in a browser that is not a file of a folder in which agents write."""
-    import os
     import webbrowser
 
     # The module looks browsers up on the process's PATH, also when it starts one.
-    before = os.environ.get("PATH")
-    # For the whole process, while the browser opens: `log_in` starts no program meanwhile.
-    os.environ["PATH"] = programs.environ()["PATH"]
-    try:
+    with programs.alone():
         webbrowser.open(url)
-    finally:
-        if before is not None:
-            os.environ["PATH"] = before
 
 
 @command.command("logout")

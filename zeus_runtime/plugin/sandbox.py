@@ -11,6 +11,7 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.own_programs import OwnPrograms as OwnPrograms
+    from zeus_runtime.tools.own_programs import system_programs as system_programs
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
     from zeus_runtime.tools.sandbox import Outcome as Outcome
     from zeus_runtime.tools.sandbox import Program as Program
@@ -56,6 +57,7 @@ _ROOMS = {
     "remove_folder": "tools.sandbox_folders",
     "remove_older": "tools.sandbox_folders",
     "session_folder": "tools.sandbox_folders",
+    "system_programs": "tools.own_programs",
 }
 
 __all__ = [*sorted(_ROOMS)]

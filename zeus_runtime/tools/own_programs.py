@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
+from typing import Final
 
 from zeus_runtime.disk_paths import places_passed, plain_path, real_path
 
@@ -51,6 +54,12 @@ class OwnPrograms:
         """Return the process environment; its ``PATH`` has no folder of the agents, because programs start others."""
         return {**self._environ, "PATH": os.pathsep.join(_searched(self._path, self._inside()))}
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While inside, libraries of this process find programs only outside of the folders too."""
+        with _path_of_process(self.environ()["PATH"]):
+            yield
+
     @property
     def _path(self) -> str:
         return self._environ.get("PATH", os.defpath)
@@ -59,6 +68,39 @@ class OwnPrograms:
         """The folders, as written and with links resolved."""
         found = (place for each in self._folders() for place in (plain_path(each), real_path(each)))
         return list(dict.fromkeys(found))
+
+
+@contextmanager
+def system_programs() -> Iterator[None]:
+    """While inside, libraries of this process find only the system's programs.
+
+    For imports of libraries that call ``ctypes.util.find_library``, which starts ``gcc`` and ``ld``.
+    """
+    with _path_of_process(os.defpath):
+        yield
+
+
+_CHANGING: Final = Lock()
+_PATHS: Final[list[str]] = []
+"""The ``PATH`` from before, then those of everything that is inside now; empty if nothing is."""
+
+
+@contextmanager
+def _path_of_process(path: str) -> Iterator[None]:
+    """Set ``PATH`` for the whole process: the latest of several holds, in whichever order they end."""
+    with _CHANGING:
+        if not _PATHS:
+            _PATHS.append(os.environ.get("PATH", os.defpath))
+        _PATHS.append(path)
+        os.environ["PATH"] = path
+    try:
+        yield
+    finally:
+        with _CHANGING:
+            _PATHS.remove(path)
+            os.environ["PATH"] = _PATHS[-1]
+            if len(_PATHS) == 1:
+                _PATHS.clear()
 
 
 def _searched(path: str, inside: Sequence[str]) -> Iterator[str]:

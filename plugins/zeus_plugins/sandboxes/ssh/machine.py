@@ -13,6 +13,7 @@ from zeus_runtime.plugin.sandbox import (
     SandboxError,
     SandboxLimit,
     SandboxUnavailableError,
+    system_programs,
 )
 
 if TYPE_CHECKING:
@@ -122,8 +123,9 @@ class Machine:
             await line.close()
 
     def _connection(self) -> tuple[Far, SshConnection]:
-        from zeus_plugins.sandboxes.ssh.asking import Far
-        from zeus_plugins.sandboxes.ssh.connection import SshConnection
+        with system_programs():  # asyncssh looks for libraries with a compiler when it is imported
+            from zeus_plugins.sandboxes.ssh.asking import Far
+            from zeus_plugins.sandboxes.ssh.connection import SshConnection
 
         line = SshConnection(self._options, self._directory, self._environ)
         return Far(line, self._options), line

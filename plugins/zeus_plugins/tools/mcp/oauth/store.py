@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.plugin import OptionsError, accounts_folder
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from zeus_plugins.tools.mcp.servers import PlannedServer
 
 _SERVICE: Final = "zeus-runtime"
@@ -228,8 +230,7 @@ class AccountStore:
         from filelock import FileLock
 
         with FileLock(self._folder / "keyring.lock", mode=0o600, timeout=_LOCK_SECONDS), suppress(Exception):
-            import keyring
-
+            keyring = _keyring()
             if keyring.get_keyring().priority > 0 and not keyring.get_password(_SERVICE, _ENTRY):
                 keyring.set_password(_SERVICE, _ENTRY, Fernet.generate_key().decode())
         return _from_keyring()
@@ -296,9 +297,19 @@ def _is_key(key: bytes) -> bool:
 def _from_keyring() -> bytes | None:
     """The key in the system's keyring; None if no keyring works, or if it has no key."""
     with suppress(Exception):  # each keyring backend raises exceptions of its desktop
-        import keyring
-
+        keyring = _keyring()
         if keyring.get_keyring().priority > 0:
             key = (keyring.get_password(_SERVICE, _ENTRY) or "").encode()
             return key if _is_key(key) else None
     return None
+
+
+def _keyring() -> ModuleType:
+    """The library, with the backends that it found."""
+    from zeus_runtime.plugin.sandbox import system_programs
+
+    with system_programs():  # some backends look for libraries with a compiler
+        import keyring
+
+        keyring.get_keyring()
+    return keyring
