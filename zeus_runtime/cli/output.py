@@ -10,7 +10,7 @@ from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
-from zeus_runtime.columns import columns, cut_line, most_columns, shortened
+from zeus_runtime.columns import columns, cut_line, hanging, most_columns, shortened
 from zeus_runtime.escaping import json_text, terminal_line, utf8_text
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.strict_json import plain_json
@@ -26,6 +26,8 @@ Mask: TypeAlias = Callable[[Any], Any]
 _NARROWEST: Final = 12
 """No column is made narrower than this; a terminal that is too small for all of them breaks the lines."""
 
+_MOST_LINES: Final = 8
+"""Of a cell's word that is broken: more than 40 columns together, so that a longer one is cut with its size."""
 _GAP: Final = 2
 _BREAK: Final = re.compile("(?<=[^ ]) ")
 """Where a cell may break. Further blanks begin the next line, where they can be seen."""
@@ -215,6 +217,9 @@ def _wrapped(cell: str, width: int, measure: _Measure) -> list[str]:
     for word in _BREAK.split(cell):
         if lines and measure(lines[-1]) + 1 + measure(word) <= width:
             lines[-1] += f" {word}"
+        elif measure(word) <= width:
+            lines.append(word)
         else:
-            lines.append(word if measure(word) <= width else cut_line(word, width))
+            # Broken and not cut, since two names may differ at their ends only.
+            lines += hanging(cut_line(word, width * _MOST_LINES), width, "").split("\n")
     return lines
