@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import composed as composed
+    from zeus_runtime.tools.paths import folded as folded
     from zeus_runtime.tools.patterns import PathFilter as PathFilter
     from zeus_runtime.tools.patterns import PathTest as PathTest
     from zeus_runtime.tools.patterns import compile_filter as compile_filter
@@ -66,6 +67,7 @@ _ROOMS = {
     "difference": "tools.diff",
     "edited_masked": "tools.masked_text",
     "expand_braces": "tools.patterns",
+    "folded": "tools.paths",
     "folded_glob": "tools.patterns",
     "literal_prefix": "tools.patterns",
     "masked_bytes": "tools.masked_text",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
+    from zeus_runtime.config.schema.defaults import fill_defaults as fill_defaults
+    from zeus_runtime.config.schema.defaults import is_plain_text as is_plain_text
     from zeus_runtime.strict_json import json_problem as json_problem
     from zeus_runtime.strict_json import strict_json as strict_json
     from zeus_runtime.tools.define import tool as tool
@@ -64,10 +66,12 @@ _ROOMS = {
     "all_tried": "tools.run_to_completion",
     "in_thread": "tools.worker_threads",
     "finished": "tools.run_to_completion",
+    "fill_defaults": "config.schema.defaults",
     "fitted_arguments": "tools.dispatch",
     "has_connectors": "tools.modes",
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",
+    "is_plain_text": "config.schema.defaults",
     "json_problem": "strict_json",
     "strict_json": "strict_json",
     "tool": "tools.define",

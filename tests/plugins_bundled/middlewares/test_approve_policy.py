@@ -61,18 +61,20 @@ def verdict(
 def test_a_host_path_by_another_spelling_of_the_workspace_is_judged_like_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_one: bool
 ) -> None:
-    """Where the file system tells the two apart, they are two folders."""
+    """Where the file system tells the two apart, a server may not: then `deny` counts both."""
     monkeypatch.setattr("zeus_runtime.tools.mounts.are_one_folder", lambda _one, _other: is_one)
     root = tmp_path / "Proj"
     root.mkdir()
     files, other = WorkspaceFiles(root), str(tmp_path / "PROJ/private/key")
     deny: Any = [{"*": {"path": "private/**"}}]
     assert verdict(files, {"path": f"{root}/private/key"}, deny=deny) == "deny"
-    assert verdict(files, {"path": other}, deny=deny) == ("deny" if is_one else "listed")
-    inside = {other, "/private/key", f"{root}/private/key"}
-    assert leads_to(files, other)[2:] == ([inside, inside] if is_one else [])
+    assert verdict(files, {"path": other}, deny=deny) == "deny"
+    inside = {"/private/key", f"{root}/private/key"}
+    here = inside | {other}
+    assert leads_to(files, other)[2:] == [*([here, here] if is_one else []), inside]
     # The workspace's own folder has no path below itself.
-    assert leads_to(files, str(tmp_path / "PROJ"))[2:] == leads_to(files, str(root))[2:] == []
+    assert leads_to(files, str(tmp_path / "PROJ"))[2:] == [{str(root)}]
+    assert leads_to(files, str(root))[2:] == []
 
 
 def test_a_judgement_looks_a_path_up_once_for_all_rules() -> None:

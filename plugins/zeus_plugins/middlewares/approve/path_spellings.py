@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.plugin.files import WorkspaceError, parts_below
+from zeus_runtime.plugin.files import WorkspaceError, folded, parts_below
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.files import WorkspaceFiles
@@ -25,7 +25,12 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     """
     # Not normalised: the host follows a link before a `..` behind it.
     host = _host_of(workspace, path)
-    return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, host)]
+    return [
+        {workspace.normalize(path)},
+        {workspace.real(path)},
+        *_on_host(workspace, host),
+        *_by_like_names(workspace, path, host),
+    ]
 
 
 def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> list[set[str]]:
@@ -80,6 +85,77 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
                 names |= {f"{folder}/{place}", f"{prefix}{place}"}
     if is_inside:
         yield from spellings
+
+
+def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[set[str]]:
+    """Yield the spellings of the files that a server finds that takes an entry with a like name for a missing one.
+
+    `allow` must fit them as well, and `deny` fits one of them.
+
+    Raises:
+        WorkspaceError: there are too many.
+    """
+    given = os.path.expanduser(host)  # noqa: PTH111 - pathlib raises if there is no home
+    starts = {given, f"{workspace.root}/{path.lstrip('/')}"}
+    for prefix, folder in dict(workspace.routes).items():
+        if f"/{path.lstrip('/')}".startswith(prefix):
+            starts.add(f"{folder}/{path.lstrip('/')[len(prefix) - 1 :]}")
+    starts = {"/" + each.lstrip("/") for each in starts if each.startswith("/")}
+    # A server may resolve a `..` before it looks for the entries.
+    for start in sorted(starts | set(map(os.path.normpath, starts))):
+        for real in like(start):
+            yield set().union({real}, *_on_host(workspace, real))
+
+
+def like(path: str) -> list[str]:
+    """Return the real paths that an absolute path means if an entry with a like name stands for each missing part.
+
+    A folder is listed only where a part is missing. If no part is missing, or nothing is like it, there are none.
+
+    Raises:
+        WorkspaceError: there are too many.
+    """
+    if "\0" in path or os.path.exists(path):  # noqa: PTH110 - one look for most paths
+        return []
+    found: dict[str, None] = {}
+    waiting: list[tuple[str, list[str], bool]] = [("/", path.split("/")[::-1], False)]
+    steps = 0
+    while waiting:
+        at, rest, is_like = waiting.pop()
+        while rest:
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise WorkspaceError("The path has too many meanings.")
+            part = rest.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                at = os.path.dirname(at)  # noqa: PTH120 - texts, as links are followed already
+                continue
+            here = f"{at.rstrip('/')}/{part}"
+            try:
+                target = os.readlink(here)  # noqa: PTH115
+            except FileNotFoundError:
+                waiting += [(at, [*rest, name], True) for name in _entries_like(at, part)]
+                at = here
+            except (OSError, ValueError):  # no link, or nobody can tell
+                at = here
+            else:
+                at = "/" if target.startswith("/") else at
+                rest += target.split("/")[::-1]
+        if is_like:
+            found[at] = None
+    return list(found)
+
+
+_MOST_STEPS: Final = 2_000
+
+
+def _entries_like(folder: str, part: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if folded(name) == folded(part)]  # noqa: PTH208
+    except (OSError, ValueError):
+        return []
 
 
 def _below(folder: str, path: str) -> str | None:

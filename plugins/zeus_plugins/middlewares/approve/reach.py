@@ -42,8 +42,8 @@ class PathRules:
         allowed = [
             rule
             for rule in self._fitting(self.allow, own, tool, unknown=False)
-            if rule.files is not None
-            and all(rule.files(name.parts) and not name.foreign for name in own.names)
+            if rule.surely_files is not None
+            and all(rule.surely_files(name.parts) and not name.foreign for name in own.names)
         ]
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from zeus_plugins.tools.web.urls import WebError, target
-from zeus_runtime.plugin.files import WorkspaceError, composed
+from zeus_runtime.plugin.files import WorkspaceError, composed, folded
 
 _QUOTES: Final = "\"'`"
+_MOST_JSON: Final = 200_000
+"""Characters of JSON in a text."""
+_MOST_PARTS: Final = 2_000
+"""Values of JSON in a text: each may be a path that is looked up."""
+_MOST_LEVELS: Final = 50
+UNCLEAR: Final = "\0unclear"
+"""A key of an object that may hold any argument."""
 # URL parsers skip control characters and blanks before the scheme (WHATWG).
 _SCHEME: Final = re.compile(r"[\x00- ]*file:", re.IGNORECASE)
 _WEB: Final = re.compile(r"[\x00- ]*https?:", re.IGNORECASE)
@@ -122,9 +131,74 @@ def _paths_after(rest: str) -> Iterator[str]:
             yield unquote(each, errors="surrogateescape")
 
 
+def trims(text: str) -> tuple[str, ...]:
+    """Return a text as it is written, without invisible characters around it, and also without quotes around it."""
+    unseen = "".join(each for each in set(text) if is_unseen(each))
+    shown = text.strip(unseen) if unseen else text
+    return tuple(dict.fromkeys((text, shown, text.strip(unseen + _QUOTES))))
+
+
+def is_unseen(char: str) -> bool:
+    """Whether some server may remove a character at the end of a text: white space, controls, formats, fillers."""
+    return char.isspace() or unicodedata.category(char) in ("Cc", "Cf") or not folded(char)
+
+
 def _trimmed(text: str) -> str:
-    """Return the text without white space and quotes around it."""
-    return text.strip("".join(each for each in set(text) if each.isspace() or each in _QUOTES) or None)
+    return trims(text)[-1]
+
+
+def json_content(text: str) -> dict[str, Any] | list[Any] | None:
+    """Return the object or array that a server may read in a text, with the JSON texts in it opened too; None if none.
+
+    A key that is there twice has the list of its values. A text beyond the bounds becomes an object with ``UNCLEAR``.
+    """
+    try:
+        content: dict[str, Any] | list[Any] | None = _read(text, [_MOST_PARTS], _MOST_LEVELS)
+    except (RecursionError, _BeyondError):
+        return {UNCLEAR: True}
+    return content
+
+
+class _BeyondError(Exception):
+    """A text is too large, or nested too deeply."""
+
+
+def _read(text: str, left: list[int], levels: int) -> Any:
+    for form in trims(text):
+        if form[:1] not in ("[", "{", '"'):
+            continue
+        if len(form) > _MOST_JSON or levels < 0:
+            raise _BeyondError
+        try:
+            value = json.loads(form, object_pairs_hook=_all_values)
+        except ValueError:
+            continue
+        # The text may be in a JSON text of its own.
+        found = _read(value, left, levels - 1) if isinstance(value, str) else _opened(value, left, levels)
+        if found is not None:
+            return found
+    return None
+
+
+def _opened(value: Any, left: list[int], levels: int) -> Any:
+    left[0] -= 1
+    if left[0] < 0 or levels < 0:
+        raise _BeyondError
+    if isinstance(value, str):
+        content = _read(value, left, levels - 1)
+        return value if content is None else [value, content]
+    if isinstance(value, list):
+        return [_opened(each, left, levels - 1) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _opened(each, left, levels - 1) for key, each in value.items()}
+    return value
+
+
+def _all_values(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
 
 
 def is_open(path: str, *, surely: bool) -> bool:

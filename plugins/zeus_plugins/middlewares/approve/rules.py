@@ -12,14 +12,17 @@ from urllib.parse import unquote
 
 from zeus_plugins.middlewares.approve.commands import is_command_pattern
 from zeus_plugins.middlewares.approve.readings import (
+    UNCLEAR,
     address_readings,
     authority,
     is_address,
     is_file_uri,
     is_open,
+    json_content,
     meets,
     readings,
     replaced,
+    trims,
 )
 from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
@@ -31,6 +34,7 @@ from zeus_runtime.plugin.files import (
     start_problem,
     text_test,
 )
+from zeus_runtime.plugin.tool import fill_defaults, is_plain_text
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written
@@ -108,15 +112,35 @@ class Rule:
                 or one value inside an object is enough.
         """
 
+        # A server may read JSON in a text; `deny` and `ask` judge both.
+        if not surely and (opened := _with_content(tool, arguments, self.arguments)) is not None:
+            judged = (arguments, opened)
+        else:
+            judged = (arguments,)
+        return self.names(tool.name) and any(
+            self._fit_all(tool, each, leads_to, surely=surely, runs=runs) for each in judged
+        )
+
+    def _fit_all(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        leads_to: LeadsTo,
+        *,
+        surely: bool,
+        runs: Callable[[str], bool] | None,
+    ) -> bool:
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
             if runs is not None and name in tool.commands:
                 return any(runs(str(pattern)) for pattern in patterns)
             named: Named = "as_is" if name in tool.paths else "path" if is_path(name) else None
+            if surely and _holds_json(value) and (named or not is_plain_text(tool.parameters, name)):
+                return False
             return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
 
         # A name may occur several times at different depths: `allow` needs all of them to fit, `deny` one.
         several = all if surely else any
-        return self.names(tool.name) and all(
+        return all(
             (name in arguments or not surely)
             and several(fit(name, patterns, value) for value in _named(name, arguments))
             for name, patterns in self.arguments.items()
@@ -132,6 +156,15 @@ class Rule:
             return None
         tests = [folded_glob(each) for each in patterns if isinstance(each, str)]
         return lambda path: any(test(path) for test in tests)
+
+    @cached_property
+    def surely_files(self) -> PathTest | None:
+        """Return ``files`` for a rule that allows: as ``fits`` does for calls, it fits no other spelling."""
+        if self.files is None:
+            return None
+        (patterns,) = self.arguments.values()
+        tests = [compile_glob(each) for each in patterns if isinstance(each, str)]
+        return lambda path: any(all(test(parts_of(each)) for each in trims("/".join(path))) for test in tests)
 
     @property
     def path_patterns(self) -> Iterator[str]:
@@ -155,6 +188,8 @@ def _named(name: str, value: Any) -> Iterator[Any]:
         if isinstance(each, Mapping):
             if name in each:
                 yield each[name]
+            elif UNCLEAR in each:
+                yield each
             left += [inner for key, inner in each.items() if key != name]
         elif isinstance(each, list | tuple):
             left += each
@@ -183,13 +218,56 @@ def looked_up_once(leads_to: LeadsTo) -> LeadsTo:
 
 def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Add the schema's defaults to the arguments, because an argument that is left out has a value too."""
-    properties: Mapping[str, Any] = tool.parameters.get("properties", {})
-    defaults = {
-        name: schema["default"]
-        for name, schema in properties.items()
-        if isinstance(schema, Mapping) and "default" in schema
-    }
-    return {**defaults, **arguments}
+    filled: dict[str, Any] = fill_defaults(tool.parameters, dict(arguments))
+    return filled
+
+
+def _with_content(tool: Tool, arguments: Mapping[str, Any], named: Collection[str]) -> dict[str, Any] | None:
+    """Return the arguments with the content of each JSON text that the schema lets be more than text; None if none is.
+
+    A plain text is opened only if it is a path, or if a rule has its name: it is a document otherwise, which may have
+    a `path` of its own.
+    """
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if not is_plain_text(tool.parameters, name) or name in tool.paths or is_path(name):
+            content = _content(value)
+        elif name in named and isinstance(value, str) and (read := json_content(value)) is not None:
+            content = read if UNCLEAR in read else list(_leaves(read))
+        else:
+            continue
+        if content is not value:
+            found[name] = content
+    return with_defaults(tool, {**arguments, **found}) if found else None
+
+
+def _content(value: Any) -> Any:
+    """Return a value with the JSON texts in it opened; the value itself if there is none."""
+    if isinstance(value, str):
+        content = json_content(value)
+        return value if content is None else content
+    if isinstance(value, Mapping):
+        opened = {key: _content(each) for key, each in value.items()}
+        return opened if any(opened[key] is not each for key, each in value.items()) else value
+    if isinstance(value, list):
+        entries = [_content(each) for each in value]
+        return entries if any(one is not other for one, other in zip(entries, value, strict=True)) else value
+    return value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        yield from value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def _holds_json(value: Any) -> bool:
+    return _content(value) is not value
 
 
 def is_path(name: str) -> bool:
@@ -277,6 +355,13 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: Named, surely
         return type(value) in _same_kind(pattern) and value == pattern
     if not isinstance(value, str):
         return _text_fits(pattern, json.dumps(value), surely=surely)
+    forms = trims(value)
+    each_fits = (_one_fits(pattern, form, leads_to, named=named, surely=surely) for form in forms)
+    # A server may remove characters at the ends: `allow` must fit every form, `deny` one.
+    return all(each_fits) if surely else any(each_fits)
+
+
+def _one_fits(pattern: str, value: str, leads_to: LeadsTo, *, named: Named, surely: bool) -> bool:
     if named == "path":
         return _replaced_fits(pattern, value, leads_to, surely=surely)
     if named:

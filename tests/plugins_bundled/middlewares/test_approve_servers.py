@@ -1,0 +1,331 @@
+"""A server reads an argument in its own way: it trims it, decodes JSON in it, or takes an entry with a like name."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zeus_plugins.middlewares.approve import path_spellings
+from zeus_plugins.middlewares.approve.options import Options
+from zeus_plugins.middlewares.approve.path_spellings import leads_to, like, reaches
+from zeus_plugins.middlewares.approve.policy import Policy, by_mode
+from zeus_plugins.middlewares.approve.reach import PathRules
+from zeus_plugins.middlewares.approve.readings import is_unseen, json_content, trims
+from zeus_plugins.middlewares.approve.rules import rules_of
+
+from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.tool import Tool, fill_defaults
+from zeus_runtime.tools.access import Name
+
+CAFE, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+PRIVATE: Any = [{"*": {"path": "private/**"}}]
+DRAFTS: Any = [{"*": {"path": "drafts/**"}}]
+
+
+async def nothing(**_arguments: Any) -> str:
+    return ""
+
+
+def server(properties: Mapping[str, Any], **more: Any) -> Tool:
+    return Tool("s__show", "", {"type": "object", "properties": properties, **more}, nothing, access="write")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFiles:
+    root = tmp_path_factory.mktemp("above") / "W\u00f6rk"
+    for folder in ("private", "drafts", "Docs/Inner"):
+        (root / folder).mkdir(parents=True)
+    (root / "private" / "key").write_text("secret")
+    (root / CAFE).symlink_to("private")
+    (root / "drafts" / CAFE).symlink_to("../private")
+    (root / "drafts" / "link").symlink_to("../private/key")
+    (root / "Docs/Inner/\u00e9.txt").symlink_to("../../private/key")
+    return WorkspaceFiles(root)
+
+
+def verdict(
+    files: WorkspaceFiles, arguments: Mapping[str, Any], called: Tool | None = None, **options: Any
+) -> str:
+    typed = Options(**options)
+    policy = Policy(typed, partial(leads_to, files), partial(reaches, files, files))
+    called = called or server({"path": {"type": "string"}})
+    return (policy.ruled(called, arguments) or by_mode(typed.mode, called)).action
+
+
+def denied(files: WorkspaceFiles, arguments: Mapping[str, Any], called: Tool | None = None) -> bool:
+    found = {
+        kind: verdict(files, arguments, called, mode="run_everything", **{kind: PRIVATE})
+        for kind in ("deny", "ask")
+    }
+    assert (found["deny"] == "deny") == (found["ask"] == "ask"), found
+    return found["deny"] == "deny"
+
+
+def allowed(files: WorkspaceFiles, arguments: Mapping[str, Any], called: Tool | None = None) -> bool:
+    return verdict(files, arguments, called, mode="ask", allow=DRAFTS) == "allow"
+
+
+# Ends of a text
+
+
+def test_every_white_space_control_format_and_ignorable_character_is_unseen() -> None:
+    every = [chr(code) for code in range(sys.maxunicode + 1)]
+    unseen = {each for each in every if is_unseen(each)}
+    assert unseen >= {each for each in every if each.isspace() or category(each) in ("Cc", "Cf")}
+    assert unseen >= set("\u115f\u3164\ufe0f\U000e0100\u034f")  # ignorable letters and marks
+    assert not unseen & {each for each in every if each.isprintable() and category(each)[0] in "PSN"} - set(
+        " "
+    )
+
+
+UNSEEN = st.text(st.sampled_from("\ufeff\u2060\u200b \t\x00\x1f\u2003\u180e\u3164\ufe0f\"'`"), max_size=3)
+
+
+@given(before=UNSEEN, after=UNSEEN)
+def test_a_text_is_trimmed_whatever_is_around_it(before: str, after: str) -> None:
+    assert trims(f"{before}a b{after}")[-1] == "a b"
+
+
+@pytest.mark.parametrize("end", ["\ufeff", " ", "\u200b", "\u3164", "\x1f", '\ufeff" \u200b', "' "])
+def test_a_path_is_judged_as_a_server_trims_it(files: WorkspaceFiles, end: str) -> None:
+    for path in ("private/key", f"{files.root}/private/key", f"{files.root}/drafts/link", "drafts/link"):
+        assert denied(files, {"path": end + path})
+        assert denied(files, {"path": path + end})
+    assert not denied(files, {"path": f"drafts/x{end}"})
+    for path in ("drafts/..", "drafts/link"):
+        assert not allowed(files, {"path": path + end})
+    assert allowed(files, {"path": f"drafts/x{end}"})
+
+
+def test_a_name_in_quotes_is_also_its_name_for_a_server_that_removes_blanks_only(tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "'x'").symlink_to("private")
+    deny: Any = [{"*": {"path": "private"}}]
+    found = verdict(WorkspaceFiles(tmp_path), {"path": "'x' "}, mode="run_everything", deny=deny)
+    assert found == "deny"
+
+
+# JSON in a text
+
+LOOSE = {"anyOf": [{"type": "object", "properties": {"path": {"type": "string"}}}, {"type": "string"}]}
+INNER = json.dumps({"path": "private/key"})
+
+
+@pytest.mark.parametrize("schema", [LOOSE, {}, {"type": ["string", "object"]}, {"type": ["string", "array"]}])
+@pytest.mark.parametrize(
+    "text",
+    [
+        INNER,
+        f" \ufeff\n{INNER}",
+        f"[{INNER}]",
+        json.dumps({"request": INNER}),
+        json.dumps({"request": json.dumps([INNER])}),
+        json.dumps(INNER),
+        '{"path": "private/key", "path": "drafts/x"}',
+        '{"p\\u0061th": "privat\\u0065/key"}',
+    ],
+)
+def test_a_json_text_is_judged_by_its_content(files: WorkspaceFiles, schema: Any, text: str) -> None:
+    called = server({"request": schema})
+    assert denied(files, {"request": text}, called)
+    assert denied(files, {"request": [text]}, called)
+    assert not denied(files, {"request": text.replace("privat", "drafts")}, called)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "string"}, {}, {"anyOf": [{"type": "string"}, {"type": "array"}]}]
+)
+def test_a_list_as_text_is_judged_by_its_entries(files: WorkspaceFiles, schema: Any) -> None:
+    called = server({"path": schema})
+    deny: Any = [{"*": {"path": ["*.pem", "private/key"]}}]
+    for name in ("a.pem", f"{files.root}/a.pem", "private/key", f"{files.root}/private/key"):
+        for listed in (["a]", name], [name, "a]"], [["a]"], [name]]):
+            text = json.dumps(listed)
+            assert verdict(files, {"path": text}, called, mode="run_everything", deny=deny) == "deny", text
+    text = json.dumps(["a]", "drafts/x"])
+    assert verdict(files, {"path": text}, called, mode="run_everything", deny=deny) == "allow"
+
+
+def test_a_json_text_is_never_surely_allowed(files: WorkspaceFiles) -> None:
+    for pattern in ("drafts/**", "**", "*"):
+        allow: Any = [{"*": {"path": pattern}}]
+        for text in ('["drafts/x"]', '{"drafts": "/x"}', ' ["drafts/x"]'):
+            assert verdict(files, {"path": text}, mode="ask", allow=allow) == "ask"
+    assert allowed(files, {"path": "drafts/[slug].py"})
+    anything: Any = [{"*": {"content": "*"}}]
+    plain = server({"content": {"type": "string"}})
+    for text in ("[1]", "{}", "text"):
+        assert verdict(files, {"content": text}, plain, mode="ask", allow=anything) == "allow"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 400 + "]" * 400, "[" * 100_000, f'["{"a" * 300_000}"]', json.dumps(["a"] * 5_000)],
+    ids=["deep", "unfinished", "long", "wide"],
+)
+def test_a_json_text_beyond_the_bounds_counts_as_a_match(files: WorkspaceFiles, text: str) -> None:
+    assert denied(files, {"request": text}, server({"request": {}}))
+    assert denied(files, {"path": text})
+    assert not allowed(files, {"path": text})
+
+
+def test_a_document_in_a_plain_text_names_no_files(files: WorkspaceFiles) -> None:
+    """Else every JSON document that an agent writes would be judged by the keys in it."""
+    writing = server({"path": {"type": "string"}, "content": {"type": "string"}})
+    for content in (INNER, '{"path": {"any": 1}}', json.dumps(["a"] * 5_000)):
+        assert not denied(files, {"path": "drafts/x.json", "content": content}, writing)
+    deny: Any = [{"*": {"content": "rm *"}}]
+    for content, action in (('{"a": ["rm x"]}', "deny"), ('{"a": "b"}', "allow"), ('{"rm x": 1}', "deny")):
+        assert verdict(files, {"content": content}, writing, mode="run_everything", deny=deny) == action
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.text(max_size=4), lambda inner: st.lists(inner, max_size=3))
+)
+def test_reading_json_never_fails(value: Any) -> None:
+    text = json.dumps(value)
+    found = json_content(text)
+    assert (found is None) == (not isinstance(value, list)) or isinstance(value, str)
+
+
+# Files and calls
+
+NAMES = st.sampled_from(
+    [
+        "Public",
+        "public",
+        "PUBLIC",
+        "[ab]",
+        "a",
+        "b",
+        CAFE,
+        DECOMPOSED,
+        "fi",
+        "\ufb01",
+        "x ",
+        "x",
+        "\ufeffx",
+        "{a,b}",
+    ]
+)
+
+
+@given(
+    pattern=st.lists(NAMES | st.sampled_from(["*", "**", "?", "x?"]), min_size=1, max_size=3),
+    path=st.lists(NAMES, min_size=1, max_size=3),
+)
+def test_the_files_layer_allows_no_more_than_a_call_that_names_the_file(
+    pattern: list[str], path: list[str]
+) -> None:
+    allow = rules_of([{"grep": {"path": "/".join(pattern)}}])
+    rules = PathRules(allow=tuple(allow), ask=tuple(rules_of([{"*": {"path": "**"}}])), deny=())
+    reached = Reached((Name(tuple(path)),), "/elsewhere")
+    grep = replace(server({"path": {"type": "string"}}), name="grep", paths=frozenset({"path"}))
+    name = "/" + "/".join(path)
+    if rules.ruling(reached, "read", "grep") is None:
+        assert allow[0].fits(grep, {"path": name}, lambda text: [{text}], surely=True)
+
+
+# Entries with a like name
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{DECOMPOSED}/key",
+        "CAF\u00c9/key",
+        f"drafts/{DECOMPOSED}/key",
+        f"Drafts/{DECOMPOSED}/KEY",
+        "docs/inner/e\u0301.TXT",
+        f"missing/../{DECOMPOSED}/key",
+        f"drafts/../drafts/{DECOMPOSED}/new/file",
+        f"file:{{root}}/{DECOMPOSED}/key",
+        "../Wo\u0308rk/private/key",
+        "../WO\u0308RK/docs/INNER/E\u0301.txt",
+        "{above}/Wo\u0308rk/private/key",
+        f"{{above}}/Wo\u0308rk/{DECOMPOSED}/key",
+        f"%7B{DECOMPOSED}/../{DECOMPOSED}/key",
+    ],
+)
+def test_an_entry_with_a_like_name_stands_for_a_missing_one(files: WorkspaceFiles, path: str) -> None:
+    path = path.format(root=files.root, above=Path(files.root).parent)
+    forms = [path] if path.startswith(("/", "file:")) else [path, f"{files.root}/{path}"]
+    for form in forms:
+        assert denied(files, {"path": form}), form
+        assert not allowed(files, {"path": form}), form
+
+
+def test_a_like_entry_that_is_allowed_too_changes_nothing(files: WorkspaceFiles, tmp_path: Path) -> None:
+    (tmp_path / "drafts" / "Readme").mkdir(parents=True)
+    own = WorkspaceFiles(tmp_path)
+    for path in ("drafts/README/x", "drafts/new", "drafts/Readme/x"):
+        assert allowed(own, {"path": path})
+        assert not denied(own, {"path": path})
+    assert not allowed(files, {"path": f"drafts/{DECOMPOSED}/key"})
+
+
+def test_a_folder_is_listed_only_where_a_part_is_missing(
+    files: WorkspaceFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    listing = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: [listed.append(str(folder)), listing(folder)][1])
+    root = str(files.root)
+    assert like(f"{root}/private/key") == []
+    assert listed == []
+    assert like(f"{root}/private/new/file/below") == []
+    assert [each for each in listed if Path(each).exists()] == [f"{root}/private"]
+
+
+def test_a_path_with_too_many_meanings_is_not_clear(
+    files: WorkspaceFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(path_spellings, "_entries_like", lambda _folder, _part: ["a", "b"])
+    with pytest.raises(WorkspaceError, match="too many"):
+        like("/nowhere" * 20)
+    assert denied(files, {"path": "nowhere/" * 20})
+
+
+# Defaults
+
+REQUEST = {"type": "object", "properties": {"path": {"type": "string", "default": "private/key"}, "n": {}}}
+DEFINED = {"$defs": {"Req": REQUEST}}
+REF = {"$ref": "#/$defs/Req"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (REF, {}),
+        (REF, {"n": 1}),
+        ({"type": "array", "items": REF}, [{}]),
+        ({"anyOf": [REF, {"type": "null"}], "default": None}, {"n": 3}),
+        ({"anyOf": [REF, {"type": "string"}]}, "{}"),
+        ({"type": "object", "properties": {"inner": {**REF, "default": {}}}}, {}),
+        ({"type": "object", "additionalProperties": REF}, {"any": {}}),
+        ({"anyOf": [{"properties": {"path": {"default": "drafts/x"}}}, REF]}, {}),
+    ],
+)
+def test_defaults_are_judged_at_every_level(files: WorkspaceFiles, schema: Any, value: Any) -> None:
+    called = server({"request": schema}, **DEFINED)
+    assert denied(files, {"request": value}, called)
+    assert not allowed(files, {"request": value}, called)
+    given = {"n": 1, "path": "drafts/x"}
+    assert not denied(files, {"request": given}, server({"request": REF}, **DEFINED))
+
+
+def test_defaults_that_lead_back_to_themselves_end() -> None:
+    node: Any = {
+        "$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "default": {}}}}}
+    }
+    assert fill_defaults({**node, "$ref": "#/$defs/N"}, {})["next"]["next"] is not None
