@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
     from zeus_runtime.config.schema.defaults import fill_defaults as fill_defaults
-    from zeus_runtime.config.schema.defaults import is_plain_text as is_plain_text
+    from zeus_runtime.config.schema.defaults import map_texts as map_texts
     from zeus_runtime.strict_json import json_problem as json_problem
     from zeus_runtime.strict_json import strict_json as strict_json
     from zeus_runtime.tools.define import tool as tool
@@ -71,8 +71,8 @@ _ROOMS = {
     "has_connectors": "tools.modes",
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",
-    "is_plain_text": "config.schema.defaults",
     "json_problem": "strict_json",
+    "map_texts": "config.schema.defaults",
     "strict_json": "strict_json",
     "tool": "tools.define",
     "validate_arguments": "tools.dispatch",

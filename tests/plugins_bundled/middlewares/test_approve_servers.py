@@ -198,6 +198,26 @@ def test_reading_json_never_fails(value: Any) -> None:
     assert (found is None) == (not isinstance(value, list)) or isinstance(value, str)
 
 
+def test_a_document_in_an_object_names_no_files_either(files: WorkspaceFiles) -> None:
+    text = {"type": "string"}
+    called = server({"request": {"type": "object", "properties": {"path": text, "content": text}}})
+    assert not denied(files, {"request": {"path": "drafts/x", "content": INNER}}, called)
+    assert denied(files, {"request": {"path": json.dumps(["a]", "private/key"])}}, called)
+
+
+def test_one_argument_may_match_as_text_and_the_other_by_its_content(files: WorkspaceFiles) -> None:
+    called = server({"path": {}, "query": {}})
+    deny: Any = [{"*": {"path": "a.pem", "query": "*[[]1]*"}}]
+    given = {"path": '["a]", "a.pem"]', "query": "[[1]]"}
+    assert verdict(files, given, called, mode="run_everything", deny=deny) == "deny"
+
+
+def test_a_path_in_the_json_text_beside_an_allowed_path_is_not_allowed(files: WorkspaceFiles) -> None:
+    called = server({"path": {"type": "string"}, "request": {}})
+    assert allowed(files, {"path": "drafts/x", "request": "text"}, called)
+    assert not allowed(files, {"path": "drafts/x", "request": INNER}, called)
+
+
 # Files and calls
 
 NAMES = st.sampled_from(

@@ -1,8 +1,8 @@
-"""What a schema says of arguments that are not given, and of those that are only text."""
+"""What a schema says of arguments that are not given, and of texts that may be more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from zeus_runtime.config.schema.walk import Schema, at, branches, types
@@ -42,7 +42,24 @@ def _filled(places: Sequence[Schema], value: Any, root: Schema, left: int) -> An
     return filled
 
 
-def is_plain_text(schema: Schema, name: str) -> bool:
-    """Whether an argument is text or nothing, so that no library decodes it."""
-    allowed = types(at(branches(schema, schema), name, schema))
-    return bool(allowed) and allowed <= {"string", "null"}
+def map_texts(schema: Schema, value: Any, read: Callable[[str, str, bool], Any]) -> Any:
+    """``value`` with each text in it replaced.
+
+    Args:
+        schema: JSON Schema, local ``$ref`` followed.
+        value: JSON.
+        read: returns the value for a text, the key that has it ("" if none), and whether the schema lets it be text
+            or null and nothing else there.
+    """
+
+    def mapped(places: Sequence[Schema], part: Any, key: str) -> Any:
+        if isinstance(part, Mapping):
+            return {name: mapped(at(places, name, schema), each, name) for name, each in part.items()}
+        if isinstance(part, list):
+            return [mapped(at(places, index, schema), each, key) for index, each in enumerate(part)]
+        if not isinstance(part, str):
+            return part
+        allowed = types(places)
+        return read(part, key, bool(allowed) and allowed <= {"string", "null"})
+
+    return mapped(branches(schema, schema), value, "")

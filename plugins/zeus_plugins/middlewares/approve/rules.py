@@ -34,7 +34,7 @@ from zeus_runtime.plugin.files import (
     start_problem,
     text_test,
 )
-from zeus_runtime.plugin.tool import fill_defaults, is_plain_text
+from zeus_runtime.plugin.tool import fill_defaults, map_texts
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written
@@ -111,38 +111,29 @@ class Rule:
                 values of that name inside objects must match. If false, unclear values match, and one entry of a list
                 or one value inside an object is enough.
         """
+        if not self.names(tool.name):
+            return False
+        # A server may read JSON in a text: `deny` and `ask` judge both, and `allow` must not.
+        opened = _with_content(tool, arguments, () if surely else self.arguments) if self.arguments else None
 
-        # A server may read JSON in a text; `deny` and `ask` judge both.
-        if not surely and (opened := _with_content(tool, arguments, self.arguments)) is not None:
-            judged = (arguments, opened)
-        else:
-            judged = (arguments,)
-        return self.names(tool.name) and any(
-            self._fit_all(tool, each, leads_to, surely=surely, runs=runs) for each in judged
-        )
-
-    def _fit_all(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        leads_to: LeadsTo,
-        *,
-        surely: bool,
-        runs: Callable[[str], bool] | None,
-    ) -> bool:
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
             if runs is not None and name in tool.commands:
                 return any(runs(str(pattern)) for pattern in patterns)
             named: Named = "as_is" if name in tool.paths else "path" if is_path(name) else None
-            if surely and _holds_json(value) and (named or not is_plain_text(tool.parameters, name)):
-                return False
             return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
+
+        def values(name: str) -> list[Any]:
+            return list(_named(name, arguments)) + (list(_named(name, opened)) if opened else [])
+
+        def is_clear(name: str) -> bool:
+            return name in arguments and (
+                opened is None or [*_named(name, opened)] == [*_named(name, arguments)]
+            )
 
         # A name may occur several times at different depths: `allow` needs all of them to fit, `deny` one.
         several = all if surely else any
         return all(
-            (name in arguments or not surely)
-            and several(fit(name, patterns, value) for value in _named(name, arguments))
+            (not surely or is_clear(name)) and several(fit(name, patterns, value) for value in values(name))
             for name, patterns in self.arguments.items()
         )
 
@@ -228,31 +219,21 @@ def _with_content(tool: Tool, arguments: Mapping[str, Any], named: Collection[st
     A plain text is opened only if it is a path, or if a rule has its name: it is a document otherwise, which may have
     a `path` of its own.
     """
-    found: dict[str, Any] = {}
-    for name, value in arguments.items():
-        if not is_plain_text(tool.parameters, name) or name in tool.paths or is_path(name):
-            content = _content(value)
-        elif name in named and isinstance(value, str) and (read := json_content(value)) is not None:
-            content = read if UNCLEAR in read else list(_leaves(read))
-        else:
-            continue
-        if content is not value:
-            found[name] = content
-    return with_defaults(tool, {**arguments, **found}) if found else None
+    found = False
 
+    def read(text: str, name: str, is_plain: bool) -> Any:
+        nonlocal found
+        is_path_text = name in tool.paths or is_path(name)
+        if is_plain and not is_path_text and name not in named:
+            return text
+        content = json_content(text)
+        if content is None:
+            return text
+        found = True
+        return content if is_path_text or not is_plain or UNCLEAR in content else list(_leaves(content))
 
-def _content(value: Any) -> Any:
-    """Return a value with the JSON texts in it opened; the value itself if there is none."""
-    if isinstance(value, str):
-        content = json_content(value)
-        return value if content is None else content
-    if isinstance(value, Mapping):
-        opened = {key: _content(each) for key, each in value.items()}
-        return opened if any(opened[key] is not each for key, each in value.items()) else value
-    if isinstance(value, list):
-        entries = [_content(each) for each in value]
-        return entries if any(one is not other for one, other in zip(entries, value, strict=True)) else value
-    return value
+    opened: dict[str, Any] = map_texts(tool.parameters, arguments, read)
+    return with_defaults(tool, opened) if found else None
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -264,10 +245,6 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(each)
     else:
         yield value
-
-
-def _holds_json(value: Any) -> bool:
-    return _content(value) is not value
 
 
 def is_path(name: str) -> bool:
