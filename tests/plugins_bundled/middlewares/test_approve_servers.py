@@ -48,6 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFiles:
     (root / "private" / "key").write_text("secret")
     (root / CAFE).symlink_to("private")
     (root / "drafts" / CAFE).symlink_to("../private")
+    (root / "far").symlink_to("/")
     (root / "drafts" / "link").symlink_to("../private/key")
     (root / "Docs/Inner/\u00e9.txt").symlink_to("../../private/key")
     return WorkspaceFiles(root)
@@ -111,7 +112,7 @@ def test_a_name_in_quotes_is_also_its_name_for_a_server_that_removes_blanks_only
     (tmp_path / "private").mkdir()
     (tmp_path / "'x'").symlink_to("private")
     deny: Any = [{"*": {"path": "private"}}]
-    found = verdict(WorkspaceFiles(tmp_path), {"path": "'x' "}, mode="run_everything", deny=deny)
+    found = verdict(WorkspaceFiles(tmp_path), {"path": "\u2003'x'"}, mode="run_everything", deny=deny)
     assert found == "deny"
 
 
@@ -272,6 +273,8 @@ def test_the_files_layer_allows_no_more_than_a_call_that_names_the_file(
         f"file:{{root}}/{DECOMPOSED}/key",
         "../Wo\u0308rk/private/key",
         "../WO\u0308RK/docs/INNER/E\u0301.txt",
+        f"far/../{DECOMPOSED}/key",
+        "FAR{root}/private/key",
         "{above}/Wo\u0308rk/private/key",
         f"{{above}}/Wo\u0308rk/{DECOMPOSED}/key",
         f"%7B{DECOMPOSED}/../{DECOMPOSED}/key",
@@ -292,6 +295,16 @@ def test_a_like_entry_that_is_allowed_too_changes_nothing(files: WorkspaceFiles,
         assert allowed(own, {"path": path})
         assert not denied(own, {"path": path})
     assert not allowed(files, {"path": f"drafts/{DECOMPOSED}/key"})
+
+
+def test_an_entry_of_a_route_stands_for_a_missing_one_too(tmp_path: Path) -> None:
+    for folder in ("work", "data/private"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "data" / CAFE).symlink_to("private")
+    own = WorkspaceFiles(tmp_path / "work", {"/data/": tmp_path / "data"})
+    deny: Any = [{"*": {"path": "data/private/**"}}]
+    for path in (f"/data/{DECOMPOSED}/key", f"data/{DECOMPOSED}/key", f"{tmp_path}/data/{DECOMPOSED}/key"):
+        assert verdict(own, {"path": path}, mode="run_everything", deny=deny) == "deny"
 
 
 def test_a_folder_is_listed_only_where_a_part_is_missing(

@@ -115,7 +115,7 @@ def like(path: str) -> list[str]:
     Raises:
         WorkspaceError: there are too many.
     """
-    if "\0" in path or os.path.exists(path):  # noqa: PTH110 - one look for most paths
+    if os.path.exists(path):  # noqa: PTH110 - one look for most paths
         return []
     found: dict[str, None] = {}
     waiting: list[tuple[str, list[str], bool]] = [("/", path.split("/")[::-1], False)]

@@ -167,7 +167,7 @@ def _read(text: str, left: list[int], levels: int) -> Any:
     for form in trims(text):
         if form[:1] not in ("[", "{", '"'):
             continue
-        if len(form) > _MOST_JSON or levels < 0:
+        if len(form) > _MOST_JSON:
             raise _BeyondError
         try:
             value = json.loads(form, object_pairs_hook=_all_values)
