@@ -27,6 +27,18 @@ from zeus_runtime.plan.validated import check
         ({"env": {"GITHUB_TOKEN": "ghp_0123456789"}}, {"ghp_0123456789"}),
         ({"env": {"NODE_ENV": "production", "MAX_TOKENS": "12345678"}}, set()),
         ({"headers": {"Authorization": "Bearer abcdefgh12"}}, {"Bearer abcdefgh12", "abcdefgh12"}),
+        ({"headers": {"Authorization": "ApiKey abcdefgh12"}}, {"ApiKey abcdefgh12", "abcdefgh12"}),
+        (
+            {"headers": {"Authorization": 'Token token="abcdefgh12", v="1"'}},
+            {'Token token="abcdefgh12", v="1"', "abcdefgh12"},
+        ),
+        (
+            {"headers": {"X-Up": 'OAuth oauth_token="abcdefgh12"'}},
+            {'OAuth oauth_token="abcdefgh12"', "abcdefgh12"},
+        ),
+        ({"args": ["--header", "Authorization: SSWS abcdefgh12"]}, {"SSWS abcdefgh12", "abcdefgh12"}),
+        ({"args": ["-y", "Authorization: SSWS abcdefgh12"]}, {"SSWS abcdefgh12", "abcdefgh12"}),
+        ({"env": {"SERVICE_AUTHORIZATION": "Key abcdefgh12"}}, {"Key abcdefgh12", "abcdefgh12"}),
         ({"headers": {"X-Api-Key": "0123456789"}}, {"0123456789"}),
         ({"secrets": ["0123456789", "short"]}, {"0123456789"}),
         ({"args": ["--api-key", "0123456789", "--verbose"]}, {"0123456789"}),

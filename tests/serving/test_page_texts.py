@@ -78,6 +78,15 @@ def test_the_page_and_the_terminal_hide_the_same_characters() -> None:
                 assert is_kept == (terminal_text(text)[1:2] == joiner), (hex(ord(char)), joiner)
 
 
+def test_a_second_selector_is_an_escape_on_the_page_and_in_the_terminal() -> None:
+    """Each one vouched for the next: up to six more could not be seen, so two texts looked the same."""
+    for char in ("文", "❤", "\u0915\u094d"):
+        text = f"{char}\ufe0f\ufe0f\ufe0f"
+        kept = [each.start() for each in rule("BELONGS").finditer(text)]
+        assert kept == [len(char)]
+        assert terminal_text(text) == f"{char}\ufe0f\\ufe0f\\ufe0f"
+
+
 MARKS = "\u0338\u0310\u20dd\u0308"
 
 

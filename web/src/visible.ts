@@ -7,7 +7,7 @@ import { number } from "./i18n";
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u2d7f\u3164\uffa0\u{1107f}\u{16fe4}\u{1d159}]/gu;
 // As in the terminal: joiners and a selector belong to emoji and to Persian and Indic words, a carriage return to the line end.
 const BELONGS =
-  /\r(?=\n)|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])[\u200c\u200d](?=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
+  /\r(?=\n)|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])[\u200c\u200d](?=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])|(?<=(?![\x00-\x7f\p{Variation_Selector}])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
 
 // As in the terminal: more than six marks on a character cover the lines around, and marks without one are on the text before.
 const HEAPED = /[\p{Mn}\p{Me}](?<=(?:^|(?:[\p{Mn}\p{Me}][\u200c\u200d]*){6})[\p{Mn}\p{Me}])/gu;

@@ -215,8 +215,19 @@ def _of_secret(text: str) -> Iterator[str]:
     # Of `Bearer VALUE`, a program may send or log the value alone.
     if scheme := re.fullmatch(_SCHEME, text):
         yield scheme[1]
+    yield from _pieces(text)
     if is_key(text):
         yield "\n".join(lines_of_key(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The random pieces of a header's value: of ``ApiKey VALUE``, ``Token token="VALUE"`` and schemes yet unknown.
+
+    Of a text with lines, JSON or an address, other rules find the secret parts.
+    """
+    if "\n" not in text and text[:1] not in ("{", "["):
+        found = re.split(r"[\s;,=\"']+", text)
+        yield from (each for each in found if "://" not in each and each != text and looks_random(each))
 
 
 def _of_headers(text: str) -> Iterator[str]:
@@ -314,7 +325,7 @@ def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]
         return
     if holds_headers(path[-2]) and looks_random(value):
         yield value
-        yield from (each for each in re.split(r"[\s;,=]+", value) if looks_random(each))
+        yield from _pieces(value)
     elif path[-2] == "env" and re.fullmatch(_TOKEN, value) and looks_random(value):
         yield value
 
@@ -327,7 +338,8 @@ def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
             named = re.fullmatch(_NAMED, named[4])  # `--header=Authorization: VALUE`
         before = re.fullmatch(_FLAG, flag)
         if named and secret_entry(_name(named), named[4]):
-            is_prose = named[2] and len(named[4].split()) > 1 and not re.fullmatch(_SCHEME, named[4])
+            is_header = re.fullmatch(_SCHEME, named[4]) or any(_pieces(named[4]))
+            is_prose = named[2] and len(named[4].split()) > 1 and not is_header
             if before or not is_prose or value.startswith("-"):
                 yield from secrets_in(_name(named), named[4])
         elif before and secret_entry(before[1], value) and not re.fullmatch(_FLAG, value):
