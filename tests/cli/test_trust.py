@@ -186,6 +186,23 @@ def test_what_executes_nothing_may_change(plugin: Project, zeus: Zeus) -> None:
     assert zeus("run", "zeus.yaml", "hi").out == "Bye.\n"
 
 
+@pytest.mark.parametrize("words", [("trust",), ("trust", "--print")])
+@pytest.mark.parametrize("below", [False, True])
+def test_a_file_of_servers_that_cannot_be_read_is_no_file_without_servers(
+    project: Project, zeus: Zeus, words: tuple[str, ...], below: bool
+) -> None:
+    """The answer was that there is nothing to allow, while `validate` showed the error."""
+    project.write(".mcp.json", '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}')
+    mcp = "tools: [{mcp: {files: [.mcp.json]}}]"
+    agents = f"agents: {{one: {{description: x, overrides: {{{mcp}}}}}}}"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\n{agents if below else mcp}\n")
+    found = zeus(*words)
+    assert found.exit_code == 3
+    assert "is there twice in one object" in found.err
+    assert "nothing to allow" not in found.err
+    assert "zeus.yaml:3:" in found.err
+
+
 def test_revoking_takes_it_back(plugin: Project, zeus: Zeus) -> None:
     zeus("trust")
     assert "scripted.py" in zeus("trust", "--list").out

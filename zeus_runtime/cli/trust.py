@@ -83,7 +83,9 @@ def command(
 def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined, Sequence[Part]]:
     """The file, and its parts."""
     from zeus_runtime.cli.trusting import examined, examined_evaluation, examined_settings
-    from zeus_runtime.plan.parts_with_subagents import all_parts
+    from zeus_runtime.config.messages.diagnostics import ConfigError
+    from zeus_runtime.plan.executed_parts import unread_servers
+    from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
     from zeus_runtime.trust.decision import recorded_trust
 
     if kind == "evaluation":
@@ -94,6 +96,10 @@ def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined
         return settings, settings.parts()
     # What only the path in ``ZEUS_TRUST`` allows can be allowed by digest too: as an evaluation file's models need it.
     config = examined(process, which, trust=recorded_trust(os.environ).for_other_text(()))
+    # Else the answer would be that there is nothing to allow.
+    every = (config, *agents_below(config))
+    if unread := [each for checked in every for each in unread_servers(checked.document)]:
+        raise ConfigError(unread)
     return config, all_parts(config)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Document
     from zeus_runtime.config.mcp import McpServer
+    from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.config.schema.marked import Marked
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.plan.validated import Checked
@@ -199,16 +200,30 @@ def _servers(ground: PartSource) -> Iterator[Part]:
     connectors = ground.config.connectors
     if connectors != Connectors() and connectors.browser is not None and connectors.browser.server is None:
         yield from _server(ground, "browser", BROWSER_SERVER, ("connectors", "browser"))
-    marked = (each for each in document.marked if "servers" in each.executes)
-    for path, file in ((each.path, each.text) for each in marked):
-        from zeus_runtime.config.layers.mcp_files import servers_in_file
+    for path, servers in _server_files(document):
+        if not isinstance(servers, Exception):  # the component that reads the file reports the problem
+            for name, server in servers.items():
+                yield from _server(ground, name, server, path)
 
-        try:
-            servers = servers_in_file(Path(file), document.environ)
-        except (ZeusError, ValueError):
-            continue  # the component that reads the file reports the problem
-        for name, server in servers.items():
-            yield from _server(ground, name, server, path)
+
+def _server_files(document: Document) -> Iterator[tuple[ConfigPath, Mapping[str, McpServer] | Exception]]:
+    """The servers of each file of MCP servers that a config names, or why it cannot be read."""
+    for each in document.marked:
+        if "servers" in each.executes:
+            from zeus_runtime.config.layers.mcp_files import servers_in_file
+
+            try:
+                yield each.path, servers_in_file(Path(each.text), document.environ)
+            except (ZeusError, ValueError) as error:
+                yield each.path, error
+
+
+def unread_servers(document: Document) -> Iterator[Diagnostic]:
+    """A problem for each file of MCP servers that cannot be read, so that its servers are not among the parts."""
+    for path, error in _server_files(document):
+        if isinstance(error, Exception):
+            message = error.message if isinstance(error, ZeusError) else str(error)
+            yield document.diagnostic(path, "options", message, hint=getattr(error, "remedy", None))
 
 
 def _commands(ground: PartSource) -> Iterator[Part]:
