@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 import threading
 import warnings
@@ -463,3 +465,54 @@ def test_no_table_cuts_a_secret_before_it_is_masked(project: Project, zeus: Zeus
         shown = zeus(*arguments)
         assert shown.exit_code == 0, shown.err
         assert "argo" not in shown.out, arguments
+
+
+NOISY = """
+import asyncio, atexit, logging
+from pathlib import Path
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+SECRET = Path(__file__).with_name(".env").read_text().strip().partition("=")[2]
+KEPT = []
+logging.getLogger("early").warning("imported with %s", SECRET)
+atexit.register(lambda: logging.getLogger("late").warning("ended with %s", SECRET))
+
+def create(options, context):
+    logging.getLogger("pool").warning("connects with %s", SECRET)
+    logging.getLogger("pool").warning("connects %d times", SECRET)
+
+    @tool(access="read")
+    async def go() -> str:
+        "Go."
+        return "ok"
+
+    return [go]
+
+@hookimpl
+def register_tools():
+    return [Component("noisy", create=create)]
+"""
+
+
+@pytest.mark.parametrize("words", [("validate",), ("plan",), ("tools", "list"), ("doctor",)])
+def test_no_log_record_of_a_library_shows_a_secret_whatever_the_command(
+    project: Project, words: tuple[str, ...]
+) -> None:
+    """Python's last handler wrote it as it is, and a record with a wrong format shows its arguments."""
+    project.write(".env", "SHOP_TOKEN=q7Zk3Jq9LmT2vXw8RbN5cYd7\n")
+    project.write("noisy.py", NOISY)
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nplugins: {files: [noisy.py]}\ntools: [noisy]\n")
+    found = subprocess.run(
+        [sys.executable, "-m", "zeus_runtime", *words],
+        cwd=project.folder,
+        env={**os.environ, "ZEUS_TRUST": "all"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    said = found.stdout + found.stderr
+    assert "q7Zk3Jq9" not in said
+    assert "Logging error" not in said
+    for text in ("connects with <secret:SHOP_TOKEN>", "connects %d times", "ended with <secret:SHOP_TOKEN>"):
+        assert text in said, said

@@ -1068,3 +1068,28 @@ def test_a_secret_that_another_thread_learns_meanwhile_does_not_end_the_masking(
     assert redactor("sk-learned-first") == "<secret:FIRST>"
     learned.add("sk-learned-meanwhile", "LATER")
     assert redactor("sk-learned-meanwhile") == "<secret:LATER>"
+
+
+def test_the_value_of_a_setting_that_a_later_one_replaces_is_a_secret(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\n")
+    first, second = "q7jfL5WScQBETZRT", "Zk3Jq9LmT2vXw8Rb"
+    sets = [f"model.litellm={{model: gpt-4o, api_key: {each}}}" for each in (first, second)]
+    redactor = load(config, sets=sets, directory=tmp_path, environ={}).redactor
+    for each in (first, second):
+        assert each not in redactor(f"it said {each}.")
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        (lambda char: f"\\x{ord(char):02x}", lambda char: f"\\{ord(char):03o}"),
+        (lambda char: f"&#{ord(char)};", lambda char: f"&#x{ord(char):02x};"),
+    ],
+)
+def test_two_codes_of_one_secret_have_two_placeholders(ways: Sequence[Callable[[str], str]]) -> None:
+    """A person allowed a change of one of them, and the same placeholder stood for the other."""
+    secret = "touch PWNED; echo demo-4711"
+    told = [Redactor().adding({secret: "TOKEN"}).told("".join(map(way, secret))) for way in ways]
+    assert all("<secret:TOKEN" in each for each in told)
+    assert told[0] != told[1]

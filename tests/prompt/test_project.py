@@ -129,6 +129,22 @@ def test_a_link_above_the_workspace_leads_to_nothing_that_is_denied(repository: 
     assert file.problem is not None
 
 
+@pytest.mark.parametrize("above", [False, True])
+def test_a_link_leads_to_nothing_that_zeus_keeps_for_a_session(repository: Path, above: bool) -> None:
+    """A command made it, and the next request held what another session's rules close."""
+    folder = repository / "packages/api" if above else repository
+    kept = folder / ".zeus/large_tool_results/shell_1.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("needle")
+    (repository / "AGENTS.md").symlink_to(kept)
+    config = folder / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [filesystem]\n")
+    checked = check(config, directory=folder, environ={})
+    (file,) = project_files(make_plan(checked).context.workspace, NAMES)
+    assert file.text == ""
+    assert file.problem is not None
+
+
 def test_a_fifo_is_not_waited_for(repository: Path) -> None:
     os.mkfifo(repository / "AGENTS.md")
     ((_, problem),) = found(repository)

@@ -82,6 +82,9 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> None:
+        from zeus_runtime.cli.start import mask_logs
+
+        mask_logs(ctx.obj)
         # Only ``ctx.exit`` sets an exit code; the return value of a plugin's command is ignored.
         try:
             super().invoke(ctx)

@@ -7,7 +7,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.escaping import terminal_text
@@ -26,9 +26,7 @@ def prepared(process: Process) -> Iterator[None]:
 
     Python's warnings are for developers: ``python -W`` and ``PYTHONWARNINGS`` show them.
     """
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(_Redacting(process.redact))
+    handler = MaskedLog(process.redact)
     root = logging.getLogger()
     root.addHandler(handler)
     collecting, thresholds = gc.isenabled(), gc.get_threshold()
@@ -46,10 +44,32 @@ def prepared(process: Process) -> Iterator[None]:
         root.removeHandler(handler)
 
 
-class _Redacting(logging.Formatter):
+def mask_logs(process: Process) -> None:
+    """Mask the log records that no handler takes: those of plugins and libraries outside of ``prepared``."""
+    logging.lastResort = MaskedLog(process.redact)
+
+
+class MaskedLog(logging.Handler):
+    """Writes warnings of libraries to standard error, with secrets masked; also those that cannot be formatted.
+
+    Args:
+        redact: masks the secrets of a text.
+    """
+
     def __init__(self, redact: Callable[[str], str]) -> None:
-        super().__init__("%(levelname)s %(name)s: %(message)s")
+        super().__init__(logging.WARNING)
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
         self._redact = redact
 
-    def format(self, record: logging.LogRecord) -> str:
-        return terminal_text(self._redact(super().format(record)))
+    def emit(self, record: logging.LogRecord) -> None:
+        if sys.is_finalizing():
+            # Nothing can be imported any more, so nothing can be masked.
+            sys.stderr.write(f"{record.levelname} {record.name} at the end of the process\n")
+            return
+        try:
+            text = self.format(record)
+        except Exception as error:  # noqa: BLE001 - a wrong format is the library's mistake, and ends nothing
+            text = f"{record.levelname} {record.name}: {record.msg!r} with {record.args!r} ({error!r})"
+        with suppress(OSError, ValueError):  # a closed stream
+            sys.stderr.write(terminal_text(self._redact(text)) + "\n")
+            sys.stderr.flush()

@@ -94,12 +94,14 @@ def load(
     # The values of `.env` that the environment overrides are secrets too: a tool may read the file.
     environ = _hidden_environ({**dict(dotenv), **environ})
     root = _with_settings(root, sets, layers)
-    secrets = secrets_of_environment(environ, dotenv).adding(_secret_defaults((root, *layers.read)))
-    readings = [filled_in(each, environ) for each in layers.read]
+    # A later `--set` may replace the value of an earlier one.
+    read = (*layers.read, *_settings_read(sets))
+    secrets = secrets_of_environment(environ, dotenv).adding(_secret_defaults((root, *read)))
+    readings = [filled_in(each, environ) for each in read]
     # One file without `--set` has no value that another one replaces.
-    replaced = tuple(each[0] for each in readings) if len(readings) > 1 or sets else ()
+    replaced = tuple(each[0] for each in readings) if len(readings) > 1 else ()
     # A default is written in the file too if its variable is set, and a tool may read the file.
-    replaced += tuple(literal(each) for each in (root, *layers.read) if _has_default(each))
+    replaced += tuple(literal(each) for each in (root, *read) if _has_default(each))
     root, problems, sources = _filled(root, environ, layers.sources, secrets, replaced)
     return Document(
         source=name,

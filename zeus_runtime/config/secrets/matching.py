@@ -183,7 +183,8 @@ def skeleton(text: str) -> str:
     done = 0
     for match in _compiled(token).finditer(text):
         is_code = match[0][0] in "\\%&"
-        shown = re.sub("[0-9a-f]", "x", re.sub("[A-F]", "X", match[0])) if is_code else match[0]
+        # A sign that is in no code: else `\\x74` and `\\164` would be alike.
+        shown = re.sub("[0-9a-f]", "~", re.sub("[A-F]", "^", match[0])) if is_code else match[0]
         parts += ["." * (match.start() - done), shown]
         done = match.end()
     return "".join([*parts, "." * (len(text) - done)])
