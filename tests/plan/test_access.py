@@ -1787,6 +1787,14 @@ def test_a_program_keeps_the_folders_of_options_in_their_places(folder: Path, to
         files.program_view(max_files=1000)
 
 
+def test_programs_see_the_workspace_alone_of_the_folders_around_it(folder: Path) -> None:
+    """Below `/usr`, as `/usr/src/app` is, a command saw the config, other agents' files and other sessions."""
+    put(folder, "work/a", "other/key")
+    agents = "agents: {one: {description: x, overrides: {tools: [filesystem], workspace: {root: ./other}}}}\n"
+    files = files_of(folder, f"workspace: {{root: ./work}}\n{agents}", tools="[filesystem, subagents]")
+    assert {folder, folder / "work", folder / "other"} <= set(files.around())
+
+
 def test_no_tool_writes_a_config_or_service_that_is_trusted_by_its_path(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

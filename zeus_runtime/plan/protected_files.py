@@ -79,6 +79,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         forms.update(named_modules(each, unloaded))
         for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
             deciding.folders[(each.directory / expanded(place)).absolute()] = None
+        config = each.document.path
+        deciding.around |= dict.fromkeys((each.directory, *(() if config is None else (config.parent,))))
         for option in each.document.marked:
             if option.is_folder:
                 deciding.folders[(each.directory / option.text).absolute()] = None

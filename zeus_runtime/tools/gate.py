@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
-from zeus_runtime.disk_paths import links_passed
+from zeus_runtime.disk_paths import links_passed, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import (
@@ -390,6 +390,12 @@ class Gate:
         for gate in self._all:
             yield from gate.mounts.reals()
             yield from gate.policy.floor.deciding.keys
+
+    def around(self) -> Iterator[str]:
+        """Yield the real folders where these agents and those beside them work, and where their configs are."""
+        for gate in self._all:
+            deciding = gate.policy.floor.deciding
+            yield from map(real_path, (*deciding.folders, *deciding.around))
 
     def seen_with(self) -> object:
         """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""

@@ -221,6 +221,14 @@ class WorkspaceFiles:
         found = self._mounts.reals() if self.gate is None else self.gate.unseen()
         return [Path(each) for each in dict.fromkeys(found)]
 
+    def around(self) -> Sequence[Path]:
+        """Return the real folders around the workspace and beside it, of which programs see the workspace alone.
+
+        They are the working directories, and the roots and routes of all agents, also of other sessions.
+        """
+        found = () if self.gate is None else self.gate.around()
+        return [Path(each) for each in dict.fromkeys(found)]
+
     def program_view(self, *, max_files: int, writable: bool = True) -> Sequence[ProgramMount]:
         """Return the folders and files to mount for programs of the running tool, so that the policy holds for them.
 

@@ -51,6 +51,7 @@ class Bubblewrap:
         directory: the base of relative paths.
         programs: finds ``bwrap``.
         workspace: returns the real folders and files that programs must not see.
+        around: returns further ones, as far as programs do not need what is in them.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class Bubblewrap:
         directory: Path,
         programs: OwnPrograms,
         workspace: Callable[[], Sequence[Path]] = tuple,
+        around: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self._options = options
         self._rootfs = None if options.rootfs is None else (directory / options.rootfs).resolve()
         self._programs = programs
         self._others = [each.resolve() for each in (directory, directory / options.folder)]
         self._workspace = workspace
+        self._around = around
         self._checked = False
 
     @property
@@ -101,7 +104,7 @@ class Bubblewrap:
         if self._rootfs is not None:
             inside = wanted or "/usr/bin/python3"
             return SandboxRoot(self._rootfs, inside if _has(self._rootfs, inside) else None)
-        return host_root(wanted, self._workspace(), self._others)
+        return host_root(wanted, self._workspace(), [*self._others, *self._around()])
 
     def check(self) -> None:
         if self._checked:
@@ -136,9 +139,10 @@ def sandboxes(
     directory: Path,
     programs: OwnPrograms,
     workspace: Callable[[], Sequence[Path]] = tuple,
+    around: Callable[[], Sequence[Path]] = tuple,
 ) -> SandboxSessions:
     """Create the backend; the arguments are those of ``Bubblewrap``."""
-    contained = Bubblewrap(options, directory, programs, workspace)
+    contained = Bubblewrap(options, directory, programs, workspace, around)
     return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
 
 
@@ -174,7 +178,8 @@ def create(options: Options, context: PlanContext) -> SandboxSessions:
                     remedy="Choose a Python outside of the workspace.",
                     where="python",
                 )
-    return sandboxes(options, context.directory, context.own_programs, context.workspace.unseen)
+    files = context.workspace
+    return sandboxes(options, context.directory, context.own_programs, files.unseen, files.around)
 
 
 def _require_apart(context: PlanContext) -> None:

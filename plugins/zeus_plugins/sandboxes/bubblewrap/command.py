@@ -172,7 +172,7 @@ def _file_systems(
     for folder in FOLDERS:
         size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)
         yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
-    yield from mounting(mounts)
+    yield from workspace_mounts(root, mounts)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
@@ -200,7 +200,31 @@ def system_mounts(root: SandboxRoot, also: Sequence[str] = ()) -> Iterator[str]:
         yield from ("--ro-bind", str(root.prefix), str(root.prefix))
         for name in ("python", "python3"):
             yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
-    yield from _masks(root)
+    for _, inside, is_folder in _covers(root):
+        if is_folder:
+            yield from ("--perms", "0555", "--size", "4096", "--tmpfs", inside)
+        else:
+            yield from ("--ro-bind", "/dev/null", inside)
+
+
+def workspace_mounts(root: SandboxRoot, mounts: Sequence[ProgramMount]) -> Iterator[str]:
+    """Yield the arguments that mount the workspace after ``system_mounts``, also within what that covers."""
+    covers = [(place, inside) for place, inside, is_folder in _covers(root) if is_folder]
+    hosts = [Path(each.host) for each in mounts]
+    within = {
+        above
+        for place, _ in covers
+        for host in hosts
+        if place in host.parents
+        for above in host.parents
+        if place in above.parents
+    }
+    for above in sorted(within):  # else bubblewrap makes them for its own user alone
+        yield from ("--perms", "0755", "--dir", str(above))
+    yield from mounting(mounts)
+    for place, inside in covers:  # last, because mounts in it need a place
+        if not any(place.is_relative_to(host) for host in hosts):
+            yield from ("--remount-ro", inside)
 
 
 def system_folders() -> Iterator[Path]:
@@ -212,8 +236,8 @@ def system_folders() -> Iterator[Path]:
             yield folder
 
 
-def _masks(root: SandboxRoot) -> Iterator[str]:
-    """Yield the arguments that cover what programs may not see with something empty."""
+def _covers(root: SandboxRoot) -> Iterator[tuple[Path, str, bool]]:
+    """Yield what programs see empty: its real path, the place where it is covered, and whether it is a folder."""
     shown = [*system_folders(), *map(Path, _ETC), *(() if root.prefix is None else (root.prefix,))]
     covered: list[Path] = []
     for place in sorted(root.unseen):
@@ -224,11 +248,7 @@ def _masks(root: SandboxRoot) -> Iterator[str]:
             if any(inside.is_relative_to(each) for each in covered):
                 continue
             covered.append(inside)
-            if place.is_dir():
-                yield from ("--perms", "0555", "--size", "4096", "--tmpfs", str(inside))
-                yield from ("--remount-ro", str(inside))
-            else:
-                yield from ("--ro-bind", "/dev/null", str(inside))
+            yield place, str(inside), place.is_dir()
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[str]:

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts
+from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts, workspace_mounts
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, try_out
-from zeus_plugins.sandboxes.bubblewrap.mounts import mounting, read_only_proc, sees_judged
+from zeus_plugins.sandboxes.bubblewrap.mounts import read_only_proc, sees_judged
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.tools.shell.processes import Start
 from zeus_runtime.plugin import OptionsError
@@ -59,7 +59,7 @@ def arguments_of(
         *read_only_proc(),
         *("--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
         *(word for each in show for word in ("--ro-bind", each, each)),
-        *mounting(mounts),
+        *workspace_mounts(root, mounts),
         # After all mounts, which bubblewrap makes folders for.
         *("--remount-ro", "/"),
         *(word for name, value in environ.items() for word in ("--setenv", name, value)),
@@ -106,7 +106,8 @@ class BubblewrapCommands:
             for each in context.workspace.unseen()
             if not any(each.is_relative_to(place) for place in tops)
         ]
-        self._root = host_root(None, (), hidden)
+        # Also what lies beside the workspace: its working directory and the folders of other sessions and agents.
+        self._root = host_root(None, (), [*hidden, *context.workspace.around()])
 
     def start(self, words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Start:
         """Return how to start a command; it looks at all files of the workspace, so call it in a thread.
