@@ -13,15 +13,8 @@ from zeus_runtime.plugin.files import ProgramMount
 
 def run(root: SandboxRoot, mounts: list[ProgramMount], script: str) -> str:
     need_bubblewrap()
-    words = [
-        "bwrap",
-        *system_mounts(root),
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        *workspace_mounts(root, mounts),
-    ]
+    base = ("--proc", "/proc", "--dev", "/dev")
+    words = ["bwrap", *base, *system_mounts(root), *workspace_mounts(root, mounts)]
     found = subprocess.run(
         [*words, "/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=30
     )
