@@ -26,7 +26,7 @@ def prepared(process: Process) -> Iterator[None]:
 
     Python's warnings are for developers: ``python -W`` and ``PYTHONWARNINGS`` show them.
     """
-    handler = MaskedLog(process.redact)
+    handler = MaskedWarnings(process.redact)
     root = logging.getLogger()
     root.addHandler(handler)
     collecting, thresholds = gc.isenabled(), gc.get_threshold()
@@ -46,10 +46,10 @@ def prepared(process: Process) -> Iterator[None]:
 
 def mask_logs(process: Process) -> None:
     """Mask the log records that no handler takes: those of plugins and libraries outside of ``prepared``."""
-    logging.lastResort = MaskedLog(process.redact)
+    logging.lastResort = MaskedWarnings(process.redact)
 
 
-class MaskedLog(logging.Handler):
+class MaskedWarnings(logging.Handler):
     """Writes warnings of libraries to standard error, with secrets masked; also those that cannot be formatted.
 
     Args:
