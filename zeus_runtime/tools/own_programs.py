@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -54,11 +54,9 @@ class OwnPrograms:
         """Return the process environment; its ``PATH`` has no folder of the agents, because programs start others."""
         return {**self._environ, "PATH": os.pathsep.join(_searched(self._path, self._inside()))}
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """While inside, libraries of this process find programs only outside of the folders too."""
-        with _path_of_process(self.environ()["PATH"]):
-            yield
+        return _path_of_process(self.environ()["PATH"])
 
     @property
     def _path(self) -> str:
@@ -70,14 +68,12 @@ class OwnPrograms:
         return list(dict.fromkeys(found))
 
 
-@contextmanager
-def system_programs() -> Iterator[None]:
+def system_programs() -> AbstractContextManager[None]:
     """While inside, libraries of this process find only the system's programs.
 
     For imports of libraries that call ``ctypes.util.find_library``, which starts ``gcc`` and ``ld``.
     """
-    with _path_of_process(os.defpath):
-        yield
+    return _path_of_process(os.defpath)
 
 
 _CHANGING: Final = Lock()

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts, workspace_mounts
+from zeus_plugins.sandboxes.bubblewrap.host import host_root
 
 from tests.support.shells import need_bubblewrap
 from zeus_runtime.plugin.files import ProgramMount
@@ -55,3 +56,9 @@ def test_a_cover_that_is_the_workspace_itself_does_not_close_it(tmp_path: Path) 
     )
     assert said == ""
     assert (tmp_path / "work/new").read_text() == "mine"
+
+
+def test_a_config_in_etc_hides_no_file_of_the_system() -> None:
+    """Without the cache of the linker, names of users and links such as `awk`, most commands fail."""
+    unseen = host_root(None, (), [Path("/etc"), Path("/usr/src/app")]).unseen
+    assert list(unseen) == [Path("/usr/src/app")]

@@ -183,7 +183,7 @@ def skeleton(text: str) -> str:
     done = 0
     for match in _compiled(token).finditer(text):
         is_code = match[0][0] in "\\%&"
-        # A sign that is in no code: else `\\x74` and `\\164` would be alike.
+        # A sign that is in no code: else `\x74` and `\164` would be alike.
         shown = re.sub("[0-9a-f]", "~", re.sub("[A-F]", "^", match[0])) if is_code else match[0]
         parts += ["." * (match.start() - done), shown]
         done = match.end()

@@ -61,7 +61,8 @@ def host_root(wanted: str | None, workspace: Sequence[Path] = (), unseen: Sequen
         return any(path.resolve().is_relative_to(each) for each in workspace)
 
     def rooted(python: Path | None, prefix: Path | None = None) -> SandboxRoot:
-        needed = [*needed_folders(), *(() if python is None else (python.resolve(),))]
+        # Of `/etc` single files are shown: a config in it hides none of them.
+        needed = [*needed_folders(), Path("/etc").resolve(), *(() if python is None else (python.resolve(),))]
         others = [each for each in unseen if not any(path.is_relative_to(each) for path in needed)]
         return SandboxRoot(None, None if python is None else str(python), prefix, (*workspace, *others))
 
