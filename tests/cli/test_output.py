@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.structure import modules
 from tests.cli.conftest import Project, Zeus
 from zeus_runtime.cli.event_lines import call_line, whole_call
-from zeus_runtime.cli.output import TextTable, as_json
+from zeus_runtime.cli.output import TextTable, as_json, rendered
 from zeus_runtime.columns import most_columns
 from zeus_runtime.config.secrets.masking import Redactor, Secret
 
@@ -212,3 +213,13 @@ def test_a_column_made_by_hand_is_found() -> None:
     for code in ("f'{x:<9} y'", "x.ljust(3)", "json.dumps(x)", "x + ' ' * 3", "f'{x:>{y}}'", "f'{x:10}'"):
         assert _hand_made(ast.parse(code)), code
     assert not _hand_made(ast.parse("f'{x:,} {y:.4f} {z:0<2}'; x * 3"))
+
+
+def test_the_lines_of_a_text_are_folded_once_its_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zeus_runtime.cli.output.reader_columns", lambda: 40)
+    text = "k" * 30 + "SECRETSECRET" + "tool: x"
+    first, rest = rendered(text, mask=lambda value: value.replace("SECRETSECRET", "<secret:S>")).split("\n")
+    assert first.startswith("k" * 30 + "<secret:")
+    assert rest.startswith("    ┊")
+    monkeypatch.setattr("zeus_runtime.cli.output.reader_columns", lambda: None)
+    assert rendered(text) == text

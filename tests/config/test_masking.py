@@ -580,7 +580,7 @@ ESCAPED = "wJa/lr&U+x'n\"F<E"
 def test_a_secret_is_found_as_programs_write_it(text: str) -> None:
     known = Redactor().adding({ESCAPED: "S"})
     masked = known.text(text)
-    assert re.search("<secret:S:escaped-[0-9a-f]{8}>", masked)
+    assert re.search("<secret:S:escaped-[0-9a-f]{24}>", masked)
     for part in ("wJa", "lr", "Ux"):
         assert part not in masked
     assert known.restored(masked, text) == text

@@ -25,7 +25,7 @@ from zeus_runtime.cli.options import (
     with_model,
 )
 from zeus_runtime.cli.otel import otel_option
-from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.streams import columns_of, complain, is_terminal
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import printable
 
@@ -50,7 +50,7 @@ HELP: Final[Mapping[str, str]] = {
     "/attach [FILE]": "send a file with the next prompt",
     "/new": "begin a new session",
     "/compact": "let the context policies shed what they can now",
-    "/resume": "take up the interrupted run of this session",
+    "/resume": "resume the interrupted run of this session",
     "/exit": "leave; so does Ctrl-D",
 }
 LATEST: Final = 15
@@ -373,7 +373,7 @@ class Chat:
         history = self._wait(self._history(session))
         self._session = session
         if not self._quiet and history:
-            complain(tail(history), "dim")
+            complain(tail(history, columns_of(sys.stderr)), "dim")
 
     async def _history(self, session: str) -> Sequence[Any]:
         return await self._agent.history(session)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.options import ConfigArgs, config_argument, json_option
-from zeus_runtime.cli.output import as_json, padded
+from zeus_runtime.cli.output import as_json, padded, rendered
 from zeus_runtime.cli.streams import answer
 from zeus_runtime.columns import Style
 
@@ -55,8 +55,10 @@ def _shown(
     for finding in findings:
         told: Any = finding.redacted(redact)
         if not as_object:
-            answer(padded(told.status, 4), style=_STYLES[told.status], end="")
-            answer(f"  {told.subject}: {told.detail}")
+            status = padded(told.status, 4)
+            line = rendered(f"{status}  {told.subject}: {told.detail}")
+            answer(status, style=_STYLES[told.status], end="")
+            answer(line.removeprefix(status))
             if told.remedy:
                 answer(f"      {told.remedy}")
         yield told

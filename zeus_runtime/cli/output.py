@@ -9,7 +9,7 @@ from functools import cache
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from zeus_runtime.cli.streams import answer, complain, terminal_columns
+from zeus_runtime.cli.streams import answer, complain, reader_columns, terminal_columns
 from zeus_runtime.columns import columns, cut_line, hanging, most_columns, shortened
 from zeus_runtime.escaping import json_text, terminal_line, utf8_text
 from zeus_runtime.frozen import dataclass
@@ -129,12 +129,27 @@ def complain_masked(process: Process, text: str, style: Style = "plain") -> None
 
 
 def rendered(shown: Shown, *, mask: Mask | None = None) -> str:
-    """An answer for people as text, with escapes for what cannot be seen also in a pipe, such as to a pager."""
+    """An answer for people as text, with escapes for what cannot be seen also in a pipe, such as to a pager.
+
+    A line that is too long for the reader's terminal continues after a dotted bar, since the terminal would begin the
+    rest at the margin, where foreign text could look like a line of Zeus's.
+    """
     parts = [shown] if isinstance(shown, str | TextTable) else shown
     return "\n".join(
-        part.text(mask=mask) if isinstance(part, TextTable) else utf8_text(mask(part) if mask else part)
+        part.text(mask=mask)
+        if isinstance(part, TextTable)
+        else _folded(utf8_text(mask(part) if mask else part))
         for part in parts
     )
+
+
+def _folded(text: str) -> str:
+    width = reader_columns()
+    if width is None:
+        return text
+    from zeus_runtime.tools.question import StyledLine, folded
+
+    return "\n".join(part.text for line in text.split("\n") for part in folded(StyledLine(line), width))
 
 
 def as_json(value: Any, *, indent: int | None = 2, mask: Mask | None = None) -> str:

@@ -100,7 +100,7 @@ def command(
         checked = _of_session(process, checked, session)
     redact = checked.document.redactor
     if explain is not None:
-        answer(redact(_explained(ctx, checked, explain)))
+        answer(rendered(_explained(ctx, checked, explain), mask=redact))
         return
     try:
         plan = make_plan(checked, mode=mode)
@@ -108,7 +108,7 @@ def command(
         _tell_needed(checked, output)
         raise
     if prompt:
-        answer(redact(_prompt(plan)))
+        answer(rendered(_prompt(plan), mask=redact))
     elif output == "json":
         answer(as_json(plan_object(checked, plan), mask=redact.json))
     else:

@@ -28,20 +28,19 @@ def transcript(messages: Sequence[BaseMessage], notes: Sequence[str] = ()) -> st
         notes: a text beside the author, one for each message.
     """
     beside = notes or [""] * len(messages)
-    return "\n\n".join(
-        "\n".join(_lines(message, note)) for message, note in zip(messages, beside, strict=True)
-    )
+    said = ("\n".join(_lines(message, note)) for message, note in zip(messages, beside, strict=True))
+    return "\n\n".join(said)
 
 
-def tail(messages: Sequence[BaseMessage], most: int = 6, width: int = 100) -> str:
-    """The end of a conversation, a line for each of the last ``most`` things that were said."""
+def tail(messages: Sequence[BaseMessage], width: int, most: int = 6) -> str:
+    """The end of a conversation, a line of ``width`` columns for each of the last ``most`` things that were said."""
     said = [
         message
         for message in messages
         if message.type in ("human", "ai") and text_of(message).strip(" \t\r\n")
     ]
     left = f"({len(messages)} messages; the last {min(most, len(said))} said)"
-    lines = [f"{_author(message)}: {shortened(text_of(message), width)}" for message in said[-most:]]
+    lines = [shortened(f"{_author(message)}: {text_of(message)}", width) for message in said[-most:]]
     return "\n".join([left, *lines])
 
 

@@ -9,7 +9,7 @@ import click
 
 from zeus_runtime.cli.completion import complete_config
 from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
-from zeus_runtime.cli.output import as_json
+from zeus_runtime.cli.output import as_json, rendered
 from zeus_runtime.cli.streams import answer
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def command(
         answer(as_json(_object(outcomes), mask=process.secrets.json))
     else:
         for text in filter(None, (_as_text(outcome, output) for outcome in outcomes)):
-            answer(process.secrets.text(text))
+            answer(rendered(text, mask=process.secrets.text))
     ctx.exit(max(outcome.exit_code for outcome in outcomes))
 
 

@@ -36,6 +36,7 @@ from zeus_runtime.config.secrets.parts import (
 from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,
+    WAY_DIGITS,
     form_placeholder,
     is_searched,
     placeholder,
@@ -654,9 +655,9 @@ def _open_start(text: str, search: _Search) -> int:
 
 def _way(shown: str, kind: str, written: str, place: str = "") -> str:
     """The placeholder of a form with an unlisted notation; it depends on the notation and not on the secret."""
-    from zlib import crc32
-
-    return way_placeholder(shown, f"{kind}-{crc32(f'{place} {skeleton(written)}'.encode()):08x}")
+    # Long: nobody may find two notations with one placeholder, since an approval is bound to the masked text.
+    digest = sha256(f"{place} {skeleton(written)}".encode("utf-8", "surrogatepass")).hexdigest()
+    return way_placeholder(shown, f"{kind}-{digest[:WAY_DIGITS]}")
 
 
 def _each(value: Any, masked: Callable[[str], str]) -> Any:

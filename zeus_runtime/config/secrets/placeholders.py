@@ -13,6 +13,8 @@ _LONGEST_WORD: Final = 15
 _LEAST_DISTINCT: Final = 4
 _LONGEST_NAME: Final = 100
 _LONGEST_PLACEHOLDER: Final = 200
+WAY_DIGITS: Final = 24
+"""Hexadecimal digits in the placeholder of an unlisted notation."""
 
 START: Final = "<secret:"
 _FRAME: Final = r"-----(?:BEGIN|END) [A-Z0-9 ]+-----"
@@ -50,14 +52,16 @@ def rest_placeholder(shown: str, length: int) -> str:
 
 
 def way_placeholder(shown: str, way: str) -> str:
-    """The placeholder for a form of a secret whose notation is in no list, such as ``escaped-0a1b2c3d``."""
+    """The placeholder for a form whose notation is in no list: ``way`` is such as ``escaped-`` with ``WAY_DIGITS``."""
     body = shown.removesuffix(">")
     return f"{body}{'-' if ':' in body.removeprefix(START) else ':'}{way}>"
 
 
 def form_placeholder(shown: str) -> str:
     """The placeholder of the form, without the way in which it is written and the part that is left out."""
-    return re.sub(r"(?:[:-](?:escaped|part)-[0-9a-f]{8})?(?:[:-]after-[0-9]{1,6})?>\Z", ">", shown)
+    return re.sub(
+        rf"(?:[:-](?:escaped|part)-[0-9a-f]{{{WAY_DIGITS}}})?(?:[:-]after-[0-9]{{1,6}})?>\Z", ">", shown
+    )
 
 
 def is_searched(secret: str) -> bool:
