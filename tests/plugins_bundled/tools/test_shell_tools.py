@@ -38,6 +38,7 @@ from zeus_plugins.tools.shell.processes import (
 
 from tests.support.shells import (
     LEAVING,
+    LOOKING,
     MOVING,
     POLICY,
     TRIES,
@@ -45,6 +46,7 @@ from tests.support.shells import (
     below,
     command,
     descriptors_of,
+    filling,
     need_bubblewrap,
     policed,
     processes_of,
@@ -601,6 +603,21 @@ async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
     assert {text: not each.is_error for text, each in zip(TRIES, answers, strict=True)} == TRIES
     assert (tmp_path / "fixed/open/d").read_text() == "y\n"
     assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_command_sees_nothing_that_other_sessions_keep_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """A command of one user read each file that another one attached, as it came."""
+    need_bubblewrap()
+    keys = dict(filling(tmp_path, monkeypatch, before=before))
+    async with shell_agent(tmp_path, command(LOOKING), keys=keys) as agent:
+        prompt = "Read /attached_files/aa/mine.txt."
+        (done,) = [each async for each in agent.stream(prompt) if isinstance(each, ToolCallResult)]
+    assert "CONTENT of .zeus/attached_files/aa/mine.txt" in done.content
+    assert "CONTENT of .zeus/skills/a/SKILL.md" in done.content
+    assert "their" not in done.content
 
 
 async def test_no_command_makes_the_folder_of_zeus_that_is_not_there_yet(tmp_path: Path) -> None:
