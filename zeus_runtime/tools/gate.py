@@ -390,10 +390,18 @@ class Gate:
         return None if ruling is None else ruling.why
 
     def unseen(self) -> Iterator[str]:
-        """Yield the real folders and files that programs may not see: those of the workspace, and keys."""
+        """Yield the real folders and files that programs may not see: those of the workspace, and keys.
+
+        A folder in which all names are of keys is one of them: SQLite makes files beside its database at any time.
+        """
         for gate in self._all:
+            deciding = gate.policy.floor.deciding
             yield from gate.mounts.reals()
-            yield from gate.policy.floor.deciding.keys
+            yield from deciding.keys
+            for folder in deciding.key_folders:
+                inside = [f"{folder.rstrip('/')}/{each}" for each in _names_in(folder)]
+                keys = [each for each in inside if deciding.holds_keys(each)]
+                yield from [folder] if keys and keys == inside else keys
 
     def around(self) -> Iterator[str]:
         """Yield the real folders where these agents and those beside them work, and where their configs are."""
@@ -586,6 +594,13 @@ def _overlap(one: str, other: str) -> bool:
     """Whether one of two folders is the other, or is in it."""
     parts = [map(folded, PurePath(each).parts) for each in (one, other)]
     return all(a == b for a, b in zip(*parts, strict=False))
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are wanted
+    except OSError:
+        return []
 
 
 def _identities(paths: set[str]) -> set[tuple[int, int]]:

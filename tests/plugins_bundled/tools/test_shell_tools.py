@@ -14,8 +14,10 @@ import subprocess
 import sys
 import threading
 from base64 import b64encode
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -812,6 +814,37 @@ async def test_a_folder_that_the_config_shows_can_be_read_and_not_changed(
     )
     assert read.content == "of another project"
     assert wrote.is_error
+
+
+@pytest.fixture
+def shown() -> Iterator[Path]:
+    """A folder that can be shown; those in /tmp and /dev are empty for commands."""
+    with TemporaryDirectory(prefix="zeus-", dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+async def test_no_command_sees_what_sqlite_keeps_beside_the_database_in_a_shown_folder(
+    tmp_path: Path, shown: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the database below `/usr`, a command read `-wal` with the messages of other sessions."""
+    need_bubblewrap()
+    data = shown / "data"
+    data.mkdir()
+    (data / "other").write_text("of a program\n")
+    monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.command._ETC", (str(shown),))
+    keys = {"storage": {"url": f"sqlite:///{data}/zeus.db"}}
+    look = command(f"cat {data}/* 2>/dev/null; ls {data}; find {data} -size +0")
+    texts = []
+    async with shell_agent(tmp_path, look, look, keys=keys) as agent:
+        async for each in agent.stream("SECRET PROMPT"):
+            if isinstance(each, ToolCallResult):
+                texts.append(each.content)
+                (data / "zeus.db-later").write_text("SECRET too")
+    assert len(texts) == 2
+    for text in texts:
+        assert "of a program" in text
+        assert "zeus.db-wal" in text
+        assert "SECRET" not in text
 
 
 def test_a_folder_around_the_workspace_is_not_shown(tmp_path: Path) -> None:
