@@ -59,6 +59,13 @@ class CallingTool(NamedTuple):
         """
         return self.approved if self.files is None else _folded(parts) in self.files
 
+    def covers_way(self, parts: Parts) -> bool:
+        """Whether an approval covers the making of a folder: the path of a file in it shows it too."""
+        if self.files is None:
+            return self.approved
+        folder = _folded(parts)
+        return any(each[: len(folder)] == folder for each in self.files)
+
 
 def calling(
     tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
@@ -181,6 +188,16 @@ class Gate:
         """
         return self._ruling(parts, host, kind, _CALL.get().call.tool, foreign=foreign)
 
+    def way_ruling(self, parts: Parts, host: str) -> Ruling | None:
+        """Return the ruling against making a missing folder on the way to a file that the running tool may write.
+
+        Args:
+            parts: its virtual path.
+            host: its real path.
+        """
+        found = self._ruling(parts, host, "write", _CALL.get().call.tool, on_way=True)
+        return found and found._replace(why=f"the folder is missing, and {found.why}")
+
     def writing_elsewhere(self, parts: Parts, host: str) -> Ruling | None:
         """Return the ruling on a file outside of the workspace that Zeus itself would write, by all parts of its path.
 
@@ -262,15 +279,17 @@ class Gate:
         *,
         foreign: bool = False,
         written: str = "",
+        on_way: bool = False,
     ) -> Ruling | None:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
-        below_git = git_depth(host) if kind == "write" else None
-        own = self._judged(Reached(names, host, below_git), kind, tool)
+        below_git = git_depth(host) if kind == "write" and not on_way else None
+        own = self._judged(Reached(names, host, below_git, on_way), kind, tool)
         if self.above is None:
             return own
         if parts is not None and not foreign:
             written = self.mounts.written(parts)
-        return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True, written=written)))
+        above = self.above._ruling(parts, host, kind, tool, foreign=True, written=written, on_way=on_way)
+        return strictest((own, above))
 
     def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached, tool)))
@@ -323,13 +342,32 @@ class Gate:
             raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
         call = _CALL.get().call
         # After the denial: an approval never lifts one.
-        if looks or call.covers(parts):
-            return
-        if call.tool in (None, ANY_TOOL):
-            raise WorkspaceError(
-                refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
-            )
-        raise AccessAsked(join(parts), ruling, parts)
+        if not looks and not call.covers(parts):
+            raise _asking(call, parts, ruling)
+
+    def require_way(self, folders: Iterable[tuple[Parts, str]]) -> None:
+        """Ensure that the running tool may make missing folders on the way to a file that it may write.
+
+        Args:
+            folders: their virtual and real paths, each before those in it.
+
+        Raises:
+            WorkspaceError: it may not make one of them.
+            AccessAsked: a person must approve it first. The innermost folder that needs this is named, because its path
+                shows the others.
+        """
+        asked: AccessAsked | WorkspaceError | None = None
+        call = _CALL.get().call
+        for parts, host in folders:
+            ruling = self.way_ruling(parts, host)
+            if ruling is None:
+                continue
+            if ruling.action == "deny":
+                raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
+            if not call.covers_way(parts):
+                asked = _asking(call, parts, ruling)
+        if asked is not None:
+            raise asked
 
     def paths_of(self, host: str) -> list[str]:
         """Return the virtual paths here of a file at a real path, also those through links that a rule may match."""
@@ -522,6 +560,13 @@ _NOT_OWN: Final = Ruling(
     "this session has kept no such file, and was given none",
     "Read the source again if the task needs it.",
 )
+
+
+def _asking(call: CallingTool, parts: Parts, ruling: Ruling) -> AccessAsked | WorkspaceError:
+    """Return what to raise where a call needs an approval that it does not have."""
+    if call.tool in (None, ANY_TOOL):
+        return WorkspaceError(refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval.")
+    return AccessAsked(join(parts), ruling, parts)
 
 
 def kept_path(parts: Parts) -> str | None:
