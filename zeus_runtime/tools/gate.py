@@ -44,11 +44,13 @@ class CallingTool(NamedTuple):
         tool: its tool's name; None for files that the user names or middlewares read.
         approved: whether a person approved it.
         files: the only files, folded, that an approval covers: those that its question showed. None: all.
+        of_session: whether files of the archive are opened as far as ``reading_kept`` allows; otherwise none is.
     """
 
     tool: str | None
     approved: bool = False
     files: frozenset[Parts] | None = None
+    of_session: bool = True
 
     def covers(self, parts: Parts) -> bool:
         """Whether an approval covers an access to a file.
@@ -68,18 +70,24 @@ class CallingTool(NamedTuple):
 
 
 def calling(
-    tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
+    tool: str | None,
+    *,
+    approved: bool = False,
+    files: Iterable[Parts] | None = None,
+    of_session: bool = False,
 ) -> AbstractContextManager[None]:
     """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares.
 
     Args:
         approved: whether a person approved the call.
         files: the only files that an approval lets it change, which are also read without a question; None: all.
+        of_session: without a tool, files of the archive are opened only if this is set, as far as ``reading_kept``
+            allows: a path may be a link, which a program made. A tool always opens them so.
     """
     if tool is None and files is None and not approved:
-        return _Calling(_NO_TOOL, {})
+        return _Calling(_FOR_SESSION if of_session else _NO_TOOL, {})
     named = None if files is None else frozenset(map(_folded, files))
-    return _Calling(CallingTool(tool, approved, named), {})
+    return _Calling(CallingTool(tool, approved, named, of_session or tool is not None), {})
 
 
 class _Calling:
@@ -110,7 +118,8 @@ class _Calling:
             RESOLVED.reset(self._resolved)
 
 
-_NO_TOOL: Final = CallingTool(None)
+_NO_TOOL: Final = CallingTool(None, of_session=False)
+_FOR_SESSION: Final = CallingTool(None)
 _UNKNOWN: Final = _Calling(CallingTool(ANY_TOOL), None)
 _CALL: Final[ContextVar[_Calling]] = ContextVar("zeus_tool_call", default=_UNKNOWN)
 """Threads that a plugin starts do not inherit it: the default must be the strictest."""
@@ -121,7 +130,7 @@ _KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", 
 
 @contextmanager
 def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
-    """While inside, only those files and folders of the archive can be opened whose paths ``may_read`` allows."""
+    """While inside, those files and folders of the archive can be opened whose paths ``may_read`` allows."""
     token = _KEPT.set(may_read)
     try:
         yield
@@ -129,13 +138,8 @@ def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
         _KEPT.reset(token)
 
 
-def of_no_session(_path: str) -> bool:
-    """For ``reading_kept``: nothing that Zeus keeps for sessions."""
-    return False
-
-
 def kept_now() -> Callable[[str], bool] | None:
-    """Return the function given to ``reading_kept``; None outside of it, where tools cannot open the archive."""
+    """Return the function given to ``reading_kept``; None outside of it, where nobody can open the archive."""
     return _KEPT.get()
 
 
@@ -292,18 +296,15 @@ class Gate:
         return strictest((own, above))
 
     def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached, tool)))
+        return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached)))
 
-    def _not_own(self, reached: Reached, tool: str | None) -> Ruling | None:
-        """Return a denial if a tool would open a file that Zeus keeps for sessions, and that is not its session's.
+    def _not_own(self, reached: Reached) -> Ruling | None:
+        """Return a denial of a file that Zeus keeps for sessions, if it is not the running session's.
 
-        Inside ``reading_kept`` the same holds for files that no tool opens: a model may have named them. Archived
-        texts, and the copies in a sandbox, were read under the rules of the agent that made them; another agent's rules
-        may deny them.
+        Archived texts, and the copies in a sandbox, were read under the rules of the agent that made them; another
+        agent's rules may deny them.
         """
-        may_read = _KEPT.get()
-        if tool is None and may_read is None:
-            return None
+        may_read = _KEPT.get() if _CALL.get().call.of_session else None
         spelled = [each.parts for each in reached.names]
         spelled += self.policy.floor.deciding.archived(reached.host)
         if f"/{STATE}/" in folded(reached.host):
