@@ -1787,6 +1787,27 @@ def test_a_program_keeps_the_folders_of_options_in_their_places(folder: Path, to
         files.program_view(max_files=1000)
 
 
+def test_programs_see_neither_the_database_nor_the_keys_of_a_service_beside_it(folder: Path) -> None:
+    data = folder.parent / "data"
+    put(data, "zeus.db", "zeus.db-wal", "soul.md", "tls/key.pem", "tls/serve.db-shm")
+    put(folder, "work/a")
+    (folder / "zeus-serve.yaml").write_text(
+        f"tls: {{certificate: {data}/tls/cert.pem, key: {data}/tls/key.pem}}\nstorage: {{url: 'sqlite:///{data}/tls/serve.db'}}\n"
+    )
+    files = files_of(
+        folder,
+        f"storage: {{url: 'sqlite:///{data}/zeus.db'}}\nprompt: {{files: {{soul: {data}/soul.md}}}}\n"
+        "workspace: {root: ./work}",
+    )
+    found = set(files.unseen())
+    assert {data / "zeus.db", data / "zeus.db-wal", data / "tls"} <= found
+    assert not {data, data / "soul.md"} & found
+    put(data, "tls/readme.txt")
+    found = set(files.unseen())
+    assert {data / "tls/key.pem", data / "tls/serve.db-shm"} <= found
+    assert not {data / "tls", data / "tls/readme.txt"} & found
+
+
 def test_programs_see_the_workspace_alone_of_the_folders_around_it(folder: Path) -> None:
     """Below `/usr`, as `/usr/src/app` is, a command saw the config, other agents' files and other sessions."""
     put(folder, "work/a", "other/key")
@@ -2004,7 +2025,8 @@ def test_a_session_of_programs_does_not_see_what_another_one_kept_in_the_workspa
         with calling_tool("run_command"), reading_kept(may_read):
             mounts = {each.host: each.right for each in files.program_view(max_files=1_000)}
         names = ("r1", "r2", "r3")
-        return [each for each in names if mounts.get(str(folder / "results" / each), "read") != "none"]
+        assert mounts[str(folder / "results")] == "none"
+        return [each for each in names if mounts.get(str(folder / "results" / each)) == "read"]
 
     assert seen("r1", "r2") == ["r1", "r2"]
     assert seen("r2", "r3") == ["r2", "r3"]

@@ -350,6 +350,7 @@ class Deciding:
 
     Attributes:
         keys: the added paths that contain keys.
+        key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
         archives: the real folders in which routes of configs have Zeus keep originals, each with the route's name.
@@ -365,6 +366,7 @@ class Deciding:
         self._in_each: dict[tuple[str, str], Protected] = {}
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
+        self.key_folders: dict[str, None] = {}
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
         self.archives: dict[str, str] = {}
@@ -412,6 +414,8 @@ class Deciding:
         at = self._patterns.setdefault(_folded_host(folder), {})
         fits = folded_part(pattern)
         at[pattern] = (lambda name: name not in but and fits(name)), Protected(why, holds_keys)
+        if holds_keys:
+            self.key_folders[folder] = None
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         """Protect a path of two parts below each folder in ``folder``, whether they exist yet or not."""
@@ -447,6 +451,11 @@ class Deciding:
             inner = self._in_each.get((outside.rpartition("/")[0], f"{within}/{folded(name)}"))
         hit = None if inner is None else (inner, 0)
         return hit if above is None else above if hit is None else _stricter(above, hit)
+
+    def holds_keys(self, host: str) -> bool:
+        """Whether the file at ``host`` contains keys, by its path."""
+        found = self.find(host)
+        return found is not None and found[0].holds_keys
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()

@@ -305,15 +305,19 @@ class Gate:
         agent's rules may deny them.
         """
         may_read = _KEPT.get() if _CALL.get().call.of_session else None
-        spelled = [each.parts for each in reached.names]
-        spelled += self.policy.floor.deciding.archived(reached.host)
-        if f"/{STATE}/" in folded(reached.host):
-            # A route can lead to Zeus's folder, so the mount's own folder counts too.
-            spelled += self.mounts.tails_of(reached.host)
-        for path in filter(None, map(kept_path, spelled)):
+        for path in self._kept_paths(reached.names, reached.host):
             if may_read is None or not may_read(path):
                 return _NOT_OWN
         return None
+
+    def _kept_paths(self, names: Iterable[Name], host: str) -> Iterator[str]:
+        """Yield the paths by which the archive's routes name a file, as far as Zeus keeps it for sessions."""
+        spelled = [each.parts for each in names]
+        spelled += self.policy.floor.deciding.archived(host)
+        if f"/{STATE}/" in folded(host):
+            # A route can lead to Zeus's folder, so the mount's own folder counts too.
+            spelled += self.mounts.tails_of(host)
+        return filter(None, map(kept_path, spelled))
 
     def require(
         self,
@@ -425,10 +429,18 @@ class Gate:
         return None if ruling is None else ruling.why
 
     def unseen(self) -> Iterator[str]:
-        """Yield the real folders and files that programs may not see: those of the workspace, and keys."""
+        """Yield the real folders and files that programs may not see: those of the workspace, and keys.
+
+        A folder in which all names are of keys is one of them: SQLite makes files beside its database at any time.
+        """
         for gate in self._all:
+            deciding = gate.policy.floor.deciding
             yield from gate.mounts.reals()
-            yield from gate.policy.floor.deciding.keys
+            yield from deciding.keys
+            for folder in deciding.key_folders:
+                inside = [f"{folder.rstrip('/')}/{each}" for each in _names_in(folder)]
+                keys = [each for each in inside if deciding.holds_keys(each)]
+                yield from [folder] if keys and keys == inside else keys
 
     def around(self) -> Iterator[str]:
         """Yield the real folders where these agents and those beside them work, and where their configs are."""
@@ -475,9 +487,23 @@ class Gate:
         ]
 
     def is_of_sessions(self, parts: Parts, host: str) -> bool:
-        """Whether rulings on a folder's files depend on the session: Zeus keeps files of its own there."""
-        is_named = f"/{STATE}/" in folded(f"{host}/") or folded("".join(parts[:1])) in ARCHIVES
-        return is_named or any(any(gate.policy.floor.deciding.archived(host)) for gate in self._all)
+        """Whether Zeus keeps files of all sessions in a folder, and each may read its own alone; also for `.zeus`."""
+        if folded(host.rpartition("/")[2]) == STATE:
+            return True
+        within, inside = (*parts, "file"), f"{host.rstrip('/')}/file"
+        written = self.mounts.written(within)
+        return any(
+            any(gate._kept_paths((*names, *gate._named_as(written, number > 0)), inside))
+            for number, gate in enumerate(self._all)
+            for names in (gate._names(within, inside, foreign=number > 0),)
+        )
+
+    def folders_of_sessions(self) -> Iterator[Path]:
+        """Yield the folders, there or not, where Zeus keeps files of sessions: `.zeus`, and those that configs name."""
+        for gate in self._all:
+            deciding = gate.policy.floor.deciding
+            yield from (each for each in map(Path, deciding.unasked) if each.name == STATE)
+            yield from map(Path, deciding.archives)
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
@@ -614,6 +640,13 @@ def _overlap(one: str, other: str) -> bool:
     """Whether one of two folders is the other, or is in it."""
     parts = [map(folded, PurePath(each).parts) for each in (one, other)]
     return all(a == b for a, b in zip(*parts, strict=False))
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are wanted
+    except OSError:
+        return []
 
 
 def _identities(paths: set[str]) -> set[tuple[int, int]]:

@@ -93,21 +93,23 @@ class BubblewrapCommands:
             )
         self._bwrap = found
         try_out(found, NAMESPACES)
-        tops = [Path(each).resolve() for each in (context.workspace.root, *context.workspace.routes.values())]
-        for place in tops:
+        self._tops = [Path(each).resolve() for each in (self._files.root, *self._files.routes.values())]
+        for place in self._tops:
             for needed in needed_folders():
                 if needed.is_relative_to(place):
                     raise OptionsError(
                         f"shell: commands need {needed}, and it is in {place}, a folder of the workspace",
                         remedy="Choose a smaller folder as workspace.root or route.",
                     )
-        hidden = [
+
+    def _system(self) -> SandboxRoot:
+        hidden = (
             each
-            for each in context.workspace.unseen()
-            if not any(each.is_relative_to(place) for place in tops)
-        ]
+            for each in self._files.unseen()
+            if not any(each.is_relative_to(place) for place in self._tops)
+        )
         # Also what lies beside the workspace: its working directory and the folders of other sessions and agents.
-        self._root = host_root(None, (), [*hidden, *context.workspace.around()])
+        return host_root(None, (), [*hidden, *self._files.around()])
 
     def start(self, words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Start:
         """Return how to start a command; it looks at all files of the workspace, so call it in a thread.
@@ -118,7 +120,7 @@ class BubblewrapCommands:
         mounts = self._files.program_view(max_files=self._options.max_files)
         given = arguments_of(
             mounts,
-            self._root,
+            self._system(),
             {**environ, "HOME": _HOME, "TMPDIR": "/tmp"},
             str(folder),
             show=self._show,
