@@ -203,6 +203,17 @@ def test_a_file_of_servers_that_cannot_be_read_is_no_file_without_servers(
     assert "zeus.yaml:3:" in found.err
 
 
+def test_a_project_that_sends_secrets_to_its_own_provider_account_asks(project: Project, zeus: Zeus) -> None:
+    text = "version: 1\nmodel: gpt-4o\ninstructions: ${{SOME_TOKEN:-none}}\nsecrets: {{to_model: {}}}\n"
+    project.write("zeus.yaml", text.format("mask"))
+    assert zeus("plan").exit_code == 0
+    project.write("zeus.yaml", text.format("allow"))
+    assert zeus("plan").exit_code == 4
+    told = zeus("trust")
+    assert "secrets.to_model" in told.out + told.err
+    assert zeus("plan").exit_code == 0
+
+
 def test_revoking_takes_it_back(plugin: Project, zeus: Zeus) -> None:
     zeus("trust")
     assert "scripted.py" in zeus("trust", "--list").out

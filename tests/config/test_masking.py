@@ -246,7 +246,7 @@ def test_secrets_that_overlap_are_masked_to_the_end_of_the_last(turned: bool) ->
     assert known.restored(masked, text) == text
     told, rest = known.settled(text[:19])
     assert (told, rest) == ("a ", LEFT), "more of the other may follow"
-    assert known.settled(rest + text[19:]) == (masked[2:], "")
+    assert known.settled(f"{rest}{text[19:]} b") == (f"{masked[2:]} ", "b")
 
 
 def test_a_placeholder_of_an_unknown_secret_hides_no_secret_that_begins_in_it() -> None:

@@ -2061,6 +2061,65 @@ def test_the_files_of_sandboxes_are_not_read_through_another_folder(folder: Path
         files_of(folder, yaml).read("/z/sandboxes/session_1/key.txt", max_bytes=100)
 
 
+# Folders that are made on the way to a file
+
+WAYS = "workspace: {access: {'**': read, '**/out/**': write, 'asked/**': ask, 'asked/*/out/**': write}}\n"
+
+
+async def test_a_call_makes_no_folder_that_the_rules_close(folder: Path) -> None:
+    put(folder, "src/a.txt")
+    made = ("write_file", {"path": "/src/new/out/x", "content": "x"})
+    (refused,) = results(await played(folder, WAYS, made))
+    assert "/src/new: the folder is missing, and the rule `**: read`" in refused
+    assert not (folder / "src/new").exists()
+    (told,) = results(await played(folder, WAYS, ("write_file", {"path": "/out/a/x", "content": "x"})))
+    assert "/out/a/x" in told
+    assert (folder / "out/a/x").read_text() == "x"
+
+
+@pytest.mark.parametrize("rules", [WAYS, "workspace: {access: {'asked/**': ask, 'asked/*/out/**': write}}\n"])
+async def test_a_call_asks_once_before_it_makes_folders(folder: Path, rules: str) -> None:
+    made = ("write_file", {"path": "/asked/new/out/x", "content": "x"})
+    (refused,) = results(await played(folder, rules, made, channel=Rejecting()))
+    assert "rejected" in refused
+    assert not (folder / "asked").exists()
+    person = Answering()
+    await played(folder, rules, made, channel=person)
+    assert (folder / "asked/new/out/x").read_text() == "x"
+    (asked,) = person.asked
+    assert "/asked/new: the folder is missing, and the rule `asked/**: ask`" in str(asked.reason)
+
+
+async def test_a_person_is_not_asked_about_a_call_that_may_not_make_a_folder(folder: Path) -> None:
+    put(folder, "src/a.txt")
+    yaml = "middlewares: [{approve: {mode: ask}}]\n" + WAYS
+    made = ("write_file", {"path": "/src/new/out/x", "content": "x"})
+    person = Answering()
+    (refused,) = results(await played(folder, yaml, made, channel=person))
+    assert "/src/new: the folder is missing" in refused
+    assert not person.asked
+    (told,) = results(
+        await played(
+            folder, yaml, ("write_file", {"path": "/asked/new/out/x", "content": "x"}), channel=person
+        )
+    )
+    assert "/asked/new/out/x" in told
+    assert len(person.asked) == 1
+
+
+async def test_the_path_rules_of_approve_judge_the_folders_on_the_way(folder: Path) -> None:
+    rules = "ask: [{'*': {path: 'src/*'}}], deny: [{'*': {path: 'src/closed'}}], mode: run_everything"
+    yaml = f"middlewares: [{{approve: {{{rules}}}}}]\n"
+    put(folder, "src/a.txt")
+    person = Answering()
+    for path in ("/src/new/out/x", "/src/closed/out/x"):
+        await played(folder, yaml, ("write_file", {"path": path, "content": "x"}), channel=person)
+    assert (folder / "src/new/out/x").exists()
+    assert not (folder / "src/closed").exists()
+    (asked,) = person.asked
+    assert "/src/new: the folder is missing, and the rule `ask:" in str(asked.reason)
+
+
 # Originals are read by the session that kept them
 
 KEEPING = """

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.patterns import PathTest as PathTest
     from zeus_runtime.tools.patterns import compile_filter as compile_filter
     from zeus_runtime.tools.patterns import compile_glob as compile_glob
+    from zeus_runtime.tools.patterns import compile_way as compile_way
     from zeus_runtime.tools.patterns import expand_braces as expand_braces
     from zeus_runtime.tools.patterns import folded_glob as folded_glob
     from zeus_runtime.tools.patterns import literal_prefix as literal_prefix
@@ -63,6 +64,7 @@ _ROOMS = {
     "WorkspaceFiles": "tools.workspace",
     "compile_filter": "tools.patterns",
     "compile_glob": "tools.patterns",
+    "compile_way": "tools.patterns",
     "composed": "tools.paths",
     "difference": "tools.diff",
     "edited_masked": "tools.masked_text",

@@ -22,6 +22,7 @@ from zeus_runtime.tools.paths import folded, join
 from zeus_runtime.tools.patterns import (
     PartTest,
     PathTest,
+    compile_way,
     folded_glob,
     folded_part,
     folded_start,
@@ -79,11 +80,13 @@ class Reached(NamedTuple):
         host: its real path on this machine.
         below_git: how many parts of its path are below the git folder that contains it; None if there is no such
             folder, and for reading.
+        on_way: it is a missing folder, which is made on the way to a file that may be written.
     """
 
     names: tuple[Name, ...]
     host: str
     below_git: int | None = None
+    on_way: bool = False
 
     @property
     def own(self) -> Iterator[Name]:
@@ -173,6 +176,14 @@ class AccessRule:
         """Whether the rule applies to a file of that name."""
         return not (name.foreign and self.is_rooted) and self.depth(name.parts) > 0
 
+    def leads_through(self, name: Name) -> bool:
+        """Whether the rule lets tools make a folder of that name: the plain beginning of its pattern names it."""
+        return self.right == "write" and not (name.foreign and self.is_rooted) and self._way(name.parts)
+
+    @cached_property
+    def _way(self) -> PathTest:
+        return compile_way("/".join(self.parts), same=folded)
+
     def may_fit_below(self, parts: tuple[str, ...]) -> bool:
         """Whether a folder's own names may make the rule fit what is in the folder, which may be a link."""
         return self.depth(parts) > 0 or (self.is_rooted and self._start(parts))
@@ -220,7 +231,11 @@ class AccessRules:
         return {"read": [rule for rule in self.rules if rule.right == "deny"], "write": self.rules}
 
     def _ruling(self, name: Name, kind: Kind, reached: Reached) -> Ruling | None:
-        fitting = [rule for rule in self._of[kind] if rule.fits(name)]
+        fitting = [
+            rule
+            for rule in self._of[kind]
+            if rule.fits(name) or (reached.on_way and rule.leads_through(name))
+        ]
         if not fitting:
             return None
         rule = min(fitting, key=lambda each: (each.right != "deny", -each.exactness, _STRICTNESS[each.right]))
@@ -557,7 +572,10 @@ class AccessPolicy:
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         """Return the ruling against ``tool``'s access to a file; None if it is allowed."""
-        layers: tuple[AccessLayer, ...] = (self.floor, self.rules, *self.layers)
+        layers: tuple[AccessLayer, ...] = (self.rules, *self.layers)
+        if not reached.on_way:
+            # It closes a folder with all that is in it, so it has judged the file at the end of the way.
+            layers = (self.floor, *layers)
         return strictest(layer.ruling(reached, kind, tool) for layer in layers)
 
     @property

@@ -43,21 +43,24 @@ def masked_bytes(data: bytes, secrets: Redactor) -> bytes:
     return data if (masked := secrets.text(text)) == text else _encoded(masked)
 
 
-def open_bytes(data: bytes, secrets: Redactor) -> int:
-    """How many bytes at the end of growing output may be the beginning of a secret, also in UTF-16.
+def open_bytes(data: bytes, secrets: Redactor, *, by_words: bool = False) -> int:
+    """How many bytes at the end of growing output wait, as ``Redactor.settled`` says; also in UTF-16.
 
-    A secret that ends there counts too if another one may overlap it. Only the last 32 KiB are searched.
+    Only the last 32 KiB are searched.
+
+    Args:
+        by_words: as of ``Redactor.settled``.
     """
     if not secrets.forms:
         return 0
     data = data[-OPEN_BYTES:]
     if b"\0" not in data:
-        return _open_text(data, secrets)
+        return _open_text(data, secrets, by_words=by_words)
     forms = [form.encode(each, "surrogatepass") for form in secrets.forms for each in _WIDE]
-    at = len(data)
+    # As many as a secret has, whether they agree with one or not.
+    at = len(data) if by_words else max(0, len(data) - max(map(len, forms)))
     while True:
-        at = _open_wide(data[:at], forms)
-        at -= _open_text(data[:at], secrets)
+        at -= _open_text(data[:at], secrets, by_words=by_words)
         found = ((data.rfind(each, 0, at + len(each) - 1), len(each)) for each in forms)
         torn = [start for start, length in found if 0 <= start < at < start + length]
         if not torn:
@@ -65,17 +68,10 @@ def open_bytes(data: bytes, secrets: Redactor) -> int:
         at = min(torn)
 
 
-def _open_text(data: bytes, secrets: Redactor) -> int:
+def _open_text(data: bytes, secrets: Redactor, *, by_words: bool) -> int:
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    _, rest = secrets.settled(decoder.decode(data))
+    _, rest = secrets.settled(decoder.decode(data), by_words=by_words)
     return len(_encoded(rest)) + len(decoder.getstate()[0])  # also a character that is not complete yet
-
-
-def _open_wide(data: bytes, forms: Sequence[bytes]) -> int:
-    """Where the end of ``data`` starts that may be the beginning of one of ``forms``."""
-    starts = range(max(0, len(data) - max(map(len, forms)) + 1), len(data))
-    ends = (each for each in starts if any(form.startswith(data[each:]) for form in forms))
-    return next(ends, len(data))
 
 
 def _masked_wide(data: bytes, secrets: Redactor) -> bytes:

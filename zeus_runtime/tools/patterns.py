@@ -84,6 +84,25 @@ def compile_glob(pattern: str) -> PathTest:
     return _compiled(expand_braces(pattern), _part)
 
 
+def compile_way(pattern: str, *, same: Callable[[str], str] = str) -> PathTest:
+    """A test whether the plain beginning of a pattern names a folder: of ``a/b/*.md`` it names ``a`` and ``a/b``.
+
+    Args:
+        same: names are equal if it returns the same for both.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    written = map(parts_of, expand_braces(pattern))
+    ways = [list(map(same, each[: literal_prefix(each)])) for each in written]
+
+    def names(parts: Parts) -> bool:
+        folder = list(map(same, parts))
+        return any(each[: len(folder)] == folder for each in ways)
+
+    return names
+
+
 def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
     """A test of path parts that also fits those which some file system takes for the same path.
 

@@ -1015,8 +1015,9 @@ async def test_the_event_loop_masks_short_outputs_only(
 async def test_a_reader_that_is_cancelled_leaves_no_half_of_a_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "key").write_text(KEY)
-    known, searching, go_on = Redactor({KEY: "KEY"}), asyncio.Event(), threading.Event()
+    key = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4"
+    (tmp_path / "key").write_text(key)
+    known, searching, go_on = Redactor({key: "KEY"}), asyncio.Event(), threading.Event()
     loop, parted = asyncio.get_running_loop(), TakenOutput.parted
 
     def slow(output: TakenOutput, given: Redactor, *, has_ended: bool) -> Any:
@@ -1029,7 +1030,7 @@ async def test_a_reader_that_is_cancelled_leaves_no_half_of_a_secret(
             await asyncio.sleep(0.01)
 
     monkeypatch.setattr(TakenOutput, "parted", slow)
-    first_half = "head -c 10000 /dev/zero | tr '\\0' x; head -c 9 key; touch half"
+    first_half = "head -c 10000 /dev/zero | tr '\\0' x; echo; head -c 9 key; touch half"
     script = f"{first_half}; until [ -e go ]; do sleep 0.02; done; tail -c +10 key; echo after; touch all; sleep 1000"
     run: Any = SimpleNamespace(session="s", known=known, secrets=known)
     async with shell_agent(tmp_path, contain="none") as agent:

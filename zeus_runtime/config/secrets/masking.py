@@ -14,10 +14,12 @@ from typing import Any, Final, NamedTuple
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, last_run, open_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
+    control_strings,
     finished_beginnings,
     folded,
     folded_with_places,
     has_escapes,
+    open_words,
     skeleton,
     unfinished,
     unfinished_wrap,
@@ -49,6 +51,10 @@ from zeus_runtime.frozen import dataclass
 MASK: Final = "**********"
 _LONGEST_WORD: Final = 32
 """Characters; what longer ones may begin is not kept."""
+_LEAST_OPEN: Final = 4_096
+_UNGUESSED: Final = 20
+"""Characters of a word that nobody guesses at once."""
+_MOST_WORDS: Final = 32
 _DEPTH: Final = 3
 """How many encodings may be within each other."""
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
@@ -258,14 +264,19 @@ class Redactor:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
         return _each(value, self.text) if self._forms else value
 
-    def settled(self, text: str) -> tuple[str, str]:
+    def settled(self, text: str, *, by_words: bool = False) -> tuple[str, str]:
         """The part of a growing text that nothing after it can change, masked, and the rest as it is.
 
-        The rest may be the beginning of a secret, or a secret that another one may overlap.
+        The rest is the last word, whether it agrees with a secret or not, or a secret that another one may overlap. A
+        word may be wrapped over lines, and so many words wait as a secret has.
+
+        Args:
+            by_words: a line end ends a word too: for output that somebody waits for. A part of a secret is not masked
+                if it comes before a line end at which the text was read, and the rest after it.
         """
         if not self._forms:
             return text, ""
-        end = self._open_end(text)
+        end = _last_words(text, self._searches.words) if by_words else self._open_start(text)
         groups = list(self._found(text))
         # More text may lengthen a secret that reaches the open end, or overlap it: its whole group waits.
         while groups and groups[-1][-1].end > end:
@@ -369,6 +380,19 @@ class Redactor:
         """Every text that is searched for."""
         return tuple(self._forms)
 
+    def _open_start(self, text: str) -> int:
+        """Where the end of a growing text starts that waits."""
+        searches = self._searches
+        at = open_words(
+            text,
+            words=searches.words,
+            most=searches.most_open,
+            breaks=searches.breaks,
+            quotes=searches.quotes,
+        )
+        # The shape decides; a secret decides only where a word of it is known whole that nobody can guess.
+        return min(at, self._open_end(text)) if at else 0
+
     def _open_end(self, text: str, depth: int = _DEPTH) -> int:
         """The start of the longest end of ``text`` that more text may complete to a secret."""
         escape = unfinished(text)
@@ -401,7 +425,9 @@ class Redactor:
         # Of all that is known now: what was kept before a secret was learned must not count.
         known = self._now
         is_word = len(run) <= _LONGEST_WORD
-        return len(text) - (known._open_runs(run, depth) if is_word else known._open_in_run(run, depth))
+        begun = known._open_runs(run, depth) if is_word else known._open_in_run(run, depth)
+        # More does not wait: `open_words` would not hold it, so it would tell that it agrees with a secret.
+        return len(text) - (begun if begun <= known._searches.most_open else 0)
 
     def _open_in_run(self, run: str, depth: int) -> int:
         """How many characters at the end of ``run`` may begin an encoded secret."""
@@ -443,6 +469,9 @@ class Redactor:
         searches = self._searches
         if not searches.may_find(text):
             return
+        for at, content in control_strings(text):
+            for match in self._matches(content, depth):
+                yield match.moved(at)
         # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
         meant = folded(text, quotes=searches.quotes)
@@ -560,6 +589,9 @@ class Redactor:
             gaps,
             frozenset(plain.values()),
             quotes,
+            max((_open_words(key) for key in meant), default=1),
+            max(_LEAST_OPEN, 3 * max(map(len, (*plain, *meant)), default=0)),
+            _breaks((*plain, *meant)),
             min(map(len, (*plain, *meant, *bare)), default=0),
         )
 
@@ -577,6 +609,9 @@ class _Match(NamedTuple):
     context: int
     shown: str
     notation: str = ""
+
+    def moved(self, by: int) -> _Match:
+        return self._replace(start=self.start + by, end=self.end + by, context=self.context + by)
 
 
 class _Place(NamedTuple):
@@ -622,6 +657,9 @@ class _Searches(NamedTuple):
         gaps: where each of the bare ones must have blanks in the text.
         shown: the placeholders of all.
         quotes: whether a secret has quotes, so that ``folded`` must look at them.
+        words: how many words of a growing text wait.
+        most_open: how many characters of it wait at most.
+        breaks: the characters that are in no secret, by blocks of Unicode; ASCII is in every secret.
         least: the characters of the shortest; a text is not longer when it is folded.
     """
 
@@ -632,6 +670,9 @@ class _Searches(NamedTuple):
     gaps: Mapping[str, Sequence[int]]
     shown: frozenset[str]
     quotes: bool
+    words: int
+    most_open: int
+    breaks: str
     least: int
 
     def may_find(self, text: str) -> bool:
@@ -643,6 +684,40 @@ def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:
     """Matches in a folded text, by their places in the text as it is written."""
     for start, end, context, shown, notation in matches:
         yield _Match(found.starts[start], found.ends[end - 1], found.starts[context], shown, notation)
+
+
+def _open_words(key: str) -> int:
+    """How many words of a growing text may be the beginning of ``key``, up to one that nobody can guess.
+
+    JSON begins with keys, which say nothing.
+    """
+    words = key.split()[: 1 if key[0] in "{[" else None]
+    long = next((number for number, each in enumerate(words, 1) if len(each) >= _UNGUESSED), len(words))
+    return max(1, min(long, _MOST_WORDS))
+
+
+def _breaks(texts: Iterable[str]) -> str:
+    """The characters outside ASCII whose block of 256 has none of ``texts``, for a character class."""
+    taken = {ord(char) >> 8 for text in texts if not text.isascii() for char in text} | {0}
+    # A surrogate is a byte of a text that is not in UTF-8.
+    free = [block for block in range(1, 0x1100) if block not in taken]
+    joined: list[list[int]] = []
+    for block in free:
+        if joined and joined[-1][1] == block - 1:
+            joined[-1][1] = block
+        else:
+            joined.append([block, block])
+    return "".join(f"\\U{first << 8:08x}-\\U{last << 8 | 0xFF:08x}" for first, last in joined)
+
+
+def _last_words(text: str, words: int) -> int:
+    """Where the last ``words`` words start; white space at the end of the text ends one."""
+    last = text[-_LEAST_OPEN:]
+    count = words - bool(last[-1:].isspace())
+    if not count:
+        return len(text)
+    starts = [each.start() for each in re.finditer(r"\S+", last)]
+    return len(text) - len(last) + (starts[-count] if len(starts) >= count else 0)
 
 
 def _open_start(text: str, search: _Search) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -25,6 +26,8 @@ class _Stage(NamedTuple):
 
 _PASSES: Final = 4
 """How often an escape may be escaped in another way: JSON within a URL within HTML."""
+_OPEN: Final = 2**16
+"""Characters at the end of a growing text that may wait."""
 _TAIL: Final = 160
 """Characters at the end of a text in which an unfinished escape is looked for."""
 _RUN: Final = r"\\\\{0,15}"
@@ -46,7 +49,12 @@ _BACKSLASHES: Final = (
     _Stage(("\\t",), rf"{_RUN}t", "\t"),
     _Stage(("\\",), rf"{_RUN}r?", ""),
 )
+_BYTE: Final = "[\udc80-\udcff]"
+"""Of a text that is not in UTF-8, as Python decodes it with ``surrogateescape``."""
+_STRING: Final = r"\x1b[]P^_X][^\x07\x1b\x9c]{0,2048}(?:\x07|\x1b\\|\x9c)"
+"""A control string, such as the address of a link in a terminal."""
 _FILLERS: Final = (
+    _Stage((), _BYTE),
     _Stage(("\\\n", "\\\r\n"), rf"{_RUN}(?=\r?\n)", ""),
     _Stage(('"',), f'"{_JOINT}"', ""),
     _Stage(("'",), f"'{_JOINT}'", ""),
@@ -54,14 +62,19 @@ _FILLERS: Final = (
     _Stage((" \n", " \r\n"), r" (?<![ \t] ) *(?=\r?\n)", ""),
     _Stage(("\r",), r"\r", ""),
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
-    _Stage(("\x1b",), r"\x1b\[[0-?]*[ -/]*[@-~]", ""),
+    _Stage(
+        ("\x1b", "\x9b"),
+        rf"{_STRING}|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\`-~])",
+        "",
+    ),
     _Stage(("\0",), r"\0", ""),
     _Stage((), IGNORABLE, ""),
 )
-"""Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind, also between the quotes
-of two string literals; colours and other control sequences (ECMA-48); the zeros of UTF-16; invisible characters."""
-_LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
-"""The characters of bytes that are no UTF-8, from their surrogates."""
+"""Bytes that are not UTF-8; wraps, with a backslash or blanks before them and the number that ``read_file`` shows
+behind, also between the quotes of two string literals; colours and other control sequences (ECMA-48); the zeros of
+UTF-16; invisible characters."""
+LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
+"""The characters of bytes that are not UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
 _BLANKS: Final = _Stage((), r"\s+", "")
 # `[c-fC-F]H` is the first byte of a character in UTF-8, `[89abAB]H` a later one.
@@ -79,7 +92,8 @@ _TAB: Final = rf"(?:\t|{_RUN}t)"
 _BLANK: Final = rf"(?:[ +]|{_TAB})"
 _BREAK: Final = rf"(?:\r|{_RUN}r)?(?:(?:{_RUN})?\n|{_RUN}n)"
 _UNFINISHED_WRAP: Final = (
-    rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b(?:\[[0-?]*[ -/]*)?"
+    rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r"
+    rf"|(?:\x1b\[|\x9b)[0-?]*[ -/]*|\x1b(?:[ -/]*|[]P^_X][^\x07\x1b\x9c]*\x1b?)"
     rf"|(?:{_RUN})?[\"']{_BLANK}*(?:{_BREAK}{_BLANK}*(?:[0-9]+(?:{_TAB}{_BLANK}*)?)?|\r|{_RUN}r)?(?:{_RUN})?)\Z"
 )
 
@@ -126,13 +140,15 @@ def folded_with_places(text: str, *, quotes: bool = True, blanks: bool = True) -
     found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
     for stage in _FILLERS:
         found = _placed(found, stage)
+    # As `folded`: without an escape, nothing is a wrap that was none before.
+    plain = _plain_stages(quotes=quotes) if has_escapes(found.text) else [_QUOTES] if quotes else []
     for _ in range(_PASSES):
         before = found.text
         for stage in _CODES:
             found = _placed(found, stage)
         if found.text == before:
             break
-    for stage in (*_plain_stages(quotes=quotes), *([] if blanks else [_BLANKS])):
+    for stage in (*plain, *([] if blanks else [_BLANKS])):
         found = _placed(found, stage)
     return found
 
@@ -145,6 +161,12 @@ def without_blanks(text: str) -> str:
 def has_escapes(text: str) -> bool:
     """Whether a secret in ``text`` may be written with escapes."""
     return "\\" in text or "%" in text or "&" in text
+
+
+def control_strings(text: str) -> Iterator[tuple[int, str]]:
+    """The place and content of each control string, which ``folded`` leaves out."""
+    if "\x1b" in text:
+        yield from ((each.start() + 2, each[0][2:]) for each in _compiled(_STRING).finditer(text))
 
 
 def wraps(text: str) -> list[tuple[int, int]]:
@@ -176,6 +198,40 @@ def unfinished_wrap(text: str) -> int:
     return _tail(text, _UNFINISHED_WRAP)
 
 
+def open_words(text: str, *, words: int, most: int, breaks: str, quotes: bool) -> int:
+    """Where the last words of a growing text start, which more text may continue.
+
+    It depends on the shape of ``text`` alone, never on a secret: otherwise how much waits would answer a guess at the
+    beginning of a secret. Lines that may be the wrapped parts of one word are one word.
+
+    Args:
+        words: how many words between blanks.
+        most: the characters of the folded text that wait at most.
+        breaks: a character class; each of its characters ends a word, and with it what may be a secret.
+        quotes: as of ``folded``.
+    """
+    begin = max(0, len(text) - _OPEN)
+    whole = text[begin:]
+    for _ in range(_PASSES):
+        whole = whole[: min(unfinished(whole), unfinished_wrap(whole))]
+
+    def start(text: str) -> int:
+        # Blanks at the end may belong to a wrap that an escape writes.
+        known = text.rstrip()
+        blanks = [each.end() for each in re.finditer(r"\s+", known)]
+        last = re.search(f"[{breaks}](?=[^{breaks}]*\\Z)", known)
+        return max(
+            blanks[-words] if len(blanks) >= words else 0, last.end() if last else 0, len(known) - most, 0
+        )
+
+    # Also without folding, which takes the letter behind an escape for a part of it.
+    ends, meant = [start(whole)], folded(whole, quotes=quotes)
+    if meant != whole:
+        starts = folded_with_places(whole, quotes=quotes).starts
+        ends.append(starts[at] if (at := start(meant)) < len(starts) else len(whole))
+    return begin + min(ends)
+
+
 def skeleton(text: str) -> str:
     """How ``text`` is written, without the characters that it means."""
     token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True), _BLANKS))
@@ -185,6 +241,7 @@ def skeleton(text: str) -> str:
         is_code = match[0][0] in "\\%&"
         # A sign that is in no code: else `\x74` and `\164` would be alike.
         shown = re.sub("[0-9a-f]", "~", re.sub("[A-F]", "^", match[0])) if is_code else match[0]
+        shown = re.sub(_BYTE, "~", shown)
         parts += ["." * (match.start() - done), shown]
         done = match.end()
     return "".join([*parts, "." * (len(text) - done)])
@@ -236,6 +293,8 @@ def _tail(text: str, pattern: str) -> int:
 
 def _decoded(match: re.Match[str]) -> str:
     token = match[0]
+    if "\udc80" <= token <= "\udcff":
+        return token.translate(LATIN_1)
     if token[0] == "%":
         return _of_bytes(re.sub("%(?:25)*(?=[0-9a-fA-F]{2})", "", token))
     if token[0] == "&":
@@ -255,7 +314,7 @@ def _decoded(match: re.Match[str]) -> str:
 
 def _of_bytes(digits: str) -> str:
     """UTF-8; a byte that is none by itself as Latin-1."""
-    return bytes.fromhex(digits).decode("utf-8", "surrogateescape").translate(_LATIN_1)
+    return bytes.fromhex(digits).decode("utf-8", "surrogateescape").translate(LATIN_1)
 
 
 @cache

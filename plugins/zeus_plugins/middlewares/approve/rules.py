@@ -28,6 +28,7 @@ from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
     WorkspaceError,
     compile_glob,
+    compile_way,
     composed,
     folded_glob,
     parts_of,
@@ -151,10 +152,18 @@ class Rule:
     @cached_property
     def surely_files(self) -> PathTest | None:
         """Return ``files`` for a rule that allows: as ``fits`` does for calls, it fits no other spelling."""
+        return self._surely(compile_glob)
+
+    @cached_property
+    def surely_way(self) -> PathTest | None:
+        """Return a test for the folders that the plain beginning of a pattern names; None as for ``files``."""
+        return self._surely(compile_way)
+
+    def _surely(self, compiled: Callable[[str], PathTest]) -> PathTest | None:
         if self.files is None:
             return None
         (patterns,) = self.arguments.values()
-        tests = [compile_glob(each) for each in patterns if isinstance(each, str)]
+        tests = [compiled(each) for each in patterns if isinstance(each, str)]
         return lambda path: any(all(test(parts_of(each)) for each in trims("/".join(path))) for test in tests)
 
     @property

@@ -149,7 +149,7 @@ def masked_whole(file: BinaryIO, secrets: Redactor | None) -> tuple[BinaryIO, Re
 
 
 def masked_line(text: str, secrets: Redactor | None, *, is_cut: bool) -> str:
-    """A line with its secrets masked; a cut line also loses an end that may be the beginning of a secret."""
+    """A line with its secrets masked; a cut line also loses its last word."""
     if secrets is None:
         return text
     return secrets.settled(text)[0] if is_cut else secrets.text(text)

@@ -28,7 +28,13 @@ _ID_FIRST: Final = re.compile(
 _OUTCOME_FIRST: Final = re.compile(rf"\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_OUTCOME}".encode())
 _ID_LAST: Final = re.compile(rf",\s*{_ID}\s*(?:,\s*{_VERSION}\s*)?\}}\s*\Z".encode())
 _END_BYTES: Final = 1_000
+_LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 _STRING: Final = re.compile(_TEXT.encode())
+
+
+def _text(line: bytes) -> str:
+    """UTF-8; a byte that is not, by itself as Latin-1: a replaced one would hide a known secret from masking."""
+    return line.decode("utf-8", "surrogateescape").translate(_LATIN_1)
 
 
 def messages(line: bytes) -> list[SessionMessage]:
@@ -42,12 +48,11 @@ def messages(line: bytes) -> list[SessionMessage]:
 
     read = None
     try:
-        text = line.decode(errors="replace")
-        return [SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))]
+        return [SessionMessage(jsonrpc_message_adapter.validate_json(_text(line), by_name=False))]
     except ValueError as error:
         why = why_unreadable(str(error))
     try:
-        read = json.loads(mended(line).decode(errors="replace"), strict=False)
+        read = json.loads(_text(mended(line)), strict=False)
         if isinstance(read, list):
             # A batch: revisions before 2025-06-18 allow it, and the SDK reads none.
             parts = [json.dumps(each).encode() for each in read if isinstance(each, dict)]

@@ -47,15 +47,15 @@ class _Telling:
         self._tell = tell
         self._secrets = secrets
         self._loop = loop
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._text = ""
         self._held = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def hear(self, data: bytes) -> None:
-        # An end that may begin a secret waits for the next piece.
-        masked, self._held = self._secrets.settled(self._held + self._decoder.decode(data))
-        text = self._text + masked
+        # The last word waits for the next piece, since it may begin a secret.
+        masked, self._held = self._secrets.settled(self._held + self._decoder.decode(data), by_words=True)
+        text = self._text + masked.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         self._text = text[cut_place(text, max(0, len(text) - MOST_CHARACTERS)) :]
         if self._timer is None:
             self._say()

@@ -17,13 +17,14 @@ def report(
     """The output, without its middle if it is too long, and how the program ended.
 
     Args:
-        secrets: masked before the middle is left out. Output that the backend cut also loses an end that may be the
-            beginning of a secret.
+        secrets: masked before the middle is left out. Output that the backend cut also loses its last word, which
+            may be the beginning of a secret.
     """
-    text = outcome.output.decode("utf-8", "replace")
+    text = outcome.output.decode("utf-8", "surrogateescape")
     if secrets is not None:
         is_cut = len(outcome.output) >= limits.output_bytes
         text = secrets.settled(text)[0] if is_cut else secrets.text(text)
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     text = cut(text, max_characters)
     return "\n".join([*([text.rstrip("\n")] if text.strip() else []), *_ending(outcome, limits)])
 

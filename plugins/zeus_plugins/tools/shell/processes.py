@@ -197,7 +197,8 @@ class TakenOutput:
     def parted(self, secrets: Redactor, *, has_ended: bool) -> tuple[bytes, int, bytes, bytes]:
         """Return the beginning, the number of bytes lost after it, the rest, and an end that stays for the next call.
 
-        A secret is in it, or lost, as a whole. The end stays if it may be the beginning of a secret.
+        A secret is in it, or lost, as a whole. The last word stays if no white space follows it yet: it may be the
+        beginning of a secret.
 
         Args:
             has_ended: nothing more will be printed.
@@ -213,7 +214,7 @@ class TakenOutput:
             head, tail = whole[:first], whole[last:]
         else:
             head, tail = b"", whole
-        kept = 0 if has_ended else open_bytes(tail, secrets)
+        kept = 0 if has_ended else open_bytes(tail, secrets, by_words=True)
         end = len(tail) - kept
         return head, lost, tail[:end], tail[end:]
 

@@ -1,0 +1,113 @@
+"""The end of a growing text that waits: it depends on the shape of the text, and never on a secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from zeus_runtime.config import Redactor
+from zeus_runtime.config.secrets.matching import folded, folded_with_places
+from zeus_runtime.tools.masked_text import masked_bytes, written_masked
+
+ALIKE = ("sk-a7Qx90LmZt-W3", "tb-k4Vw15OnHs-E8")
+"""Two secrets of one shape."""
+GUESSED: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "url": lambda text: "".join(f"%{ord(each):02x}" for each in text),
+    "json": lambda text: "".join(f"\\u{ord(each):04x}" for each in text),
+    "html": lambda text: "".join(f"&amp;amp;#{ord(each):07};" for each in text),
+    "octal": lambda text: "".join(f"\\{ord(each):03o}" for each in text),
+    "base64": lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
+    "hex": lambda text: text.encode().hex(),
+    "base64 of json": lambda text: base64.b64encode(json.dumps(text).encode()).decode()[:-2],
+    "hex of base64": lambda text: base64.b64encode(text.encode()).decode().rstrip("=").encode().hex(),
+    "utf-16": lambda text: "\0".join(text),
+    "wide": lambda text: text.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)}),
+    "wrapped": "\n  ".join,
+    "literals": '" +\n  "'.join,
+    "red": "\x1b[31m".join,
+}
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["", " ", "\n", "\n\t", "  \n", '"', "'", "\\", "%", "&", "=", "\u4e2d", "\0", "\x1b[", "x "]
+            ),
+            st.sampled_from(sorted(GUESSED)),
+            st.integers(0, 12),
+        ),
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_no_guess_at_a_secret_is_answered_by_how_much_of_a_text_waits(
+    parts: list[tuple[str, str, int]], by_words: bool
+) -> None:
+    text = "".join(joint + GUESSED[way](ALIKE[0][:length]) for joint, way, length in parts)
+    true, false = (Redactor().adding({each: "S"}) for each in ALIKE)
+    assume(true.text(text) == text)
+    assert true.settled(text, by_words=by_words) == false.settled(text, by_words=by_words)
+
+
+@pytest.mark.parametrize("end", ["", " ", "\n", " x", " one two three four five six"])
+def test_no_guess_at_the_words_of_a_secret_is_answered_either(end: str) -> None:
+    guessed = "correct horse battery staple"
+    true, false = (Redactor().adding({each: "S"}) for each in (guessed, "thirsty goose mineral ribbon"))
+    for length in range(1, len(guessed)):
+        text = f"is {guessed[:length]}{end}"
+        assert true.settled(text) == false.settled(text), text
+
+
+def test_a_word_after_a_chinese_one_waits_alone() -> None:
+    known = Redactor().adding({ALIKE[0]: "S", "Gr\u00fc\u00dfe-4711-x": "T"})
+    assert known.settled("\u4f60\u597d\u4e16\u754c") == ("\u4f60\u597d\u4e16\u754c", "")
+    assert known.settled("\u4f60\u597d sk") == ("\u4f60\u597d ", "sk")
+
+
+def test_a_long_word_does_not_wait_whole() -> None:
+    told, rest = Redactor().adding({ALIKE[0]: "S"}).settled("x" * 50_000)
+    assert len(rest) < 5_000
+    assert told + rest == "x" * 50_000
+
+
+@given(st.text(alphabet="\\%&\"'\0\x1b[cw1;x \n\r\tn+", max_size=30), st.booleans())
+def test_a_folded_text_is_the_same_with_and_without_places(text: str, quotes: bool) -> None:
+    assert folded_with_places(text, quotes=quotes).text == folded(text, quotes=quotes)
+
+
+@pytest.mark.parametrize(
+    "between", ["\x1b(B", "\x1b7", "\x9b31m", "\x1b[31m", "\x1b]8;;http://x/y\x1b\\", "\x1b]0;t\x07", "\x1bc"]
+)
+def test_a_control_sequence_within_a_secret_hides_it_neither_whole_nor_in_a_stream(between: str) -> None:
+    known = Redactor().adding({ALIKE[0]: "S"})
+    text = f"a {ALIKE[0][:8]}{between}{ALIKE[0][8:]} b"
+    masked = known.text(text)
+    assert masked.startswith("a <secret:S:escaped-")
+    assert masked.endswith("> b")
+    assert known.restored(masked, text) == text
+    for at in range(len(text)):
+        told, rest = known.settled(text[:at])
+        assert told + known.text(rest + text[at:]) == masked
+
+
+@pytest.mark.parametrize("written", [ALIKE[0], ALIKE[0].replace("-", "%2d")])
+def test_a_secret_within_a_control_sequence_is_found(written: str) -> None:
+    text = f"\x1b]8;;http://x/?key={written}&u=1\x1b\\link\x1b]8;;\x1b\\"
+    assert "90LmZt" not in Redactor().adding({ALIKE[0]: "S"}).text(text)
+
+
+def test_a_secret_is_found_in_latin_1() -> None:
+    secret = "Z\u00fcrich-P\u00e4ss-4711x"
+    known = Redactor().adding({secret: "S"})
+    data = f"pw={secret}\n".encode("latin-1")
+    masked = masked_bytes(data, known)
+    assert masked.startswith(b"pw=<secret:S:escaped-")
+    assert written_masked(masked, lambda: data, known) == data
