@@ -156,6 +156,8 @@ def test_the_agents_of_a_service_mask_the_secrets_of_its_settings(
             below = (each.working_for(whole) for each in agents_below(whole))
             agents = (whole, *below, read((), edited))
             seen.extend(each.secrets.text(f"It is {password}.") for each in agents)
+            with pytest.raises(WorkspaceError, match="no tool may"):
+                make_plan(whole).context.workspace.read(f"/{name}", max_bytes=1_000)
             raise UsageError("it was read")
 
     monkeypatch.setattr(hosting, "HostedAgent", Hosted)

@@ -338,8 +338,20 @@ async def test_without_an_account_the_run_goes_on_and_says_how_to_get_one(tmp_pa
     assert events[-1].type == "complete"
 
 
-@pytest.mark.parametrize("way", ["client_secret_post", "client_secret_basic"])
-async def test_what_a_provider_repeats_of_a_login_is_masked(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "form_of"),
+    [
+        (
+            "client_secret_post",
+            lambda text: json.dumps({"error": "invalid_client", "error_description": text}),
+        ),
+        ("client_secret_post", lambda text: json.dumps([f"invalid_client: {text}"])),
+        ("client_secret_basic", "invalid_client: {}".format),
+    ],
+)
+async def test_what_a_provider_repeats_of_a_login_is_masked(
+    tmp_path: Path, way: str, form_of: Callable[[str], str]
+) -> None:
     """A client that registers itself gets its secret before anything is stored, and the login may fail then."""
     authority, secret, rights = Authority(), "dyn-S3cret-9fQ2kLm8Zx71", "reg-T0ken-77aaQQwwEErr"
     repeated: list[str] = []
@@ -356,8 +368,7 @@ async def test_what_a_provider_repeats_of_a_login_is_masked(tmp_path: Path, way:
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         held = form["client_secret"] if way.endswith("post") else headers["authorization"].split()[1]
         repeated[:] = [held, form["code"], form["code_verifier"], rights]
-        told = json.dumps({"error": "invalid_client", "error_description": f"I got {' '.join(repeated)}"})
-        await answering(400, told.encode())(scope, receive, send)
+        await answering(400, form_of(f"I got {' '.join(repeated)}").encode())(scope, receive, send)
 
     async with serving(authority) as served:
         served.instead |= {"/register": registering, "/token": repeating}
