@@ -3210,6 +3210,14 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'a/{b, c}': deny}}", "6:22", "begins with a blank"),
         ("{access: {'*.{pem, key}': deny}}", "6:22", "has a blank after a comma"),
         ("{access: {'a/**, b/**': deny}}", "6:22", "has a blank after a comma"),
+        ("{access: {'secrets /**': deny}}", "6:22", "ends with a blank"),
+        ("{access: {'{a ,b}/**': deny}}", "6:22", "ends with a blank"),
+        ('{access: {"secrets/**\\u00a0": deny}}', "6:22", "ends with a blank"),
+        ('{access: {"secrets/**\\n": deny}}', "6:22", "has the control character '\\n'"),
+        ('{access: {"\\tsecrets": deny}}', "6:22", "has the control character '\\t'"),
+        ('{access: {"a\\u0085b": deny}}', "6:22", "has the control character '\\x85'"),
+        ('{access: {"secrets\\u2028/**": deny}}', "6:22", "has the control character '\\u2028'"),
+        ("\n  access:\n    ? |\n      secrets/**\n    : deny", "8:7", "has the control character '\\n'"),
         ("{access: {'{!a,b}/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
         ("{access: {'{../a,b}/**': deny}}", "6:22", "has a `..`"),
         ("{access: {'{~/a,b}/**': deny}}", "6:22", "is not a path of the workspace"),
@@ -3227,7 +3235,12 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "said"), [("{a, b}/**", "begins with a blank"), ("{a,b}" * 7, "more than 64 patterns")]
+    ("pattern", "said"),
+    [
+        ("{a, b}/**", "begins with a blank"),
+        ("a /**", "ends with a blank"),
+        ("{a,b}" * 7, "more than 64 patterns"),
+    ],
 )
 def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path, pattern: str, said: str) -> None:
     with pytest.raises(ZeusError, match=said) as raised:
