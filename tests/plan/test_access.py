@@ -3210,6 +3210,10 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'a/{b, c}': deny}}", "6:22", "begins with a blank"),
         ("{access: {'*.{pem, key}': deny}}", "6:22", "has a blank after a comma"),
         ("{access: {'a/**, b/**': deny}}", "6:22", "has a blank after a comma"),
+        ("{access: {'out/': write}}", "6:22", "write /out/ for the folder at the top"),
+        ("{access: {'secrets/': deny}}", "6:22", "or secrets for each of this name"),
+        ("{access: {'{out,made}//': ask}}", "6:22", "has a / at its end alone"),
+        ("{access: {'**/': read}}", "6:22", "has a / at its end alone"),
         ("{access: {'secrets /**': deny}}", "6:22", "ends with a blank"),
         ("{access: {'{a ,b}/**': deny}}", "6:22", "ends with a blank"),
         ('{access: {"secrets/**\\u00a0": deny}}', "6:22", "ends with a blank"),
@@ -3239,6 +3243,7 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
     [
         ("{a, b}/**", "begins with a blank"),
         ("a /**", "ends with a blank"),
+        ("docs/", "has a / at its end alone"),
         ("{a,b}" * 7, "more than 64 patterns"),
     ],
 )
@@ -3246,6 +3251,16 @@ def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path, patt
     with pytest.raises(ZeusError, match=said) as raised:
         files_of(folder, tools=f"[{{filesystem: {{protected: ['{pattern}']}}}}]")
     assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize("pattern", ["/out/", "out/**", "./out/", "/out"])
+def test_a_pattern_with_a_slash_is_a_path_from_the_top_on(folder: Path, pattern: str) -> None:
+    """A slash at the end did not count: `out/: write` opened each folder of this name to writing."""
+    put(folder, "out/a", "src/out/main.py", "src/deep/a/b")
+    files = files_of(folder, f"workspace: {{access: {{'**': read, '{pattern}': write, src/deep/: write}}}}\n")
+    assert files.write_refusal("/out/a") is None
+    assert files.write_refusal("/src/deep/a/b") is None
+    assert files.write_refusal("/src/out/main.py") is not None
 
 
 def test_a_path_of_this_machine_in_braces_is_refused(folder: Path) -> None:

@@ -170,7 +170,7 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
         return _problem(checked, pattern, str(error), "write several patterns")
     if not parts:
         return _problem(checked, pattern, f"the pattern {pattern!r} names nothing", "`**` names every file")
-    if (slip := pattern_slip(pattern)) is not None:
+    if (slip := pattern_slip(pattern, may_be_name=True)) is not None:
         return _problem(checked, pattern, *slip)
     if "${" in pattern:
         return _problem(

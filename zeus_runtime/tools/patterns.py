@@ -59,8 +59,11 @@ class Slip(NamedTuple):
     remedy: str = "remove it; for a file with such a name, write ? in its place"
 
 
-def pattern_slip(pattern: str) -> Slip | None:
+def pattern_slip(pattern: str, *, may_be_name: bool = False) -> Slip | None:
     """Return the slip in a pattern for paths, also in an alternative in its braces; None if there is none.
+
+    Args:
+        may_be_name: a pattern without ``/`` is a name anywhere, and one with ``/`` a path from ``/`` on.
 
     Raises:
         ValueError: more than 64 alternatives in braces.
@@ -79,6 +82,12 @@ def pattern_slip(pattern: str) -> Slip | None:
         choice[:1].isspace() for braces in _BRACES.findall(pattern) for choice in braces.split(",")
     ):
         return Slip(f"the pattern {pattern!r} has a blank after a comma, and the blank is a part of the name")
+    name = pattern.rstrip("/")
+    if may_be_name and name != pattern and "/" not in name:
+        return Slip(
+            f"the pattern {pattern!r} has a / at its end alone, so it may mean one folder or each of this name",
+            f"write /{name}/ for the folder at the top of the workspace, or {name} for each of this name",
+        )
     return None
 
 

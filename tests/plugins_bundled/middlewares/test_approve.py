@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import text
 from zeus_plugins.middlewares.approve.middleware import same_json
+from zeus_plugins.middlewares.approve.rules import unreadable
 
 from tests.support.agents import (
     TOOLS,
@@ -751,6 +752,11 @@ def test_a_refused_pattern_is_told_with_its_place_and_what_to_do(folder: Path) -
     assert found.position is not None
     assert (config.read_text().splitlines()[found.position.line - 1]).strip() == "path: |"
     assert "write ? in its place" in str(found.hint)
+
+
+def test_a_pattern_for_paths_may_end_in_a_slash() -> None:
+    """It is a path from `/` on with and without one."""
+    assert unreadable("docs/") is None
 
 
 ASKING_PLUGIN = '''

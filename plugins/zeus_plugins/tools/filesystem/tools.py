@@ -33,7 +33,7 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """
     for pattern in (*options.ignore, *options.protected):
         try:
-            slip = pattern_slip(pattern)
+            slip = pattern_slip(pattern, may_be_name=True)
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
         if slip is not None and pattern in options.protected:
