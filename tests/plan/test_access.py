@@ -1985,6 +1985,47 @@ def test_what_another_agent_keeps_in_the_workspace_is_of_its_sessions(folder: Pa
     assert not files.write("mine.txt", b"free")
 
 
+@pytest.mark.parametrize(
+    ("workspace", "reason"),
+    [
+        ("{routes: {/shared/: ../apart/o}}", "another agent works"),
+        ("{root: ../apart/o}", "files that decide|another agent works"),
+        ("{root: ../apart/o, per: session}", "files that decide|another agent works"),
+        ("{routes: {/large_tool_results/: ../apart/o}}", "Zeus keeps files of sessions"),
+    ],
+)
+@pytest.mark.parametrize("knows", ["subagent", "beside"])
+def test_programs_see_no_further_folder_with_one_of_another_agent(
+    folder: Path, workspace: str, reason: str, knows: str
+) -> None:
+    """`shell.show` is mounted after the covers, so commands read the routes and archives in such a folder."""
+    put(folder.parent, "apart/o/deep/key", "apart/lib/x", "tools/x")
+    (folder / "work").mkdir()
+    other = folder / "other.yaml"
+    other.write_text(f"version: 1\nmodel: gpt-4o\nworkspace: {workspace}\n")
+    given = "agents: {h: {description: Helps., config: other.yaml}}\n" if knows == "subagent" else ""
+    config = write_agent(folder, f"workspace: {{root: work}}\n{given}", tools="[filesystem, subagents]")
+    trust = recorded_trust(os.environ)
+    checked = check(config, directory=folder, environ={}, trust=trust)
+    if knows == "beside":
+        checked = replace(checked, beside=(check(other, directory=folder, environ={}, trust=trust),))
+    files = make_plan(checked).context.workspace
+    for each in ("apart", "apart/o", "apart/o/deep"):
+        assert re.search(reason, files.mount_refusal(folder.parent / each) or "")
+    for each in ("apart/lib", "tools"):
+        assert files.mount_refusal(folder.parent / each) is None
+
+
+def test_programs_see_no_further_folder_with_the_working_directory(folder: Path) -> None:
+    put(folder, "compiler/x")
+    yaml = "version: 1\nmodel: gpt-4o\nworkspace: {root: ../far}\n"
+    put(folder.parent, "elsewhere/zeus.yaml", "far/x", text=yaml)
+    config = folder.parent / "elsewhere/zeus.yaml"
+    files = make_plan(check(config, directory=folder, environ={})).context.workspace
+    assert files.mount_refusal(folder) is not None
+    assert files.mount_refusal(folder / "compiler") is None
+
+
 def test_a_workspace_that_another_config_makes_an_archive_stays_open(folder: Path) -> None:
     put(folder, "mine.txt")
     (folder / "zeus.prod.yaml").write_text("version: 1\nworkspace: {routes: {/attached_files/: .}}\n")
