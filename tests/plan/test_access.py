@@ -2016,6 +2016,15 @@ def test_programs_see_no_further_folder_with_one_of_another_agent(
         assert files.mount_refusal(folder.parent / each) is None
 
 
+def test_programs_see_no_further_folder_with_an_archive_of_a_config_that_does_not_run(folder: Path) -> None:
+    put(folder.parent, "apart/o/r1")
+    (folder / "work").mkdir()
+    routes = "{routes: {/large_tool_results/: ../apart/o}}"
+    (folder / "zeus.prod.yaml").write_text(f"version: 1\nworkspace: {routes}\n")
+    files = files_of(folder, "workspace: {root: work}\n")
+    assert "Zeus keeps files of sessions" in str(files.mount_refusal(folder.parent / "apart"))
+
+
 def test_programs_see_no_further_folder_with_the_working_directory(folder: Path) -> None:
     put(folder, "compiler/x")
     yaml = "version: 1\nmodel: gpt-4o\nworkspace: {root: ../far}\n"
