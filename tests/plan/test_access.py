@@ -2006,6 +2006,56 @@ def test_what_another_agent_keeps_in_the_workspace_is_of_its_sessions(folder: Pa
     assert not files.write("mine.txt", b"free")
 
 
+@pytest.mark.parametrize(
+    ("workspace", "reason"),
+    [
+        ("{routes: {/shared/: ../apart/o}}", "another agent works"),
+        ("{root: ../apart/o}", "files that decide|another agent works"),
+        ("{root: ../apart/o, per: session}", "files that decide|another agent works"),
+        ("{routes: {/large_tool_results/: ../apart/o}}", "Zeus keeps files of sessions"),
+    ],
+)
+@pytest.mark.parametrize("knows", ["subagent", "beside"])
+def test_programs_see_no_further_folder_with_one_of_another_agent(
+    folder: Path, workspace: str, reason: str, knows: str
+) -> None:
+    """`shell.show` is mounted after the covers, so commands read the routes and archives in such a folder."""
+    put(folder.parent, "apart/o/deep/key", "apart/lib/x", "tools/x")
+    (folder / "work").mkdir()
+    other = folder / "other.yaml"
+    other.write_text(f"version: 1\nmodel: gpt-4o\nworkspace: {workspace}\n")
+    given = "agents: {h: {description: Helps., config: other.yaml}}\n" if knows == "subagent" else ""
+    config = write_agent(folder, f"workspace: {{root: work}}\n{given}", tools="[filesystem, subagents]")
+    trust = recorded_trust(os.environ)
+    checked = check(config, directory=folder, environ={}, trust=trust)
+    if knows == "beside":
+        checked = replace(checked, beside=(check(other, directory=folder, environ={}, trust=trust),))
+    files = make_plan(checked).context.workspace
+    for each in ("apart", "apart/o", "apart/o/deep"):
+        assert re.search(reason, files.mount_refusal(folder.parent / each) or "")
+    for each in ("apart/lib", "tools"):
+        assert files.mount_refusal(folder.parent / each) is None
+
+
+def test_programs_see_no_further_folder_with_an_archive_of_a_config_that_does_not_run(folder: Path) -> None:
+    put(folder.parent, "apart/o/r1")
+    (folder / "work").mkdir()
+    routes = "{routes: {/large_tool_results/: ../apart/o}}"
+    (folder / "zeus.prod.yaml").write_text(f"version: 1\nworkspace: {routes}\n")
+    files = files_of(folder, "workspace: {root: work}\n")
+    assert "Zeus keeps files of sessions" in str(files.mount_refusal(folder.parent / "apart"))
+
+
+def test_programs_see_no_further_folder_with_the_working_directory(folder: Path) -> None:
+    put(folder, "compiler/x")
+    yaml = "version: 1\nmodel: gpt-4o\nworkspace: {root: ../far}\n"
+    put(folder.parent, "elsewhere/zeus.yaml", "far/x", text=yaml)
+    config = folder.parent / "elsewhere/zeus.yaml"
+    files = make_plan(check(config, directory=folder, environ={})).context.workspace
+    assert files.mount_refusal(folder) is not None
+    assert files.mount_refusal(folder / "compiler") is None
+
+
 def test_a_workspace_that_another_config_makes_an_archive_stays_open(folder: Path) -> None:
     put(folder, "mine.txt")
     (folder / "zeus.prod.yaml").write_text("version: 1\nworkspace: {routes: {/attached_files/: .}}\n")
@@ -3232,6 +3282,18 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'a/{b, c}': deny}}", "6:22", "begins with a blank"),
         ("{access: {'*.{pem, key}': deny}}", "6:22", "has a blank after a comma"),
         ("{access: {'a/**, b/**': deny}}", "6:22", "has a blank after a comma"),
+        ("{access: {'out/': write}}", "6:22", "write /out/ for the folder at the top"),
+        ("{access: {'secrets/': deny}}", "6:22", "or secrets for each of this name"),
+        ("{access: {'{out,made}//': ask}}", "6:22", "has a / at its end alone"),
+        ("{access: {'**/': read}}", "6:22", "has a / at its end alone"),
+        ("{access: {'secrets /**': deny}}", "6:22", "ends with a blank"),
+        ("{access: {'{a ,b}/**': deny}}", "6:22", "ends with a blank"),
+        ('{access: {"secrets/**\\u00a0": deny}}', "6:22", "ends with a blank"),
+        ('{access: {"secrets/**\\n": deny}}', "6:22", "has the control character '\\n'"),
+        ('{access: {"\\tsecrets": deny}}', "6:22", "has the control character '\\t'"),
+        ('{access: {"a\\u0085b": deny}}', "6:22", "has the control character '\\x85'"),
+        ('{access: {"secrets\\u2028/**": deny}}', "6:22", "has the control character '\\u2028'"),
+        ("\n  access:\n    ? |\n      secrets/**\n    : deny", "8:7", "has the control character '\\n'"),
         ("{access: {'{!a,b}/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
         ("{access: {'{../a,b}/**': deny}}", "6:22", "has a `..`"),
         ("{access: {'{~/a,b}/**': deny}}", "6:22", "is not a path of the workspace"),
@@ -3249,12 +3311,28 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "said"), [("{a, b}/**", "begins with a blank"), ("{a,b}" * 7, "more than 64 patterns")]
+    ("pattern", "said"),
+    [
+        ("{a, b}/**", "begins with a blank"),
+        ("a /**", "ends with a blank"),
+        ("docs/", "has a / at its end alone"),
+        ("{a,b}" * 7, "more than 64 patterns"),
+    ],
 )
 def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path, pattern: str, said: str) -> None:
     with pytest.raises(ZeusError, match=said) as raised:
         files_of(folder, tools=f"[{{filesystem: {{protected: ['{pattern}']}}}}]")
     assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize("pattern", ["/out/", "out/**", "./out/", "/out"])
+def test_a_pattern_with_a_slash_is_a_path_from_the_top_on(folder: Path, pattern: str) -> None:
+    """A slash at the end did not count: `out/: write` opened each folder of this name to writing."""
+    put(folder, "out/a", "src/out/main.py", "src/deep/a/b")
+    files = files_of(folder, f"workspace: {{access: {{'**': read, '{pattern}': write, src/deep/: write}}}}\n")
+    assert files.write_refusal("/out/a") is None
+    assert files.write_refusal("/src/deep/a/b") is None
+    assert files.write_refusal("/src/out/main.py") is not None
 
 
 def test_a_path_of_this_machine_in_braces_is_refused(folder: Path) -> None:
@@ -3309,7 +3387,27 @@ async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(
     assert not (folder / "state/zeus/trust/forged").exists()
 
 
-@pytest.mark.parametrize("where", ["state/zeus/trust", "home/.config/zeus", "home/.config/zeus/plugins"])
+async def test_a_tool_cannot_make_zeus_delete_what_rules_close(folder: Path) -> None:
+    """The mark beside a folder said that Zeus made it, and any tool could write one."""
+    put(folder, "results/report.csv")
+    os.utime(folder / "results/report.csv", (1, 1))
+    yaml = """
+        workspace: {routes: {/large_tool_results/: results}, access: {"results/**": deny}}
+        middlewares: [eviction: {max_tokens: 10, exclude: []}]
+    """
+    put(folder, "long.txt", text="needle and more\n" * 200)
+    forged = ("write_file", {"path": "/.results.zeus-archive", "content": "Zeus made the folder beside."})
+    for _ in range(2):
+        await played(folder, yaml, forged, ("read_file", {"path": "/long.txt"}))
+    assert (folder / ".results.zeus-archive").is_file()
+    assert sorted(each.name for each in (folder / "results").iterdir()) != ["report.csv"]
+    assert (folder / "results/report.csv").read_text() == "needle\n"
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["state/zeus/trust", "state/zeus/folders", "home/.config/zeus", "home/.config/zeus/plugins"],
+)
 async def test_no_rule_of_a_projects_config_opens_what_decides_about_all_agents(
     folder: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

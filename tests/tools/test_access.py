@@ -86,6 +86,13 @@ def weight(ruling: Ruling | None) -> int:
     return 0 if ruling is None else {"ask": 1, "deny": 2}[ruling.action]
 
 
+@pytest.mark.parametrize("right", ["deny", "read", "ask", "write"])
+def test_a_slash_makes_each_rule_a_path_also_at_the_end(right: Right) -> None:
+    rule = AccessRule("out/", right)
+    assert rule.fits(Name(("out", "a")))
+    assert not rule.fits(Name(("src", "out", "a")))
+
+
 @given(RULES, PATHS, st.randoms())
 def test_the_order_of_rules_does_not_count(
     written: dict[str, Right], path: tuple[str, ...], random: object

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.patterns import folded_glob as folded_glob
     from zeus_runtime.tools.patterns import literal_prefix as literal_prefix
     from zeus_runtime.tools.patterns import parts_of as parts_of
-    from zeus_runtime.tools.patterns import start_problem as start_problem
+    from zeus_runtime.tools.patterns import pattern_slip as pattern_slip
+    from zeus_runtime.tools.patterns import text_slip as text_slip
     from zeus_runtime.tools.patterns import text_test as text_test
     from zeus_runtime.tools.program_view import ProgramMount as ProgramMount
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
@@ -80,7 +81,8 @@ _ROOMS = {
     "own_path": "tools.own_folders",
     "parts_below": "tools.mounts",
     "parts_of": "tools.patterns",
-    "start_problem": "tools.patterns",
+    "pattern_slip": "tools.patterns",
+    "text_slip": "tools.patterns",
     "text_test": "tools.patterns",
     "placeholders_left": "tools.masked_text",
     "written_masked": "tools.masked_text",

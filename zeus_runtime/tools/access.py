@@ -143,7 +143,7 @@ class AccessRule:
 
     @property
     def is_rooted(self) -> bool:
-        return "/" in self.pattern.rstrip("/")
+        return "/" in self.pattern
 
     @cached_property
     def exactness(self) -> int:

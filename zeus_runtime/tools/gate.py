@@ -423,8 +423,12 @@ class Gate:
         """
         if any(_overlap(folder, each) for gate in self._all for each in gate.mounts.reals()):
             return "it is in the workspace, or the workspace is in it"
-        if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
+        deciding = self.policy.floor.deciding
+        if any(_overlap(folder, each) for each in deciding.added):
             return "it holds files that decide about this agent, or is among them"
+        works = (*map(real_path, deciding.folders), *deciding.archives)
+        if any(_overlap(folder, each) for each in works):
+            return "another agent works in it or around it, or Zeus keeps files of sessions there"
         ruling = self._ruling(self.mounts.parts_outside(folder), folder, "read", None, foreign=True)
         return None if ruling is None else ruling.why
 

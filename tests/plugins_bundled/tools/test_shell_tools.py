@@ -853,6 +853,22 @@ def test_a_folder_around_the_workspace_is_not_shown(tmp_path: Path) -> None:
         _ = shell_agent(tmp_path, show=[str(tmp_path.parent)]).plan
 
 
+async def test_a_shown_folder_is_looked_at_again_before_each_command(tmp_path: Path, outside: Path) -> None:
+    """Sub-agents are planned after the tools of the agent above."""
+    need_bubblewrap()
+    (tmp_path / "helper.yaml").write_text(
+        f"version: 1\nmodel: gpt-4o\nworkspace: {{routes: {{/own/: {outside}/own}}}}\n"
+    )
+    (outside / "own").mkdir()
+    keys = {
+        "agents": {"helper": {"description": "Helps.", "config": "helper.yaml"}},
+        "tools": ["subagents", {"shell": {"show": [str(outside)]}}],
+    }
+    (read,) = await results(tmp_path, f"cat {outside}/secret", keys=keys)
+    assert read.is_error
+    assert "another agent works in it" in read.content
+
+
 def test_the_arguments_show_the_system_read_only_and_the_workspace_last() -> None:
     mounts = [
         ProgramMount("/w", "write", True),

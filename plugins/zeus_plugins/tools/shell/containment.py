@@ -14,12 +14,13 @@ from zeus_plugins.sandboxes.bubblewrap.mounts import read_only_proc, sees_judged
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.tools.shell.processes import Start
 from zeus_runtime.plugin import OptionsError
+from zeus_runtime.plugin.files import WorkspaceError
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.shell.options import Options
     from zeus_runtime.plugin import PlanContext
-    from zeus_runtime.plugin.files import ProgramMount
+    from zeus_runtime.plugin.files import ProgramMount, WorkspaceFiles
 
 NAMESPACES: Final = (
     *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
@@ -115,8 +116,12 @@ class BubblewrapCommands:
         """Return how to start a command; it looks at all files of the workspace, so call it in a thread.
 
         Raises:
-            WorkspaceError: the workspace has too many files.
+            WorkspaceError: the workspace has too many files, or a folder of `show` may not be shown any more.
         """
+        for each in self._show:
+            # Also the folders of sub-agents, which are planned after the tools.
+            if (reason := _refusal(each, self._files)) is not None:
+                raise WorkspaceError(f"shell: {reason}", remedy=f"Tell the user: {_ELSEWHERE}")
         mounts = self._files.program_view(max_files=self._options.max_files)
         given = arguments_of(
             mounts,
@@ -141,11 +146,16 @@ def _shown(written: str, context: PlanContext) -> str:
         raise OptionsError(
             f"shell: {written} does not exist", remedy="Correct the path, or remove it.", where="show"
         )
-    reason = context.workspace.mount_refusal(folder)
-    if reason is not None:
-        raise OptionsError(
-            f"shell: commands may not see {folder}: {reason}",
-            remedy="Choose a folder that is outside of the project and of Zeus's folders.",
-            where="show",
-        )
+    if (reason := _refusal(str(folder), context.workspace)) is not None:
+        raise OptionsError(f"shell: {reason}", remedy=_ELSEWHERE, where="show")
     return str(folder)
+
+
+def _refusal(folder: str, files: WorkspaceFiles) -> str | None:
+    reason = files.mount_refusal(Path(folder))
+    return None if reason is None else f"commands may not see {folder}: {reason}"
+
+
+_ELSEWHERE: Final = (
+    "Choose a folder for `show` that is outside of the project, of agents' folders and of Zeus's."
+)
