@@ -354,6 +354,50 @@ def test_a_folder_behind_a_link_is_covered_once(tmp_path: Path) -> None:
     assert part(Form(("x", "tools"), ""), tmp_path).digest != before.digest
 
 
+@pytest.mark.parametrize("target", ["unread", "__main__.py/x", "a" * 300, "sub", None])
+def test_an_entry_that_cannot_be_read_hides_no_other_file_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str | None
+) -> None:
+    """One link to itself in a repository made the digest a constant, and a later commit changed the program."""
+    form, program, scan = Form(("x", "tools"), ""), tmp_path / "tools/__main__.py", os.scandir
+    closed = str(tmp_path / "tools" / ("unread" if target is None else "sub"))
+    (tmp_path / "tools/sub").mkdir(parents=True)
+    program.write_text("one")
+    before = part(form, tmp_path)
+    if target is None:
+        Path(closed).mkdir()
+    elif target != "sub":
+        (tmp_path / "tools/unread").symlink_to(target)
+    if target in (None, "sub"):
+        # As a folder of another user.
+        def scandir(path: str) -> object:
+            if path == closed:
+                raise PermissionError(13, "Permission denied", path)
+            return scan(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+    one = part(form, tmp_path)
+    assert one.digest != before.digest
+    program.write_text("two")
+    two = part(form, tmp_path)
+    (tmp_path / "tools/more.py").write_text("")
+    assert len({each.digest for each in (one, two, part(form, tmp_path))}) == 3
+    assert [each for each, _ in two.held] == [program]
+    told = [value for label, value in two.lines if label == "file"]
+    assert told[0].startswith("tools: a folder with ")
+    assert [each.split(":")[0] for each in told[1:]] == [
+        Path(closed).relative_to(tmp_path).as_posix() if target in (None, "sub") else "tools/unread"
+    ]
+    assert ": cannot be read: " in told[1]
+
+
+def test_data_that_cannot_be_read_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/store").symlink_to("store")
+    told = part(Form(("x", "-C", "tools"), ""), tmp_path, "tools/store").lines
+    assert [value for label, value in told if label == "file" and "cannot" in value] == []
+
+
 @pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_BYTES"])
 def test_a_folder_that_is_too_large_is_said_to_be(
     limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@ import re
 import shlex
 import stat
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
 from hashlib import file_digest, sha256
@@ -68,6 +68,7 @@ class Named:
         content: its digest, or a description of it if the digest does not hold its content.
         is_covered: whether the digest holds its content.
         held: the files whose content the digest holds, each with its SHA-256.
+        unread: the files and folders in it that cannot be read, each with the reason. The digest holds their names.
     """
 
     word: int
@@ -76,6 +77,7 @@ class Named:
     content: str
     is_covered: bool = True
     held: tuple[Held, ...] = ()
+    unread: tuple[tuple[Path, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,18 +156,29 @@ def covered(
     )
 
 
-def files_below(folder: Path, most: int = MOST_ENTRIES, *, compiled_apart: bool = False) -> Iterator[Path]:
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def files_below(
+    folder: Path,
+    most: int = MOST_ENTRIES,
+    *,
+    compiled_apart: bool = False,
+    unread: Callable[[OSError], object] = _raise,
+) -> Iterator[Path]:
     """The files in a folder, sorted, links followed; each folder once.
 
     Args:
         compiled_apart: leave out the files that Python compiles itself.
+        unread: receives the error of each folder that cannot be read, with its path as ``filename``.
 
     Raises:
         TooLargeError: there are more than ``most`` files and folders.
-        OSError: a folder cannot be read.
+        OSError: a folder cannot be read, and there is no ``unread``.
     """
     seen: set[str] = set()
-    for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=unread):
         real = real_path(place)
         # A link may lead back to a folder above it.
         if real in seen:
@@ -462,34 +475,55 @@ class _NameSearch:
                 return replace(named, content=content, held=((named.path, _hex(content)),))
             if any(top.is_relative_to(resolved) for top in self._tops):
                 return replace(named, content=_WORKED_IN, is_covered=False)
-            content, held = self._folder(named.path, free)
-            return replace(named, content=content, held=held)
+            return self._folder(named, free)
         except TooLargeError:
             return replace(named, content=_TOO_LARGE, is_covered=False)
         except OSError as error:
             return replace(named, content=f"cannot be read: {error.strerror}")
 
-    def _folder(self, folder: Path, free: set[Path]) -> tuple[str, tuple[Held, ...]]:
+    def _folder(self, named: Named, free: set[Path]) -> Named:
         content, count, left = sha256(), 0, self._bytes
         held: list[Held] = []
-        for file in files_below(folder, self._entries, compiled_apart=self._compiled_apart):
+        errors: list[tuple[Path, OSError]] = []
+
+        def add(entry: Path, what: str) -> None:
+            name = os.fsencode(entry.relative_to(named.path).as_posix())
+            # With the length first, because a file's name may hold blanks and what looks like a digest.
+            content.update(b"%d %s %s\0" % (len(name), name, what.encode()))
+
+        def closed(error: OSError) -> None:
+            errors.append((Path(error.filename), error))
+
+        below = files_below(named.path, self._entries, compiled_apart=self._compiled_apart, unread=closed)
+        for file in below:
             if _is_in(file, free):
                 continue
             count += 1
-            mode, size = _status(file)
-            left -= size
-            if left < 0:
-                raise TooLargeError
-            what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
+            try:
+                mode, size = _status(file)
+                left -= size
+                if left < 0:
+                    raise TooLargeError
+                what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
+            except OSError as error:
+                errors.append((file, error))
+                continue
             if stat.S_ISREG(mode):
                 held.append((file, what))
-            name = os.fsencode(file.relative_to(folder).as_posix())
-            # With the length first, because a file's name may hold blanks and what looks like a digest.
-            content.update(b"%d %s %s\0" % (len(name), name, what.encode()))
+            add(file, what)
+        # One entry that cannot be read, such as a link to itself, must not hide the content of the others.
+        unread = [(entry, error) for entry, error in errors if not _is_in(entry, free)]
+        for entry, _ in unread:
+            add(entry, "cannot be read")
         # All folders of a command share the limits, so many small ones cannot make a check slow either.
         self._entries, self._bytes = self._entries - count, left
         files = "file" if count == 1 else "files"
-        return f"a folder with {count:,} {files}, sha256 {content.hexdigest()}", tuple(held)
+        return replace(
+            named,
+            content=f"a folder with {count:,} {files}, sha256 {content.hexdigest()}",
+            held=tuple(held),
+            unread=tuple((entry, f"cannot be read: {error.strerror}") for entry, error in unread),
+        )
 
     def _with_suffix(self, place: str) -> Iterator[str]:
         """The files that a program finds for a name without a suffix, and those that Python compiled from them."""
@@ -691,7 +725,3 @@ def content_of(file: Path) -> str:
 
 def _hex(content: str) -> str:
     return content.removeprefix("sha256 ")
-
-
-def _raise(error: OSError) -> None:
-    raise error
