@@ -177,13 +177,21 @@ def files_below(
         TooLargeError: there are more than ``most`` files and folders.
         OSError: a folder cannot be read, and there is no ``unread``.
     """
+    for files, _ in _folders_below(folder, most, compiled_apart=compiled_apart, unread=unread):
+        yield from files
+
+
+def _folders_below(
+    folder: Path, most: int, *, compiled_apart: bool, unread: Callable[[OSError], object]
+) -> Iterator[tuple[list[Path], list[Path]]]:
+    """As ``files_below``: the files of each folder, and its links to folders."""
     seen: set[str] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=unread):
         real = real_path(place)
         # A link may lead back to a folder above it.
         if real in seen:
             folders.clear()
-            continue
+            names.clear()
         seen.add(real)
         folders.sort()
         files = [Path(place, name) for name in sorted(names)]
@@ -193,7 +201,8 @@ def files_below(
         most -= len(files) + (Path(place).name != _CACHES)
         if most < 0:
             raise TooLargeError
-        yield from files
+        links = [Path(place, name) for name in folders]
+        yield files, [link for link in links if os.path.islink(link)]  # noqa: PTH114 - raises nothing
 
 
 class TooLargeError(Exception):
@@ -487,43 +496,55 @@ class _NameSearch:
         errors: list[tuple[Path, OSError]] = []
 
         def add(entry: Path, what: str) -> None:
+            if os.path.islink(entry):  # noqa: PTH114 - False also in a folder that this user may not enter
+                what = f"{what}, a link to {self._target(entry, named.path)}"
             name = os.fsencode(entry.relative_to(named.path).as_posix())
             # With the length first, because a file's name may hold blanks and what looks like a digest.
-            content.update(b"%d %s %s\0" % (len(name), name, what.encode()))
+            content.update(b"%d %s %s\0" % (len(name), name, os.fsencode(what)))
 
         def closed(error: OSError) -> None:
-            errors.append((Path(error.filename), error))
+            if not _is_in(folder := Path(error.filename), free):
+                errors.append((folder, error))
 
-        below = files_below(named.path, self._entries, compiled_apart=self._compiled_apart, unread=closed)
-        for file in below:
-            if _is_in(file, free):
-                continue
-            count += 1
-            try:
-                mode, size = _status(file)
-                left -= size
-                if left < 0:
-                    raise TooLargeError
-                what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
-            except OSError as error:
-                errors.append((file, error))
-                continue
-            if stat.S_ISREG(mode):
-                held.append((file, what))
-            add(file, what)
+        below = _folders_below(named.path, self._entries, compiled_apart=self._compiled_apart, unread=closed)
+        for files, links in below:
+            # A folder that several links lead to is read once, so each of them counts by where it leads.
+            for link in links:
+                if not _is_in(link, free):
+                    add(link, "a folder")
+            for file in files:
+                if _is_in(file, free):
+                    continue
+                count += 1
+                try:
+                    mode, size = _status(file)
+                    left -= size
+                    if left < 0:
+                        raise TooLargeError
+                    what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
+                except OSError as error:
+                    errors.append((file, error))
+                    continue
+                if stat.S_ISREG(mode):
+                    held.append((file, what))
+                add(file, what)
         # One entry that cannot be read, such as a link to itself, must not hide the content of the others.
-        unread = [(entry, error) for entry, error in errors if not _is_in(entry, free)]
-        for entry, _ in unread:
+        for entry, _ in errors:
             add(entry, "cannot be read")
         # All folders of a command share the limits, so many small ones cannot make a check slow either.
         self._entries, self._bytes = self._entries - count, left
-        files = "file" if count == 1 else "files"
+        noun = "file" if count == 1 else "files"
         return replace(
             named,
-            content=f"a folder with {count:,} {files}, sha256 {content.hexdigest()}",
+            content=f"a folder with {count:,} {noun}, sha256 {content.hexdigest()}",
             held=tuple(held),
-            unread=tuple((entry, f"cannot be read: {error.strerror}") for entry, error in unread),
+            unread=tuple((entry, f"cannot be read: {error.strerror}") for entry, error in errors),
         )
+
+    def _target(self, link: Path, folder: Path) -> str:
+        """Where a link in a covered folder leads; relative in the project, which may lie anywhere."""
+        target = real_path(link)
+        return os.path.relpath(target, real_path(folder)) if self._project.has(Path(target)) else target
 
     def _with_suffix(self, place: str) -> Iterator[str]:
         """The files that a program finds for a name without a suffix, and those that Python compiled from them."""
