@@ -93,7 +93,8 @@ class FileRelative(NamedTuple):
 
 
 class WorkRelative(NamedTuple):
-    """The string is a path; the code that uses it resolves it against the working directory.
+    """The string is a path; the code that uses it resolves it against the working directory. ``~`` at its beginning is
+    the home folder, and Zeus replaces it.
 
     Args:
         protected: Zeus writes the file; no tool may change it, or a file beside it whose name begins with its name
@@ -143,8 +144,9 @@ class Executes(NamedTuple):
         command: the list is a program and its arguments, which is started in the working directory. The user allows it
             as one part, with the content of the project files that it names. The code that starts it calls ``permit``.
         by_name: it names nothing in the project: a machine, an image, a module. The user allows the value alone.
-        folder: a folder, relative to the working directory, whose files Zeus changes itself. The user allows the
-            value, and where links lead from it; no tool may change its files or make it lead elsewhere.
+        folder: a folder, relative to the working directory (``~`` is the home folder), whose files Zeus changes itself.
+            The user allows the value, and where links lead from it; no tool may change its files or make it lead
+            elsewhere.
     """
 
     servers: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime.plugin import Doc, Executes, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Executes, Minimum, WorkRelative, dataclass
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Options:
     ] = 30
     rootfs: Annotated[
         str | None,
+        WorkRelative(),
         Executes(by_name=True),
         Doc(
             "A folder that programs see as /, read-only; it needs /bin/sh, and may not be in or around the workspace. "
