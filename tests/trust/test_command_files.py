@@ -582,7 +582,7 @@ def test_a_link_before_two_dots_is_read_as_the_system_and_as_a_shell_does(
     assert part(form, tmp_path).digest != before.digest
 
 
-def test_a_program_may_be_made_on_the_path_up_to_the_one_that_is_found(tmp_path: Path) -> None:
+def test_a_program_may_be_made_in_each_folder_of_the_path(tmp_path: Path) -> None:
     path = os.pathsep.join(
         [
             str(tmp_path.parent / "far"),
@@ -598,7 +598,7 @@ def test_a_program_may_be_made_on_the_path_up_to_the_one_that_is_found(tmp_path:
         (tmp_path / folder / "server").write_text("")
         (tmp_path / folder / "server").chmod(mode)
     made = command_part(Command("s", ("server",), cwd="work"), Project(tmp_path, (tmp_path,), path))
-    assert made.absent == tuple((str(tmp_path / each), "server") for each in ("work/deep", "early"))
+    assert made.absent == tuple((str(tmp_path / each), "server") for each in ("work/deep", "early", "late"))
     assert made.files == (tmp_path / "work/near/server", tmp_path / "found/server")
     path_form = command_part(Command("s", ("./se[r]ver",)), Project(tmp_path, (tmp_path,), path))
     assert path_form.absent == ((str(tmp_path), "se[[]r]ver"),)
@@ -703,14 +703,26 @@ def test_a_compiled_file_without_its_source_is_in_the_digest(tmp_path: Path, nam
     assert (digest(b"a") == digest(b"b")) is (name != "helper.pyc")
 
 
-def test_a_program_behind_a_file_that_is_not_executable_is_covered(tmp_path: Path) -> None:
-    for folder, mode in (("bin", 0o644), ("scripts", 0o755), ("later", 0o755)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "srv").write_text("x")
-        (tmp_path / folder / "srv").chmod(mode)
-    path = os.pathsep.join(str(tmp_path / each) for each in ("bin", "scripts", "later"))
-    found = command_part(Command("s", ("srv",), {}, ".", ()), Project(tmp_path, (tmp_path,), path))
-    assert [each.parent.name for each in found.files] == ["bin", "scripts"]
+def test_the_program_that_the_system_starts_is_covered_whichever_match_it_is(tmp_path: Path) -> None:
+    """The system goes on to the next match where it cannot execute one, and the digest had the first alone."""
+    contents = {
+        "outside": b"#!/nowhere/python\n",
+        "work/bin": b"x",
+        "work/moved": b"#!/nowhere/python\n",
+        "work/other": b"\xcf\xfa\xed\xfe" + bytes(200),
+        "work/started": b"#!/bin/sh\necho started\n",
+        "work/later": b"#!/bin/sh\necho later\n",
+    }
+    for folder, content in contents.items():
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "srv").write_bytes(content)
+        (tmp_path / folder / "srv").chmod(0o644 if folder == "work/bin" else 0o755)
+    path = os.pathsep.join(str(tmp_path / each) for each in contents)
+    work = tmp_path / "work"
+    output = run(("srv",), cwd=work, check=True, env={"PATH": path}, capture_output=True).stdout
+    assert output == b"started\n"
+    found = command_part(Command("s", ("srv",), {}, ".", ()), Project(work, (work,), path))
+    assert [each.parent.name for each in found.files] == ["bin", "moved", "other", "started", "later"]
 
 
 MODULE_WORDS = ("-m", "-I -m", "-m{}", "-Im{}", "{}:app", "--app={}:app")

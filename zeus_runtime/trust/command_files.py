@@ -256,40 +256,34 @@ class _NameSearch:
                     self._bases.append(place)
 
     def program(self, word: str) -> Iterator[Named]:
-        """The program that the command starts: the matches on ``PATH`` up to the first executable one, or a path."""
-        if os.sep not in word:
-            folders = self._project.path.split(os.pathsep) if word else []
-            places = [_place(str(self._cwd / folder), word) for folder in folders]
-            for each in places:
-                if stat.S_ISREG(self._mode(each)):
-                    if self._is_ours(Path(each)):
-                        yield Named(0, word, Path(each), "")
-                    # The system passes over files that it may not execute, which may become executable later.
-                    if os.access(each, os.X_OK):
-                        return
-            return
-        for name in self._names(word):
-            place = _place(str(self._cwd), name)
+        """The program that the command starts: each match on ``PATH``, or a path.
+
+        The system goes on to the next match where it cannot execute one: a script of a Python that was moved, a
+        program for another machine, a file without the right to execute it.
+        """
+        found = (
+            ((word, place) for place in self._on_path(word))
+            if os.sep not in word
+            else ((name, _place(str(self._cwd), name)) for name in self._names(word))
+        )
+        for name, place in found:
             if stat.S_ISREG(self._mode(place)) and self._is_ours(Path(place)):
                 yield Named(0, name, Path(place), "")
 
+    def _on_path(self, word: str) -> Iterator[str]:
+        folders = self._project.path.split(os.pathsep) if word else []
+        return (_place(str(self._cwd / folder), word) for folder in folders)
+
     def absent_program(self, word: str) -> Iterator[tuple[str, str]]:
-        """As ``absent``, for the program: at its path, or on ``PATH`` before the first executable match.
+        """As ``absent``, for the program: at its path, or in the folders of ``PATH``.
 
         The system reads its word as it is, and adds no suffix.
         """
         if not _is_path(word):
             return
-        if os.sep in word:
-            places = list(_places(str(self._cwd), word))
-        else:
-            folders = self._project.path.split(os.pathsep)
-            places = [_place(str(self._cwd / folder), word) for folder in folders]
-        for place in places:
+        for place in _places(str(self._cwd), word) if os.sep in word else self._on_path(word):
             if not self._mode(place) and self._is_ours(Path(place)):
                 yield from _missing(place)
-            elif os.sep not in word and stat.S_ISREG(self._mode(place)) and os.access(place, os.X_OK):
-                return
 
     def named(self, word: int, text: str) -> Iterator[Named]:
         """The files and folders that an argument or a value names, also files named without their suffix."""
