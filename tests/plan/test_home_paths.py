@@ -35,7 +35,7 @@ IN_SCHEMA: Final = {"properties", "additionalProperties", "items", "anyOf", "$de
 
 def paths_at_work(node: Any, name: tuple[str, ...] = ()) -> Iterator[str]:
     if isinstance(node, Mapping):
-        if node.get("x-zeus-work-relative") or node.get("x-zeus-folder"):
+        if {"x-zeus-work-relative", "x-zeus-folder", "x-zeus-shown"} & node.keys():
             yield ".".join(each for each in name if each not in IN_SCHEMA)
         for key, each in node.items():
             yield from paths_at_work(each, (*name, key))
@@ -67,7 +67,14 @@ def judged(found: Checked) -> object:
     deciding = Deciding()
     add_deciding(deciding, found)
     parts = [(each.kind, each.name, each.digest, each.files, each.absent) for each in found.parts]
-    return found.config, parts, deciding.added, deciding.keys, deciding.folders, deciding.archives
+    return (
+        found.config,
+        parts,
+        deciding.added,
+        deciding.keys,
+        (deciding.folders, deciding.shown),
+        deciding.archives,
+    )
 
 
 @pytest.mark.parametrize("place", ["~/project/probe", "~/elsewhere"])

@@ -293,7 +293,7 @@ def _options(ground: PartSource) -> Iterator[Part]:
             show_path(path),
             each.text,
             project,
-            target=_linked_to(document, each.text) if each.is_folder else "",
+            target=_linked_to(document, each.text) if each.is_folder or each.is_shown else "",
             mask=_mask(document, ground.trust),
             where=str(document.position(path)),
         )

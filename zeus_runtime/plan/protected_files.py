@@ -84,6 +84,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         for option in each.document.marked:
             if option.is_folder:
                 deciding.folders[(each.directory / option.text).absolute()] = None
+            elif option.is_shown:
+                deciding.shown[(each.directory / option.text).absolute()] = None
         _add_configs(deciding, each, unloaded)
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)

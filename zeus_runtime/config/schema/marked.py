@@ -14,6 +14,7 @@ from zeus_runtime.config.schema.markers import (
     NAMES_FILES,
     NOT_A_PATH,
     PROTECTED,
+    SHOWN,
     WORK_RELATIVE,
 )
 from zeus_runtime.config.schema.types import PLAIN, REF
@@ -41,6 +42,7 @@ class Marked(NamedTuple):
         words: the words of a command.
         is_folder: whether it is a folder, relative to the working directory, in which Zeus changes the files; a
             default is none.
+        is_shown: whether it is a folder, relative to the working directory, that programs see; a default is none.
     """
 
     path: Path
@@ -54,6 +56,7 @@ class Marked(NamedTuple):
     may_name_file: bool = False
     words: tuple[str, ...] = ()
     is_folder: bool = False
+    is_shown: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -90,6 +93,7 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
             may_name_file=is_text and any(place.get(NAMES_FILES) for place in sent.get(path, ())),
             words=words,
             is_folder=is_text and any(FOLDER in place and not _is_default(node, place) for place in places),
+            is_shown=is_text and any(SHOWN in place and not _is_default(node, place) for place in places),
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs:
             yield marked
@@ -101,8 +105,12 @@ def from_home(text: str, places: Sequence[Schema]) -> str:
     What judges such a path, what a digest holds of it, and the component that opens it, all get it from here. A path
     relative to its file becomes absolute, which replaces its ``~`` too.
     """
-    is_path_at_work = any(place.get(WORK_RELATIVE) or place.get(FOLDER) for place in places)
-    return str(expanded(text)) if text.startswith("~") and is_path_at_work else text
+    return str(expanded(text)) if text.startswith("~") and is_at_work(places) else text
+
+
+def is_at_work(places: Sequence[Schema]) -> bool:
+    """Whether a text is a path relative to the working directory."""
+    return any(place.get(each) for place in places for each in (WORK_RELATIVE, FOLDER, SHOWN))
 
 
 def _is_default(node: Node, place: Schema) -> bool:

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from zeus_runtime.config.document import Document, Early
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
-from zeus_runtime.config.schema.marked import from_home, is_path
-from zeus_runtime.config.schema.markers import FOLDER, HOLDS_SECRETS, WORK_RELATIVE
+from zeus_runtime.config.schema.marked import from_home, is_at_work, is_path
+from zeus_runtime.config.schema.markers import HOLDS_SECRETS
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
@@ -236,7 +236,7 @@ def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator
             continue
         if any(is_path(node.value, place) for place in places):
             file = _absolute(document, node)
-        elif any(place.get(WORK_RELATIVE) or place.get(FOLDER) for place in places):
+        elif is_at_work(places):
             file = document.directory / from_home(node.value, places)
         elif path != ("storage", "url") or (database := _database(document, node.value)) is None:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime.plugin import Doc, Executes, Minimum, WorkRelative, dataclass
+from zeus_runtime.plugin import Doc, Executes, Minimum, dataclass
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,7 @@ class Options:
     ] = 30
     rootfs: Annotated[
         str | None,
-        WorkRelative(),
-        Executes(by_name=True),
+        Executes(shown=True),
         Doc(
             "A folder that programs see as /, read-only; it needs /bin/sh, and may not be in or around the workspace. "
             "null: the host's /usr and the files that its programs need."
