@@ -12,8 +12,13 @@ _MOST_LINKS: Final = 40
 
 
 def expanded(path: str | Path) -> Path:
-    """``path`` with ``~`` or ``~user`` replaced by that home folder; unchanged where no such home is known."""
+    """``path`` with ``~`` or ``~user`` replaced by that home folder; unchanged where no such home is known.
+
+    A text that begins otherwise, such as ``./~``, names no home.
+    """
     written = path if isinstance(path, Path) else Path(path)
+    if not str(path).startswith("~"):
+        return written
     try:
         return written.expanduser()
     except RuntimeError:

@@ -1022,6 +1022,25 @@ def test_a_view_shows_only_what_would_be_allowed(server: Project, args: str) -> 
         terminal.press("n\n")
 
 
+def test_a_view_shows_the_files_beside_one_that_cannot_be_read(server: Project) -> None:
+    environ = {"HOME": os.environ["HOME"]}
+    server.write("tools/one.py", "print('shown')\n")
+    (server.folder / "tools/loop").symlink_to("loop")
+    words = ["trust", "zeus.yaml", "--set", "mcpServers.small.args=[tools]"]
+    with PseudoTerminal(words, server.folder, environ) as terminal:
+        assert "tools/loop: cannot be read: " in terminal.until("[v]iew whole: ")
+        terminal.press("v\n")
+        assert "print('shown')" in terminal.until("[v]iew whole: ")
+        terminal.press("n\n")
+
+
+def test_a_link_to_itself_in_a_folder_that_a_config_names_is_no_bug(project: Project, zeus: Zeus) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nmemory: {embeddings: {onnx: {path: vectors}}}\n")
+    project.write("vectors/a.txt", "")
+    (project.folder / "vectors/loop").symlink_to("loop")
+    assert "bug in Zeus" not in zeus("validate").err
+
+
 @pytest.mark.parametrize("folder", ["..", "${HOME}", "link"])
 @pytest.mark.parametrize("key", ["root: '{}'", "routes: {{/x/: '{}'}}"])
 def test_a_config_that_opens_a_folder_elsewhere_asks(

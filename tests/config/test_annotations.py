@@ -310,6 +310,7 @@ MARKERS = {
     "kept": WorkRelative(protected=True, holds_keys=True),
     "folder": WorkRelative(folder=True),
     "changed": Executes(folder=True),
+    "shown": Executes(shown=True),
 }
 
 
@@ -356,7 +357,9 @@ def test_a_marker_holds_for_each_text_of_an_option_however_it_is_typed(
     assert [each.text for each in found if each.is_file and each.holds_secrets] == where("file") == texts
     assert [each.text for each in found if each.kept_from == {"both"}] == where("kept") == texts
     assert [each.text for each in found if each.kept_from == {"write"}] == where("folder") == texts
-    assert [each.text for each in found if each.executes == {"name"}] == where("changed") == texts
+    assert where("changed") == where("shown") == texts
+    assert [each.text for each in found if each.executes == {"name"}] == [*texts, *texts]
+    assert [each.text for each in found if each.is_shown] == where("shown")
     assert [each.text for each in found if each.is_folder] == where("folder") + where("changed")
 
 

@@ -1808,6 +1808,23 @@ def test_programs_see_neither_the_database_nor_the_keys_of_a_service_beside_it(f
     assert not {data / "tls", data / "tls/readme.txt"} & found
 
 
+@pytest.mark.parametrize("link", ["rootfs", "late"])
+def test_no_program_runs_beside_a_link_on_the_way_to_a_folder_that_a_sandbox_shows(
+    folder: Path, tmp_path: Path, link: str
+) -> None:
+    """A command made it lead elsewhere, and the programs of the next run saw other files."""
+    put(tmp_path, "far/rootfs/bin/sh")
+    (folder / link).symlink_to(tmp_path / ("far/rootfs" if link == "rootfs" else "far"))
+    place = "rootfs" if link == "rootfs" else "late/rootfs"
+    tools = f"[probe, {{sandbox: {{backend: {{bubblewrap: {{rootfs: {place}}}}}}}}}]"
+    files = files_of(folder, tools=tools)
+    with pytest.raises(WorkspaceError, match="a link in the workspace"):
+        files.program_view(max_files=1000)
+    files.program_view(max_files=1000, writable=False)
+    assert files.mount_refusal(tmp_path / "far/rootfs") is None
+    assert tmp_path / "far/rootfs" not in files.around()
+
+
 def test_programs_see_the_workspace_alone_of_the_folders_around_it(folder: Path) -> None:
     """Below `/usr`, as `/usr/src/app` is, a command saw the config, other agents' files and other sessions."""
     put(folder, "work/a", "other/key")

@@ -306,16 +306,17 @@ def test_a_config_asks_before_a_component_reads_through_links_in_a_folder_that_i
     assert shown == str(elsewhere / "model.onnx")
 
 
+@pytest.mark.parametrize("option", [("docker", "folder"), ("bubblewrap", "rootfs")])
 @pytest.mark.parametrize("link", ["box", "late"])
 def test_permission_for_the_folder_of_a_sandbox_ends_where_a_link_leads_elsewhere(
-    tmp_path: Path, link: str
+    tmp_path: Path, link: str, option: tuple[str, str]
 ) -> None:
-    """A command may have made the link, and the next run would write files where it leads."""
+    """A command may have made the link, and the next run would write, or show, the files where it leads."""
     (tmp_path / "project").mkdir()
     (tmp_path / "here").symlink_to("project")  # a link above the project changes nothing
     config = tmp_path / "here" / "zeus.yaml"
     folder = {"box": "box", "late": "./late/box"}[link]
-    tools = [{"sandbox": {"backend": {"docker": {"folder": folder}}}}]
+    tools = [{"sandbox": {"backend": {option[0]: {option[1]: folder}}}}]
     config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": tools}))
 
     def lines() -> tuple[tuple[str, str], ...]:

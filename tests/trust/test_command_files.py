@@ -346,12 +346,115 @@ def test_a_folder_behind_a_link_is_covered_once(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "lib").mkdir()
     (tmp_path / "tools/lib").symlink_to(tmp_path / "lib")
+    (tmp_path / "tools/more").symlink_to(tmp_path / "lib")
     (tmp_path / "lib/back").symlink_to(tmp_path / "tools")
     (tmp_path / "tools/nothing").symlink_to("nowhere")
     (tmp_path / "lib/a.py").write_text("one")
     before = part(Form(("x", "tools"), ""), tmp_path)
+    assert [path.name for path, _ in before.held] == ["a.py"]
     (tmp_path / "lib/a.py").write_text("two")
     assert part(Form(("x", "tools"), ""), tmp_path).digest != before.digest
+
+
+def close(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a folder one of another user, who lets nobody list it."""
+    scan = os.scandir
+
+    def scandir(path: str) -> object:
+        if path == str(folder):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+@pytest.mark.parametrize("target", ["unread", "__main__.py/x", "a" * 300, "sub", None])
+def test_an_entry_that_cannot_be_read_hides_no_other_file_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str | None
+) -> None:
+    """One link to itself in a repository made the digest a constant, and a later commit changed the program."""
+    form, program = Form(("x", "tools"), ""), tmp_path / "tools/__main__.py"
+    closed = tmp_path / "tools" / ("unread" if target is None else "sub")
+    (tmp_path / "tools/sub").mkdir(parents=True)
+    program.write_text("one")
+    before = part(form, tmp_path)
+    if target is None:
+        closed.mkdir()
+    elif target != "sub":
+        closed = tmp_path / "tools/unread"
+        closed.symlink_to(target)
+    if target in (None, "sub"):
+        close(closed, monkeypatch)
+    one = part(form, tmp_path)
+    assert one.digest != before.digest
+    program.write_text("two")
+    two = part(form, tmp_path)
+    (tmp_path / "tools/more.py").write_text("")
+    assert len({each.digest for each in (one, two, part(form, tmp_path))}) == 3
+    assert [each for each, _ in two.held] == [program]
+    told = [value for label, value in two.lines if label == "file"]
+    assert told[0].startswith("tools: a folder with ")
+    assert [each.split(":")[0] for each in told[1:]] == [closed.relative_to(tmp_path).as_posix()]
+    assert ": cannot be read: " in told[1]
+
+
+@pytest.mark.parametrize("names", [("safe", "other"), ("safe/run.py", "other/run.py")])
+@pytest.mark.parametrize("link", ["tools/zz", "tools/aa", "lib/zz"])
+def test_where_a_link_in_a_covered_folder_leads_is_in_the_digest(
+    link: str, names: tuple[str, str], tmp_path: Path
+) -> None:
+    """A link turned to another folder that was covered already, and the program imported from there, unasked."""
+    digests = []
+    for at in ("here", "there/deeper"):
+        folder = tmp_path / at
+        for name in ("safe", "other"):
+            (folder / "tools" / name).mkdir(parents=True)
+            (folder / "tools" / name / "run.py").write_text("")
+        (folder / "lib").mkdir()
+        (folder / "tools/lib").symlink_to("../lib")
+        for target in (f"../tools/{names[0]}", folder / "tools" / names[0], f"../tools/{names[1]}"):
+            (folder / link).symlink_to(target)
+            digests.append(part(Form(("x", "tools"), ""), folder).digest)
+            (folder / link).unlink()
+    one, same, other = digests[:3]
+    assert one == same != other
+    assert digests[3:] == digests[:3]
+
+
+def test_a_link_to_data_may_turn(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "tools" / name).mkdir(parents=True)
+    (tmp_path / "tools/store").symlink_to("one")
+    form = Form(("x", "-C", "tools"), "")
+    before = part(form, tmp_path, "tools/store")
+    (tmp_path / "tools/store").unlink()
+    (tmp_path / "tools/store").symlink_to("two")
+    assert part(form, tmp_path, "tools/store").digest == before.digest
+
+
+def test_links_count_among_the_entries_that_a_folder_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_files, "MOST_ENTRIES", 8)
+    (tmp_path / "tools").mkdir()
+    for index in range(9):
+        (tmp_path / f"tools/{index}").symlink_to(".")
+    assert part(Form(("x", "tools"), ""), tmp_path).files == ()
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_data_that_cannot_be_read_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_folder: bool
+) -> None:
+    store = tmp_path / "tools/store"
+    store.parent.mkdir()
+    if is_folder:
+        store.mkdir()
+        close(store, monkeypatch)
+    else:
+        store.symlink_to("store")
+    told = part(Form(("x", "-C", "tools"), ""), tmp_path, "tools/store").lines
+    assert [value for label, value in told if label == "file" and "cannot" in value] == []
 
 
 @pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_BYTES"])
@@ -479,7 +582,7 @@ def test_a_link_before_two_dots_is_read_as_the_system_and_as_a_shell_does(
     assert part(form, tmp_path).digest != before.digest
 
 
-def test_a_program_may_be_made_on_the_path_up_to_the_one_that_is_found(tmp_path: Path) -> None:
+def test_a_program_may_be_made_in_each_folder_of_the_path(tmp_path: Path) -> None:
     path = os.pathsep.join(
         [
             str(tmp_path.parent / "far"),
@@ -495,7 +598,7 @@ def test_a_program_may_be_made_on_the_path_up_to_the_one_that_is_found(tmp_path:
         (tmp_path / folder / "server").write_text("")
         (tmp_path / folder / "server").chmod(mode)
     made = command_part(Command("s", ("server",), cwd="work"), Project(tmp_path, (tmp_path,), path))
-    assert made.absent == tuple((str(tmp_path / each), "server") for each in ("work/deep", "early"))
+    assert made.absent == tuple((str(tmp_path / each), "server") for each in ("work/deep", "early", "late"))
     assert made.files == (tmp_path / "work/near/server", tmp_path / "found/server")
     path_form = command_part(Command("s", ("./se[r]ver",)), Project(tmp_path, (tmp_path,), path))
     assert path_form.absent == ((str(tmp_path), "se[[]r]ver"),)
@@ -600,14 +703,26 @@ def test_a_compiled_file_without_its_source_is_in_the_digest(tmp_path: Path, nam
     assert (digest(b"a") == digest(b"b")) is (name != "helper.pyc")
 
 
-def test_a_program_behind_a_file_that_is_not_executable_is_covered(tmp_path: Path) -> None:
-    for folder, mode in (("bin", 0o644), ("scripts", 0o755), ("later", 0o755)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "srv").write_text("x")
-        (tmp_path / folder / "srv").chmod(mode)
-    path = os.pathsep.join(str(tmp_path / each) for each in ("bin", "scripts", "later"))
-    found = command_part(Command("s", ("srv",), {}, ".", ()), Project(tmp_path, (tmp_path,), path))
-    assert [each.parent.name for each in found.files] == ["bin", "scripts"]
+def test_the_program_that_the_system_starts_is_covered_whichever_match_it_is(tmp_path: Path) -> None:
+    """The system goes on to the next match where it cannot execute one, and the digest had the first alone."""
+    contents = {
+        "outside": b"#!/nowhere/python\n",
+        "work/bin": b"x",
+        "work/moved": b"#!/nowhere/python\n",
+        "work/other": b"\xcf\xfa\xed\xfe" + bytes(200),
+        "work/started": b"#!/bin/sh\necho started\n",
+        "work/later": b"#!/bin/sh\necho later\n",
+    }
+    for folder, content in contents.items():
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "srv").write_bytes(content)
+        (tmp_path / folder / "srv").chmod(0o644 if folder == "work/bin" else 0o755)
+    path = os.pathsep.join(str(tmp_path / each) for each in contents)
+    work = tmp_path / "work"
+    output = run(("srv",), cwd=work, check=True, env={"PATH": path}, capture_output=True).stdout
+    assert output == b"started\n"
+    found = command_part(Command("s", ("srv",), {}, ".", ()), Project(work, (work,), path))
+    assert [each.parent.name for each in found.files] == ["bin", "moved", "other", "started", "later"]
 
 
 MODULE_WORDS = ("-m", "-I -m", "-m{}", "-Im{}", "{}:app", "--app={}:app")

@@ -361,13 +361,19 @@ def _read(prompt: str) -> str:
 
 
 def _files(place: Path) -> Iterable[Path]:
-    """A file, or the files of a folder; the folder itself where they cannot be listed."""
+    """A file, or the files of a folder and the folders in it that cannot be listed; itself if it has too many."""
     from zeus_runtime.trust.command_files import TooLargeError, files_below
 
+    closed: list[Path] = []
+
+    def add(error: OSError) -> None:
+        closed.append(Path(error.filename))
+
     try:
-        return list(files_below(place, compiled_apart=True)) if place.is_dir() else [place]
+        found = list(files_below(place, compiled_apart=True, unread=add)) if place.is_dir() else [place]
     except (TooLargeError, OSError):
         return [place]
+    return [*found, *closed]
 
 
 def _changed(file: Path, parts: Sequence[Part]) -> UntrustedError:

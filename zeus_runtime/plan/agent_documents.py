@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config.yaml.tree import find
+from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _below(checked: Checked, document: Document, above: tuple[Path, ...], depth:
 def _folders(directory: Path, document: Document) -> list[Path]:
     routes = document.get(("workspace", "routes"))
     named = [document.get(("workspace", "root")), *(routes.values() if isinstance(routes, Mapping) else ())]
-    return [directory / each for each in named if isinstance(each, str) and "\0" not in each]
+    return [directory / expanded(each) for each in named if isinstance(each, str) and "\0" not in each]
 
 
 def _document(checked: Checked, above: Document, name: str, config: str | None, overrides: Any) -> Document:

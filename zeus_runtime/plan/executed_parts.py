@@ -293,7 +293,7 @@ def _options(ground: PartSource) -> Iterator[Part]:
             show_path(path),
             each.text,
             project,
-            target=_linked_to(document, each.text) if each.is_folder else "",
+            target=_linked_to(document, each.text) if each.is_folder or each.is_shown else "",
             mask=_mask(document, ground.trust),
             where=str(document.position(path)),
         )
@@ -387,8 +387,8 @@ def _files(ground: FileSource) -> Iterator[Part]:
             continue
         asked: set[Path] = set()
         for opened in (named, *below):
-            # A file that is not there yet may be, when it is read.
-            file = opened.resolve()
+            # A file that is not there yet may be, when it is read; a link to itself leads nowhere.
+            file = Path(real_path(opened))
             # The key of an SSH sandbox, for one, is read as such and not sent.
             is_asked = _is_unread(ground, file) or (not each.is_closed and _has_keys(ground, opened, file))
             # Permission for a folder is for all that is in it.

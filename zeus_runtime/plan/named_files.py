@@ -147,7 +147,7 @@ class _Named:
 
     def _placed(self, key: str, text: str) -> Iterator[NamedFile]:
         if key == "workspace":
-            yield NamedFile(self._directory / text, "root")
+            yield NamedFile(self._directory / expanded(text), "root")
             return
         try:
             file = database_file(text, self._directory)
@@ -161,7 +161,7 @@ class _Named:
         for prefix, node in routes.value.items() if routes is not None and routes.is_map else ():
             name = prefix.strip("/") if isinstance(prefix, str) else ""
             if name in ARCHIVES and isinstance(node.value, str) and _is_name(node.value):
-                yield NamedFile(self._directory / node.value, "archive", route=name)
+                yield NamedFile(self._directory / expanded(node.value), "archive", route=name)
 
     def _marked(self, tree: _Tree, value: Marked) -> Iterator[NamedFile]:
         if value.is_file:
@@ -227,7 +227,9 @@ class _Named:
         found = plain(workspace) if workspace is not None and workspace.is_map else {}
         routes = found.get("routes")
         named = (found.get("root"), *(routes.values() if isinstance(routes, Mapping) else ()))
-        folders = (self._directory / each for each in named if isinstance(each, str) and _is_name(each))
+        folders = (
+            self._directory / expanded(each) for each in named if isinstance(each, str) and _is_name(each)
+        )
         return replace(project, folders=tuple(dict.fromkeys([*project.folders, tree.folder, *folders])))
 
 

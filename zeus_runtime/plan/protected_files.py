@@ -78,12 +78,14 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         named = tuple(dict.fromkeys(named_files(each, unloaded)))
         forms.update(named_modules(each, unloaded))
         for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
-            deciding.folders[(each.directory / expanded(place)).absolute()] = None
+            deciding.folders[(each.directory / place).absolute()] = None
         config = each.document.path
         deciding.around |= dict.fromkeys((each.directory, *(() if config is None else (config.parent,))))
         for option in each.document.marked:
             if option.is_folder:
                 deciding.folders[(each.directory / option.text).absolute()] = None
+            elif option.is_shown:
+                deciding.shown[(each.directory / option.text).absolute()] = None
         _add_configs(deciding, each, unloaded)
         _add_named(deciding, each, named)
         _add_homes(deciding, each, named, work)

@@ -356,6 +356,7 @@ class Deciding:
         archives: the real folders in which routes of configs have Zeus keep originals, each with the route's name.
         folders: the roots, routes and folders of options of these agents, and of those that a service runs beside
             them, as written.
+        shown: the folders of options that programs see, as written.
         around: the working directories, and the folders of the configs.
         sources: the configs whose files have been added.
     """
@@ -371,6 +372,7 @@ class Deciding:
         self.unasked: dict[str, None] = {}
         self.archives: dict[str, str] = {}
         self.folders: dict[Path, None] = {}
+        self.shown: dict[Path, None] = {}
         self.around: dict[Path, None] = {}
         self.sources: list[DecidingSource] = []
 

@@ -463,7 +463,7 @@ class Gate:
         """
         for gate in self._all:
             yield from gate.mounts.written_folders()
-            yield from gate.policy.floor.deciding.folders
+            yield from (*gate.policy.floor.deciding.folders, *gate.policy.floor.deciding.shown)
 
     def unasked(self) -> Iterator[Path]:
         """Yield the folders, there or not, whose contents decide, or are executed, without a question."""

@@ -10,7 +10,7 @@ import re
 import shlex
 import stat
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
 from hashlib import file_digest, sha256
@@ -68,6 +68,7 @@ class Named:
         content: its digest, or a description of it if the digest does not hold its content.
         is_covered: whether the digest holds its content.
         held: the files whose content the digest holds, each with its SHA-256.
+        unread: the files and folders in it that cannot be read, each with the reason. The digest holds their names.
     """
 
     word: int
@@ -76,6 +77,7 @@ class Named:
     content: str
     is_covered: bool = True
     held: tuple[Held, ...] = ()
+    unread: tuple[tuple[Path, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,23 +156,42 @@ def covered(
     )
 
 
-def files_below(folder: Path, most: int = MOST_ENTRIES, *, compiled_apart: bool = False) -> Iterator[Path]:
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def files_below(
+    folder: Path,
+    most: int = MOST_ENTRIES,
+    *,
+    compiled_apart: bool = False,
+    unread: Callable[[OSError], object] = _raise,
+) -> Iterator[Path]:
     """The files in a folder, sorted, links followed; each folder once.
 
     Args:
         compiled_apart: leave out the files that Python compiles itself.
+        unread: receives the error of each folder that cannot be read, with its path as ``filename``.
 
     Raises:
         TooLargeError: there are more than ``most`` files and folders.
-        OSError: a folder cannot be read.
+        OSError: a folder cannot be read, and there is no ``unread``.
     """
+    for files, _ in _folders_below(folder, most, compiled_apart=compiled_apart, unread=unread):
+        yield from files
+
+
+def _folders_below(
+    folder: Path, most: int, *, compiled_apart: bool, unread: Callable[[OSError], object]
+) -> Iterator[tuple[list[Path], list[Path]]]:
+    """As ``files_below``: the files of each folder, and its links to folders."""
     seen: set[str] = set()
-    for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=unread):
         real = real_path(place)
         # A link may lead back to a folder above it.
         if real in seen:
             folders.clear()
-            continue
+            names.clear()
         seen.add(real)
         folders.sort()
         files = [Path(place, name) for name in sorted(names)]
@@ -180,7 +201,8 @@ def files_below(folder: Path, most: int = MOST_ENTRIES, *, compiled_apart: bool 
         most -= len(files) + (Path(place).name != _CACHES)
         if most < 0:
             raise TooLargeError
-        yield from files
+        links = [Path(place, name) for name in folders]
+        yield files, [link for link in links if os.path.islink(link)]  # noqa: PTH114 - raises nothing
 
 
 class TooLargeError(Exception):
@@ -234,40 +256,34 @@ class _NameSearch:
                     self._bases.append(place)
 
     def program(self, word: str) -> Iterator[Named]:
-        """The program that the command starts: the matches on ``PATH`` up to the first executable one, or a path."""
-        if os.sep not in word:
-            folders = self._project.path.split(os.pathsep) if word else []
-            places = [_place(str(self._cwd / folder), word) for folder in folders]
-            for each in places:
-                if stat.S_ISREG(self._mode(each)):
-                    if self._is_ours(Path(each)):
-                        yield Named(0, word, Path(each), "")
-                    # The system passes over files that it may not execute, which may become executable later.
-                    if os.access(each, os.X_OK):
-                        return
-            return
-        for name in self._names(word):
-            place = _place(str(self._cwd), name)
+        """The program that the command starts: each match on ``PATH``, or a path.
+
+        The system goes on to the next match where it cannot execute one: a script of a Python that was moved, a
+        program for another machine, a file without the right to execute it.
+        """
+        found = (
+            ((word, place) for place in self._on_path(word))
+            if os.sep not in word
+            else ((name, _place(str(self._cwd), name)) for name in self._names(word))
+        )
+        for name, place in found:
             if stat.S_ISREG(self._mode(place)) and self._is_ours(Path(place)):
                 yield Named(0, name, Path(place), "")
 
+    def _on_path(self, word: str) -> Iterator[str]:
+        folders = self._project.path.split(os.pathsep) if word else []
+        return (_place(str(self._cwd / folder), word) for folder in folders)
+
     def absent_program(self, word: str) -> Iterator[tuple[str, str]]:
-        """As ``absent``, for the program: at its path, or on ``PATH`` before the first executable match.
+        """As ``absent``, for the program: at its path, or in the folders of ``PATH``.
 
         The system reads its word as it is, and adds no suffix.
         """
         if not _is_path(word):
             return
-        if os.sep in word:
-            places = list(_places(str(self._cwd), word))
-        else:
-            folders = self._project.path.split(os.pathsep)
-            places = [_place(str(self._cwd / folder), word) for folder in folders]
-        for place in places:
+        for place in _places(str(self._cwd), word) if os.sep in word else self._on_path(word):
             if not self._mode(place) and self._is_ours(Path(place)):
                 yield from _missing(place)
-            elif os.sep not in word and stat.S_ISREG(self._mode(place)) and os.access(place, os.X_OK):
-                return
 
     def named(self, word: int, text: str) -> Iterator[Named]:
         """The files and folders that an argument or a value names, also files named without their suffix."""
@@ -462,34 +478,67 @@ class _NameSearch:
                 return replace(named, content=content, held=((named.path, _hex(content)),))
             if any(top.is_relative_to(resolved) for top in self._tops):
                 return replace(named, content=_WORKED_IN, is_covered=False)
-            content, held = self._folder(named.path, free)
-            return replace(named, content=content, held=held)
+            return self._folder(named, free)
         except TooLargeError:
             return replace(named, content=_TOO_LARGE, is_covered=False)
         except OSError as error:
             return replace(named, content=f"cannot be read: {error.strerror}")
 
-    def _folder(self, folder: Path, free: set[Path]) -> tuple[str, tuple[Held, ...]]:
+    def _folder(self, named: Named, free: set[Path]) -> Named:
         content, count, left = sha256(), 0, self._bytes
         held: list[Held] = []
-        for file in files_below(folder, self._entries, compiled_apart=self._compiled_apart):
-            if _is_in(file, free):
-                continue
-            count += 1
-            mode, size = _status(file)
-            left -= size
-            if left < 0:
-                raise TooLargeError
-            what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
-            if stat.S_ISREG(mode):
-                held.append((file, what))
-            name = os.fsencode(file.relative_to(folder).as_posix())
+        errors: list[tuple[Path, OSError]] = []
+
+        def add(entry: Path, what: str) -> None:
+            if os.path.islink(entry):  # noqa: PTH114 - False also in a folder that this user may not enter
+                what = f"{what}, a link to {self._target(entry, named.path)}"
+            name = os.fsencode(entry.relative_to(named.path).as_posix())
             # With the length first, because a file's name may hold blanks and what looks like a digest.
-            content.update(b"%d %s %s\0" % (len(name), name, what.encode()))
+            content.update(b"%d %s %s\0" % (len(name), name, os.fsencode(what)))
+
+        def closed(error: OSError) -> None:
+            if not _is_in(folder := Path(error.filename), free):
+                errors.append((folder, error))
+
+        below = _folders_below(named.path, self._entries, compiled_apart=self._compiled_apart, unread=closed)
+        for files, links in below:
+            # A folder that several links lead to is read once, so each of them counts by where it leads.
+            for link in links:
+                if not _is_in(link, free):
+                    add(link, "a folder")
+            for file in files:
+                if _is_in(file, free):
+                    continue
+                count += 1
+                try:
+                    mode, size = _status(file)
+                    left -= size
+                    if left < 0:
+                        raise TooLargeError
+                    what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
+                except OSError as error:
+                    errors.append((file, error))
+                    continue
+                if stat.S_ISREG(mode):
+                    held.append((file, what))
+                add(file, what)
+        # One entry that cannot be read, such as a link to itself, must not hide the content of the others.
+        for entry, _ in errors:
+            add(entry, "cannot be read")
         # All folders of a command share the limits, so many small ones cannot make a check slow either.
         self._entries, self._bytes = self._entries - count, left
-        files = "file" if count == 1 else "files"
-        return f"a folder with {count:,} {files}, sha256 {content.hexdigest()}", tuple(held)
+        noun = "file" if count == 1 else "files"
+        return replace(
+            named,
+            content=f"a folder with {count:,} {noun}, sha256 {content.hexdigest()}",
+            held=tuple(held),
+            unread=tuple((entry, f"cannot be read: {error.strerror}") for entry, error in errors),
+        )
+
+    def _target(self, link: Path, folder: Path) -> str:
+        """Where a link in a covered folder leads; relative in the project, which may lie anywhere."""
+        target = real_path(link)
+        return os.path.relpath(target, real_path(folder)) if self._project.has(Path(target)) else target
 
     def _with_suffix(self, place: str) -> Iterator[str]:
         """The files that a program finds for a name without a suffix, and those that Python compiled from them."""
@@ -691,7 +740,3 @@ def content_of(file: Path) -> str:
 
 def _hex(content: str) -> str:
     return content.removeprefix("sha256 ")
-
-
-def _raise(error: OSError) -> None:
-    raise error

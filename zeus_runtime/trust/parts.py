@@ -267,7 +267,8 @@ def _notes(found: Covered, called: Callable[[int], str], mask: PartMask) -> Iter
 
 def _file_lines(found: Covered, directory: Path) -> Iterator[tuple[str, str]]:
     for each in found.named:
-        yield "file", f"{one_line(_relative(each.path, directory))}: {one_line(each.content)}"
+        for file, content in ((each.path, each.content), *each.unread):
+            yield "file", f"{one_line(_relative(file, directory))}: {one_line(content)}"
 
 
 def _called(index: int, command: Command) -> str:

@@ -14,11 +14,14 @@ from zeus_runtime.config.schema.markers import (
     NAMES_FILES,
     NOT_A_PATH,
     PROTECTED,
+    SHOWN,
+    WORK_RELATIVE,
 )
 from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, branches, walk_with
 from zeus_runtime.config.secrets.parts import number_text
 from zeus_runtime.config.yaml.tree import Node, Path, walk
+from zeus_runtime.disk_paths import expanded
 
 
 class Marked(NamedTuple):
@@ -27,7 +30,7 @@ class Marked(NamedTuple):
     Args:
         path: its place.
         node: the value with its origins.
-        text: the value; of a command, its words.
+        text: the value, as ``from_home`` gives it; of a command, its words.
         is_file: whether it is a path relative to the file it is written in.
         holds_secrets: whether that file holds secrets.
         kept_from: what tools may not do with a path relative to the working directory: ``read``, ``write``, ``both``.
@@ -39,6 +42,7 @@ class Marked(NamedTuple):
         words: the words of a command.
         is_folder: whether it is a folder, relative to the working directory, in which Zeus changes the files; a
             default is none.
+        is_shown: whether it is a folder, relative to the working directory, that programs see; a default is none.
     """
 
     path: Path
@@ -52,6 +56,7 @@ class Marked(NamedTuple):
     may_name_file: bool = False
     words: tuple[str, ...] = ()
     is_folder: bool = False
+    is_shown: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -65,7 +70,7 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
     for path, node, written in walk_with(tree, schema):
         places = [*written, *(_plain_options(written, schema) if isinstance(node.value, str) else ())]
         for place in places:
-            if DESTINATION in place and place.get("default") != node.value:
+            if DESTINATION in place and not _is_default(node, place):
                 for at, _ in walk(node, path):
                     sent.setdefault(at, []).append(place)
         is_command = any(place.get(EXECUTES) == "command" for place in places)
@@ -77,23 +82,40 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
         marked = Marked(
             path,
             node,
-            text,
+            from_home(text, places) if is_text else text,
             is_file=is_text and any(is_path(text, place) for place in places),
             holds_secrets=any(place.get(HOLDS_SECRETS) for place in places),
             kept_from=frozenset(place[PROTECTED] for place in places if is_text and PROTECTED in place),
             executes=frozenset(
-                place[EXECUTES]
-                for place in places
-                if EXECUTES in place and place.get("default") != node.value
+                place[EXECUTES] for place in places if EXECUTES in place and not _is_default(node, place)
             ),
             signs=tuple(place[DESTINATION] for place in sent.get(path, ())) if is_text else (),
             may_name_file=is_text and any(place.get(NAMES_FILES) for place in sent.get(path, ())),
             words=words,
-            is_folder=is_text
-            and any(FOLDER in place and place.get("default") != node.value for place in places),
+            is_folder=is_text and any(FOLDER in place and not _is_default(node, place) for place in places),
+            is_shown=is_text and any(SHOWN in place and not _is_default(node, place) for place in places),
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs:
             yield marked
+
+
+def from_home(text: str, places: Sequence[Schema]) -> str:
+    """A text with ``~`` at its beginning replaced, where it is a path relative to the working directory.
+
+    What judges such a path, what a digest holds of it, and the component that opens it, all get it from here. A path
+    relative to its file becomes absolute, which replaces its ``~`` too.
+    """
+    return str(expanded(text)) if text.startswith("~") and is_at_work(places) else text
+
+
+def is_at_work(places: Sequence[Schema]) -> bool:
+    """Whether a text is a path relative to the working directory."""
+    return any(place.get(each) for place in places for each in (WORK_RELATIVE, FOLDER, SHOWN))
+
+
+def _is_default(node: Node, place: Schema) -> bool:
+    default = place.get("default")
+    return default == node.value or (isinstance(default, str) and from_home(default, [place]) == node.value)
 
 
 def _words(node: Node) -> Iterator[str]:

@@ -13,6 +13,8 @@ PROTECTED: Final = "x-zeus-protected"
 """Schema keyword beside ``x-zeus-work-relative``: tools may not change it (``write``) or read it (``read``)."""
 FOLDER: Final = "x-zeus-folder"
 """Schema keyword: the string is a folder, relative to the working directory, in which Zeus changes the files."""
+SHOWN: Final = "x-zeus-shown"
+"""Schema keyword: the string is a folder, relative to the working directory, that programs see."""
 NOT_A_PATH: Final = "x-zeus-not-a-path"
 """Schema keyword beside ``x-zeus-file-relative``: strings that begin so are not paths."""
 EXECUTES: Final = "x-zeus-executes"
@@ -93,7 +95,8 @@ class FileRelative(NamedTuple):
 
 
 class WorkRelative(NamedTuple):
-    """The string is a path; the code that uses it resolves it against the working directory.
+    """The string is a path; the code that uses it resolves it against the working directory. ``~`` at its beginning is
+    the home folder, and Zeus replaces it.
 
     Args:
         protected: Zeus writes the file; no tool may change it, or a file beside it whose name begins with its name
@@ -143,14 +146,18 @@ class Executes(NamedTuple):
         command: the list is a program and its arguments, which is started in the working directory. The user allows it
             as one part, with the content of the project files that it names. The code that starts it calls ``permit``.
         by_name: it names nothing in the project: a machine, an image, a module. The user allows the value alone.
-        folder: a folder, relative to the working directory, whose files Zeus changes itself. The user allows the
-            value, and where links lead from it; no tool may change its files or make it lead elsewhere.
+        folder: a folder, relative to the working directory (``~`` is the home folder), whose files Zeus changes itself.
+            The user allows the value, and where links lead from it; no tool may change its files or make it lead
+            elsewhere.
+        shown: a folder, relative to the working directory (``~`` is the home folder), that programs see. The user
+            allows the value, and where links lead from it; no command may make it lead elsewhere.
     """
 
     servers: bool = False
     command: bool = False
     by_name: bool = False
     folder: bool = False
+    shown: bool = False
 
     @property
     def keywords(self) -> _Schema:
@@ -158,6 +165,8 @@ class Executes(NamedTuple):
             return {EXECUTES: "command" if self.command else "servers"}
         if self.folder:
             return {EXECUTES: "name", FOLDER: True}
+        if self.shown:
+            return {EXECUTES: "name", SHOWN: True}
         return {EXECUTES: "name" if self.by_name else "value"}
 
     @property

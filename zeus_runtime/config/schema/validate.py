@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from zeus_runtime.config.document import Document, Early
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
-from zeus_runtime.config.schema.marked import is_path
-from zeus_runtime.config.schema.markers import FOLDER, HOLDS_SECRETS, WORK_RELATIVE
+from zeus_runtime.config.schema.marked import from_home, is_at_work, is_path
+from zeus_runtime.config.schema.markers import HOLDS_SECRETS
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
@@ -43,7 +43,8 @@ def check(
 
     A text that came from ``${...}`` stays text wherever the schema allows text; where it does not, it is read as a YAML
     scalar (``"8080"`` becomes 8080). Paths marked FileRelative are resolved against the folder of the file they are
-    written in, those of ``--set`` and standard input against the working directory.
+    written in, those of ``--set`` and standard input against the working directory. In those marked WorkRelative, ``~``
+    is replaced by the home folder.
 
     Args:
         document: as ``load`` made it.
@@ -201,7 +202,7 @@ def _converted(node: Node, allowed: frozenset[str]) -> Node:
 
 
 def _resolved(document: Document, root: Node, schema: Mapping[str, Any]) -> Node:
-    """A tree of the document with its FileRelative paths absolute."""
+    """A tree of the document with its FileRelative paths absolute, and the ``~`` of WorkRelative ones replaced."""
 
     def resolved(node: Node, places: list[Schema]) -> Node:
         value = node.value
@@ -211,9 +212,12 @@ def _resolved(document: Document, root: Node, schema: Mapping[str, Any]) -> Node
         if isinstance(value, list):
             items = [resolved(child, at(places, index, schema)) for index, child in enumerate(value)]
             return node._replace(value=items)
-        if not isinstance(value, str) or not any(is_path(value, place) for place in places):
+        if not isinstance(value, str):
             return node
-        path = str(_absolute(document, node))
+        is_placed = any(is_path(value, place) for place in places)
+        path = str(_absolute(document, node)) if is_placed else from_home(value, places)
+        if path == value:
+            return node
         return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
 
     return resolved(root, branches(schema, schema))
@@ -232,8 +236,8 @@ def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator
             continue
         if any(is_path(node.value, place) for place in places):
             file = _absolute(document, node)
-        elif any(place.get(WORK_RELATIVE) or place.get(FOLDER) for place in places):
-            file = document.directory / node.value
+        elif is_at_work(places):
+            file = document.directory / from_home(node.value, places)
         elif path != ("storage", "url") or (database := _database(document, node.value)) is None:
             continue
         else:

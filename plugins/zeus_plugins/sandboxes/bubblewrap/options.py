@@ -21,7 +21,7 @@ class Options:
     ] = 30
     rootfs: Annotated[
         str | None,
-        Executes(by_name=True),
+        Executes(shown=True),
         Doc(
             "A folder that programs see as /, read-only; it needs /bin/sh, and may not be in or around the workspace. "
             "null: the host's /usr and the files that its programs need."

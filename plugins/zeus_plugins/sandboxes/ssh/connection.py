@@ -177,6 +177,7 @@ class SshConnection:
         return f"Add its key (`{line}`) and compare the fingerprint with the one on the machine (ssh-keygen -lf)."
 
     def _place(self, path: str) -> Path:
+        # Only a default still has its `~`.
         return self._directory / os.path.expanduser(path)  # noqa: PTH111 - pathlib raises if there is no home
 
 

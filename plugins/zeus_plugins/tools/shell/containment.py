@@ -141,7 +141,7 @@ class BubblewrapCommands:
 
 
 def _shown(written: str, context: PlanContext) -> str:
-    folder = (context.directory / Path(written).expanduser()).resolve()
+    folder = (context.directory / written).resolve()
     if not folder.exists():
         raise OptionsError(
             f"shell: {written} does not exist", remedy="Correct the path, or remove it.", where="show"

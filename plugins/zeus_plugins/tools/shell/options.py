@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Annotated, Literal
 
 from zeus_plugins.tools.shell.encoding import other_encoding
-from zeus_runtime.plugin import Doc, Executes, Minimum, Misfit, Surroundings, dataclass
+from zeus_runtime.plugin import Doc, Executes, Minimum, Misfit, Surroundings, WorkRelative, dataclass
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Options:
         bool, Executes(by_name=True), Doc("Commands have a network; always so with `contain: none`.")
     ] = False
     show: Annotated[
-        tuple[Annotated[str, Executes()], ...],
+        tuple[Annotated[str, WorkRelative(), Executes()], ...],
         Doc(
             "Further folders that commands may read, such as a compiler's; none in or around an agent's folder."
         ),
