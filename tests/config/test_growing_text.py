@@ -16,6 +16,17 @@ from zeus_runtime.tools.masked_text import masked_bytes, written_masked
 
 ALIKE = ("sk-a7Qx90LmZt-W3", "tb-k4Vw15OnHs-E8")
 """Two secrets of one shape."""
+PAIRS = (
+    ALIKE,
+    ("Bearer sk-Abc9dEf0123456789xyz", "Bearer tb-Vut4dEf0123456789qwe"),
+    ("correct horse battery staple", "thirsty goose mineral ribbon"),
+    (
+        "host=db.internal.example.com user=app password=hunter2x",
+        "host=db.internal.example.com user=app password=secret9y",
+    ),
+    ('{"username": "app", "password": "hunter2x"}', '{"username": "app", "password": "secret9y"}'),
+    ("Gr\u00fc\u00dfe-4711-x", "Fr\u00f6\u00dfe-5822-y"),
+)
 GUESSED: dict[str, Callable[[str], str]] = {
     "plain": str,
     "url": lambda text: "".join(f"%{ord(each):02x}" for each in text),
@@ -31,6 +42,7 @@ GUESSED: dict[str, Callable[[str], str]] = {
     "wrapped": "\n  ".join,
     "literals": '" +\n  "'.join,
     "red": "\x1b[31m".join,
+    "spaced": " ".join,
 }
 
 
@@ -42,17 +54,19 @@ GUESSED: dict[str, Callable[[str], str]] = {
                 ["", " ", "\n", "\n\t", "  \n", '"', "'", "\\", "%", "&", "=", "\u4e2d", "\0", "\x1b[", "x "]
             ),
             st.sampled_from(sorted(GUESSED)),
-            st.integers(0, 12),
+            st.integers(0, 50),
         ),
         max_size=6,
     ),
+    st.sampled_from(PAIRS),
     st.booleans(),
 )
 def test_no_guess_at_a_secret_is_answered_by_how_much_of_a_text_waits(
-    parts: list[tuple[str, str, int]], by_words: bool
+    parts: list[tuple[str, str, int]], pair: tuple[str, str], by_words: bool
 ) -> None:
-    text = "".join(joint + GUESSED[way](ALIKE[0][:length]) for joint, way, length in parts)
-    true, false = (Redactor().adding({each: "S"}) for each in ALIKE)
+    guessed = pair[0][:-1]
+    text = "".join(joint + GUESSED[way](guessed[:length]) for joint, way, length in parts)
+    true, false = (Redactor().adding({each: "S"}) for each in pair)
     assume(true.text(text) == text)
     assert true.settled(text, by_words=by_words) == false.settled(text, by_words=by_words)
 
@@ -111,3 +125,11 @@ def test_a_secret_is_found_in_latin_1() -> None:
     masked = masked_bytes(data, known)
     assert masked.startswith(b"pw=<secret:S:escaped-")
     assert written_masked(masked, lambda: data, known) == data
+
+
+def test_a_long_control_string_within_a_secret_shows_none_of_it_in_a_stream() -> None:
+    known = Redactor().adding({ALIKE[0]: "S"})
+    text = f"a {ALIKE[0][:8]}\x1b]0;{'t ' * 120}\x07{ALIKE[0][8:]} end"
+    told, rest = known.settled(text[:200])
+    assert told == "a "
+    assert told + known.text(rest + text[200:]) == known.text(text)

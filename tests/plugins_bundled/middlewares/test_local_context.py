@@ -6,6 +6,7 @@ import asyncio
 import errno
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -26,7 +27,7 @@ from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent
 from zeus_runtime.context import Budget, View, fold
 from zeus_runtime.context.tokens import counter_for
-from zeus_runtime.plugin import RunContext
+from zeus_runtime.plugin import Redactor, RunContext
 from zeus_runtime.plugin.context import Summarize
 from zeus_runtime.plugin.files import WorkspaceFiles
 from zeus_runtime.plugin.middleware import Section, Turn
@@ -60,9 +61,13 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def looking(folder: Path, environ: Mapping[str, str] | None = None, **options: Any) -> LocalContext:
+def looking(
+    folder: Path, environ: Mapping[str, str] | None = None, secrets: Redactor | None = None, **options: Any
+) -> LocalContext:
+    known = secrets or Redactor()
     context = SimpleNamespace(
-        workspace=WorkspaceFiles(folder),
+        workspace=WorkspaceFiles(folder, shown=known.text),
+        secrets=known,
         own_programs=OwnPrograms(os.environ if environ is None else environ),
         counter=COUNTER,
     )
@@ -94,6 +99,15 @@ async def test_it_tells_branch_commits_changes_and_the_tree(repository: Path) ->
         "Uncommitted files: 3\n  new /new.txt\n  changed /readme.md\n  staged /staged.txt\n"
         "Files under /:\n  src/\n    a.py\n  new.txt\n  readme.md\n  staged.txt"
     )
+
+
+async def test_the_order_of_names_tells_nothing_of_a_secret_in_one(repository: Path) -> None:
+    known = Redactor().adding({"kX7vQ2mZ9rT4wB8n": "CRM_TOKEN"})
+    for name in ("kX7vQ2mZ9rT4wB8n", "a", "z"):
+        (repository / f"backup-{name}").write_text("x")
+    text = known.text(await told(looking(repository, secrets=known)))
+    places = re.findall("backup-(.*)", text)
+    assert places == ["<secret:CRM_TOKEN>", "a", "z"] * 2
 
 
 async def test_without_a_repository_there_is_the_tree_alone(tmp_path: Path) -> None:

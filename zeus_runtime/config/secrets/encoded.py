@@ -92,31 +92,6 @@ def _pieces(text: str, runs: Sequence[tuple[int, int]], encoding: _Encoding) -> 
                 yield DecodedText(piece, encoding, found.start(), runs[at][0] - starts[at] + shift)
 
 
-def last_run(text: str) -> str:
-    """The end of ``text`` that is written in an encoding's characters; those of base64 include the other's."""
-    found = _last_run(_BASE64).search(text)
-    return found[0] if found else ""
-
-
-def open_pieces(text: str) -> Iterator[DecodedText]:
-    """The pieces at the end of ``text`` that more text may continue; some have no whole byte yet."""
-    for encoding in (_BASE64, _HEX):
-        run = _last_run(encoding).search(text)
-        if not run:
-            continue
-        chars = 3 * encoding.last + run[0]  # a byte may start within the first character
-        for shift in range(encoding.group):
-            data = _decoded(chars[shift:] + encoding.group * encoding.zero, encoding)
-            whole, begun = divmod((len(chars) - shift) * encoding.bits, 8)
-            # The bits of the next byte that are known so far: ASCII begins with a zero.
-            if begun and data[whole] > 0x7F:
-                continue
-            first = len(data[:whole].rstrip(_TEXT_BYTES))
-            yield DecodedText(
-                data[first:whole].decode("ascii"), encoding, first, len(text) - len(chars) + shift
-            )
-
-
 def _decoded(chars: str, encoding: _Encoding) -> bytes:
     """The bytes of all whole groups."""
     from binascii import a2b_base64
@@ -130,11 +105,6 @@ def _decoded(chars: str, encoding: _Encoding) -> bytes:
 @cache
 def _long_runs(encoding: _Encoding) -> re.Pattern[str]:
     return re.compile(f"[{encoding.alphabet}]{{{-(-8 * LEAST_BYTES // encoding.bits)},}}")
-
-
-@cache
-def _last_run(encoding: _Encoding) -> re.Pattern[str]:
-    return re.compile(rf"(?<![{encoding.alphabet}])[{encoding.alphabet}]+\Z")
 
 
 @cache

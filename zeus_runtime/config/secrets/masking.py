@@ -11,18 +11,15 @@ from hashlib import sha256
 from itertools import accumulate, count, cycle
 from typing import Any, Final, NamedTuple
 
-from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, last_run, open_pieces
+from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
     control_strings,
-    finished_beginnings,
     folded,
     folded_with_places,
     has_escapes,
     open_words,
     skeleton,
-    unfinished,
-    unfinished_wrap,
     without_blanks,
     wraps,
 )
@@ -49,12 +46,8 @@ from zeus_runtime.config.secrets.placeholders import (
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
-_LONGEST_WORD: Final = 32
-"""Characters; what longer ones may begin is not kept."""
 _LEAST_OPEN: Final = 4_096
-_UNGUESSED: Final = 20
-"""Characters of a word that nobody guesses at once."""
-_MOST_WORDS: Final = 32
+_MOST_WORDS: Final = 200
 _DEPTH: Final = 3
 """How many encodings may be within each other."""
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
@@ -276,7 +269,16 @@ class Redactor:
         """
         if not self._forms:
             return text, ""
-        end = _last_words(text, self._searches.words) if by_words else self._open_start(text)
+        searches = self._searches
+        end = open_words(
+            text,
+            words=searches.words,
+            most=searches.most_open,
+            breaks=searches.breaks,
+            quotes=searches.quotes,
+        )
+        if by_words:
+            end = max(end, text.rfind("\n") + 1)
         groups = list(self._found(text))
         # More text may lengthen a secret that reaches the open end, or overlap it: its whole group waits.
         while groups and groups[-1][-1].end > end:
@@ -380,66 +382,6 @@ class Redactor:
         """Every text that is searched for."""
         return tuple(self._forms)
 
-    def _open_start(self, text: str) -> int:
-        """Where the end of a growing text starts that waits."""
-        searches = self._searches
-        at = open_words(
-            text,
-            words=searches.words,
-            most=searches.most_open,
-            breaks=searches.breaks,
-            quotes=searches.quotes,
-        )
-        # The shape decides; a secret decides only where a word of it is known whole that nobody can guess.
-        return min(at, self._open_end(text)) if at else 0
-
-    def _open_end(self, text: str, depth: int = _DEPTH) -> int:
-        """The start of the longest end of ``text`` that more text may complete to a secret."""
-        escape = unfinished(text)
-        ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text, depth)]
-        if (whole := min(escape, unfinished_wrap(text))) < len(text):
-            # A part that is open before an unfinished escape or wrap may continue after it.
-            before = self._open_folded(text[:whole], depth)
-            ends += [before] if before < whole else []
-        return min(ends)
-
-    def _open_folded(self, text: str, depth: int) -> int:
-        searches = self._searches
-        meant = folded(text, quotes=searches.quotes)
-        beginnings = finished_beginnings(meant)
-        at, bare_at = min(map(len, beginnings)), len(bare := without_blanks(meant))
-        for part in beginnings:
-            if (end := min(_open_start(part, searches.folded), self._open_encoded(part, depth))) < len(part):
-                at = min(at, end)
-            bare_at = min(bare_at, _open_start(without_blanks(part), searches.bare))
-        ends = [len(text)]
-        if at < len(meant):
-            ends.append(at if meant == text else folded_with_places(text, quotes=searches.quotes).starts[at])
-        if bare_at < len(bare):
-            ends.append(folded_with_places(text, quotes=searches.quotes, blanks=False).starts[bare_at])
-        return min(ends)
-
-    def _open_encoded(self, text: str, depth: int) -> int:
-        if not depth or not (run := last_run(text)):
-            return len(text)
-        # Of all that is known now: what was kept before a secret was learned must not count.
-        known = self._now
-        is_word = len(run) <= _LONGEST_WORD
-        begun = known._open_runs(run, depth) if is_word else known._open_in_run(run, depth)
-        # More does not wait: `open_words` would not hold it, so it would tell that it agrees with a secret.
-        return len(text) - (begun if begun <= known._searches.most_open else 0)
-
-    def _open_in_run(self, run: str, depth: int) -> int:
-        """How many characters at the end of ``run`` may begin an encoded secret."""
-        pieces = open_pieces(run)
-        begins = (each.begins(self._open_end(each.text, depth - 1) if each.text else 0) for each in pieces)
-        return len(run) - min(begins, default=len(run))
-
-    @cached_property
-    def _open_runs(self) -> Callable[[str, int], int]:
-        """``_open_in_run``, with its results kept: the words of a stream repeat."""
-        return lru_cache(4_096)(self._open_in_run)
-
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """The places of known secrets, and their replacements; secrets that overlap are one group."""
         group: list[_Place] = []
@@ -483,9 +425,16 @@ class Redactor:
             yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes))
         if searches.gaps and (matches := list(self._scanned(bare := without_blanks(meant), searches.bare))):
             found = folded_with_places(text, quotes=searches.quotes, blanks=False)
+            places = [place for place, char in enumerate(meant) if not char.isspace()]
             for match in matches:
-                gaps = (match.start + gap for gap in searches.gaps[bare[match.start : match.end]])
-                if all(found.ends[gap - 1] < found.starts[gap] for gap in gaps):
+                gaps = {match.start + gap for gap in searches.gaps[bare[match.start : match.end]]}
+                # Blanks where the secret has some, and nowhere else.
+                if all(
+                    found.ends[each - 1] < found.starts[each]
+                    if each in gaps
+                    else places[each] - places[each - 1] == 1
+                    for each in range(match.start + 1, match.end)
+                ):
                     yield from _at_places([match], found)
 
     def _encoded(self, text: str, depth: int) -> Iterator[_Match]:
@@ -589,8 +538,8 @@ class Redactor:
             gaps,
             frozenset(plain.values()),
             quotes,
-            max((_open_words(key) for key in meant), default=1),
-            max(_LEAST_OPEN, 3 * max(map(len, (*plain, *meant)), default=0)),
+            max((min(len(key.split()), _MOST_WORDS) for key in meant), default=1),
+            max(_LEAST_OPEN, 8 * max(map(len, (*plain, *meant)), default=0)),
             _breaks((*plain, *meant)),
             min(map(len, (*plain, *meant, *bare)), default=0),
         )
@@ -632,10 +581,6 @@ class _Search:
 
     def __init__(self, forms: Mapping[str, str]) -> None:
         self.forms = forms
-        self.longest = max(map(len, forms), default=0)
-        self.by_first: dict[str, list[str]] = {}
-        for form in forms:
-            self.by_first.setdefault(form[0], []).append(form)
         self._plain = [form for form in forms if form.isascii()]
         self._other = [form for form in forms if not form.isascii()]
 
@@ -686,16 +631,6 @@ def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:
         yield _Match(found.starts[start], found.ends[end - 1], found.starts[context], shown, notation)
 
 
-def _open_words(key: str) -> int:
-    """How many words of a growing text may be the beginning of ``key``, up to one that nobody can guess.
-
-    JSON begins with keys, which say nothing.
-    """
-    words = key.split()[: 1 if key[0] in "{[" else None]
-    long = next((number for number, each in enumerate(words, 1) if len(each) >= _UNGUESSED), len(words))
-    return max(1, min(long, _MOST_WORDS))
-
-
 def _breaks(texts: Iterable[str]) -> str:
     """The characters outside ASCII whose block of 256 has none of ``texts``, for a character class."""
     taken = {ord(char) >> 8 for text in texts if not text.isascii() for char in text} | {0}
@@ -708,24 +643,6 @@ def _breaks(texts: Iterable[str]) -> str:
         else:
             joined.append([block, block])
     return "".join(f"\\U{first << 8:08x}-\\U{last << 8 | 0xFF:08x}" for first, last in joined)
-
-
-def _last_words(text: str, words: int) -> int:
-    """Where the last ``words`` words start; white space at the end of the text ends one."""
-    last = text[-_LEAST_OPEN:]
-    count = words - bool(last[-1:].isspace())
-    if not count:
-        return len(text)
-    starts = [each.start() for each in re.finditer(r"\S+", last)]
-    return len(text) - len(last) + (starts[-count] if len(starts) >= count else 0)
-
-
-def _open_start(text: str, search: _Search) -> int:
-    for start in range(max(0, len(text) - search.longest + 1), len(text)):
-        for form in search.by_first.get(text[start], ()):
-            if len(form) > len(text) - start and form.startswith(text[start:]):
-                return start
-    return len(text)
 
 
 def _way(shown: str, kind: str, written: str, place: str = "") -> str:

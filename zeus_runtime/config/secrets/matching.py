@@ -28,6 +28,8 @@ _PASSES: Final = 4
 """How often an escape may be escaped in another way: JSON within a URL within HTML."""
 _OPEN: Final = 2**16
 """Characters at the end of a growing text that may wait."""
+_MOST_UNFINISHED: Final = 64
+"""Beginnings of escapes and wraps, each at the end of what precedes the next."""
 _TAIL: Final = 160
 """Characters at the end of a text in which an unfinished escape is looked for."""
 _RUN: Final = r"\\\\{0,15}"
@@ -51,7 +53,9 @@ _BACKSLASHES: Final = (
 )
 _BYTE: Final = "[\udc80-\udcff]"
 """Of a text that is not in UTF-8, as Python decodes it with ``surrogateescape``."""
-_STRING: Final = r"\x1b[]P^_X][^\x07\x1b\x9c]{0,2048}(?:\x07|\x1b\\|\x9c)"
+_LONGEST_STRING: Final = 2048
+_STRING_START: Final = rf"\x1b[]P^_X][^\x07\x1b\x9c]{{0,{_LONGEST_STRING}}}"
+_STRING: Final = rf"{_STRING_START}(?:\x07|\x1b\\|\x9c)"
 """A control string, such as the address of a link in a terminal."""
 _FILLERS: Final = (
     _Stage((), _BYTE),
@@ -93,7 +97,7 @@ _BLANK: Final = rf"(?:[ +]|{_TAB})"
 _BREAK: Final = rf"(?:\r|{_RUN}r)?(?:(?:{_RUN})?\n|{_RUN}n)"
 _UNFINISHED_WRAP: Final = (
     rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r"
-    rf"|(?:\x1b\[|\x9b)[0-?]*[ -/]*|\x1b(?:[ -/]*|[]P^_X][^\x07\x1b\x9c]*\x1b?)"
+    rf"|(?:\x1b\[|\x9b)[0-?]*[ -/]*|\x1b[ -/]*"
     rf"|(?:{_RUN})?[\"']{_BLANK}*(?:{_BREAK}{_BLANK}*(?:[0-9]+(?:{_TAB}{_BLANK}*)?)?|\r|{_RUN}r)?(?:{_RUN})?)\Z"
 )
 
@@ -179,23 +183,10 @@ def unfinished(text: str) -> int:
     return _tail(text, _UNFINISHED)
 
 
-def finished_beginnings(text: str) -> list[str]:
-    """``text``, and what is left of it without its unfinished escape, and without the one before that, and so on.
-
-    An escape may be written by another one: of ``&%61mp;`` there may be ``&%6`` so far, in which both are unfinished.
-    """
-    found = [text]
-    for _ in range(_PASSES):
-        end = unfinished(found[-1])
-        if end == len(found[-1]):
-            break
-        found.append(found[-1][:end])
-    return found
-
-
 def unfinished_wrap(text: str) -> int:
-    """Where a line wrap or a colour begins that more text may complete; the length of ``text`` if there is none."""
-    return _tail(text, _UNFINISHED_WRAP)
+    """Where a line wrap or a control sequence begins that more text may complete; the length of ``text`` without one."""
+    found = _compiled(rf"{_STRING_START}\x1b?\Z").search(text, max(0, len(text) - _LONGEST_STRING - 3))
+    return min(_tail(text, _UNFINISHED_WRAP), found.start() if found else len(text))
 
 
 def open_words(text: str, *, words: int, most: int, breaks: str, quotes: bool) -> int:
@@ -212,8 +203,10 @@ def open_words(text: str, *, words: int, most: int, breaks: str, quotes: bool) -
     """
     begin = max(0, len(text) - _OPEN)
     whole = text[begin:]
-    for _ in range(_PASSES):
-        whole = whole[: min(unfinished(whole), unfinished_wrap(whole))]
+    for _ in range(_MOST_UNFINISHED):
+        if (end := min(unfinished(whole), unfinished_wrap(whole))) == len(whole):
+            break
+        whole = whole[:end]
 
     def start(text: str) -> int:
         # Blanks at the end may belong to a wrap that an escape writes.

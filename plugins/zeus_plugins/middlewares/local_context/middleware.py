@@ -14,7 +14,7 @@ from zeus_runtime.plugin.middleware import Middleware, Section
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.local_context.git import GitState
-    from zeus_runtime.plugin import RunContext
+    from zeus_runtime.plugin import Redactor, RunContext
     from zeus_runtime.plugin.context import Budget, Edit, View
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.middleware import Turn
@@ -76,7 +76,7 @@ class LocalContext(Middleware):
             found = []
         if git is not None:
             # In a thread: access rules look at each path on the disk, and there may be thousands.
-            git = await asyncio.to_thread(_seen, git, workspace)
+            git = await asyncio.to_thread(_seen, git, workspace, self._context.secrets)
         return self._fitted([*_git_lines(git, options), *_tree_lines(found)])
 
     def _fitted(self, lines: Sequence[str]) -> str:
@@ -95,9 +95,13 @@ class LocalContext(Middleware):
         return "\n".join(kept)
 
 
-def _seen(state: GitState, workspace: WorkspaceFiles) -> GitState:
-    """The state without the files that ``workspace.access`` closes to the model; git names them too."""
-    return replace(state, changes=tuple(each for each in state.changes if not _hidden(workspace, each[0])))
+def _seen(state: GitState, workspace: WorkspaceFiles, secrets: Redactor) -> GitState:
+    """The state without the files that ``workspace.access`` closes to the model; git names them too.
+
+    By the real names, the place among files that the model made would tell a secret in one of them letter by letter.
+    """
+    changes = [each for each in state.changes if not _hidden(workspace, each[0])]
+    return replace(state, changes=tuple(sorted(changes, key=lambda each: secrets.text(each[0]))))
 
 
 def _hidden(workspace: WorkspaceFiles, path: str) -> bool:

@@ -11,7 +11,7 @@ from zeus_runtime.plugin import printable
 from zeus_runtime.plugin.files import WorkspaceError
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin.files import FileEntry, WorkspaceFiles
+    from zeus_runtime.plugin.files import WorkspaceFiles
 
 _INDENT = "  "
 
@@ -61,14 +61,11 @@ def _folder(
     except WorkspaceError:
         return
     shown = [each for each in found if not any(fnmatchcase(each.name, pattern) for pattern in ignore)]
-    shown.sort(key=_order)
+    # The order within a kind stays: it is that of the names as they are shown.
+    shown.sort(key=lambda each: each.kind != "directory")
     for each in shown[:limit]:
         yield f"{indent}{printable(each.name)}{'/' if each.kind == 'directory' else ''}"
         if each.kind == "directory":
             yield from _folder(workspace, each.path, depth - 1, limit, ignore, end, indent + _INDENT)
     if len(shown) > limit:
         yield f"{indent}... {len(shown) - limit} more"
-
-
-def _order(entry: FileEntry) -> tuple[bool, str]:
-    return entry.kind != "directory", entry.name
