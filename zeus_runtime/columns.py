@@ -13,6 +13,8 @@ Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
 
 
 _ROOM_FOR_SIZE: Final = 40
+TAB_COLUMNS: Final = 8
+"""At most so many for a tab."""
 
 
 def columns(text: str) -> int:
@@ -27,10 +29,16 @@ def columns(text: str) -> int:
 
 def most_columns(text: str) -> int:
     """At most how many columns: on symbols and numbers outside ASCII, terminals and versions of Unicode disagree."""
+    tabs = (TAB_COLUMNS - 1) * text.count("\t")
     if text.isascii():
-        return len(text)
-    return columns(text) + sum(
-        char > "\x7f" and category(char)[0] in "SN" and east_asian_width(char) not in "WF" for char in text
+        return len(text) + tabs
+    return (
+        tabs
+        + columns(text)
+        + sum(
+            char > "\x7f" and category(char)[0] in "SN" and east_asian_width(char) not in "WF"
+            for char in text
+        )
     )
 
 

@@ -50,7 +50,7 @@ class Scripted:
         if "hang" in step:
             import asyncio
 
-            yield TextDelta(step["hang"])
+            yield TextDelta(step["hang"] + " ...")  # the last word waits for more
             await asyncio.Event().wait()
         if "call" in step:
             call = {"name": step["call"], "args": step["args"], "id": f"call_{said}", "type": "tool_call"}

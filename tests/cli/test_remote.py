@@ -20,6 +20,8 @@ import pytest
 from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.scripted_service import TOKEN, ScriptedService
+from zeus_runtime.cli.process import Process
+from zeus_runtime.cli.remote.service import token_of
 from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
 from zeus_runtime.client import (
     ServiceApproval,
@@ -270,6 +272,26 @@ def test_a_token_comes_from_a_file_and_a_missing_one_is_told(
     assert zeus("--remote", service.url, "run", "hello").exit_code == 0
     (tmp_path / "token").write_text("wrong")
     assert "unauthorized" in zeus("--remote", service.url, "run", "hello", "--output", "json").out
+
+
+@pytest.mark.parametrize("source", ["environment", "file", "typed"])
+def test_the_token_is_masked_wherever_it_is_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str
+) -> None:
+    """Only that of the environment was known."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("SHOP_PASSWORD=hunter2-hunter2\n")
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    if source != "environment":
+        monkeypatch.delenv("ZEUS_TOKEN")
+    if source == "file":
+        monkeypatch.setenv("ZEUS_TOKEN_FILE", "token")
+    monkeypatch.setattr("zeus_runtime.cli.remote.service.is_terminal", lambda _: True)
+    monkeypatch.setattr("zeus_runtime.cli.remote.service.ask_secret", lambda _: f" {TOKEN} ")
+    process = Process()
+    assert token_of(process) == TOKEN
+    assert process.redact(f"It is {TOKEN}.") == "It is <secret:ZEUS_TOKEN>."
+    assert process.redact("Not hunter2-hunter2.") == "Not <secret:SHOP_PASSWORD>.", "what was known stays"
 
 
 def test_ctrl_c_cancels_the_turn(service: ScriptedService, zeus: Zeus, tmp_path: Path) -> None:

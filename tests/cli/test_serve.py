@@ -11,10 +11,12 @@ import httpx
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.config.secrets.unloaded_configs import secrets_of_folder
 from zeus_runtime.errors import UsageError
+from zeus_runtime.plan.parts_with_subagents import agents_below
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.serving.http import hosting
-from zeus_runtime.serving.http.hosting import ConfigReader, HostedAgent
+from zeus_runtime.serving.http.hosting import ConfigReader, EditedConfig, HostedAgent
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 
 
@@ -113,3 +115,72 @@ def test_no_tool_makes_a_config_in_a_folder_that_a_service_runs(
             files.write(f"/{name}", b"version: 1\n")
     files.write("/agents/notes.md", b"")
     files.write("/two.yaml", b"")
+
+
+@pytest.mark.parametrize("name", ["zeus-serve.yaml", "elsewhere/settings.yaml"])
+@pytest.mark.parametrize(
+    ("storage", "environment"),
+    [
+        ("postgresql://zeus:{}@db/zeus", None),
+        ("${{SERVE_DATABASE:-postgresql://zeus:{}@db/zeus}}", None),
+        ("${{SERVE_DATABASE:-postgresql://zeus:{}@db/zeus}}", "sqlite:///serve.db"),
+        ("${{SERVE_DATABASE}}", "postgresql://zeus:{}@db/zeus"),
+    ],
+)
+def test_the_agents_of_a_service_mask_the_secrets_of_its_settings(
+    project: Project,
+    zeus: Zeus,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    storage: str,
+    environment: str | None,
+) -> None:
+    """The settings are closed to tools, but another file may repeat the password."""
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    password = "Pg-S3rv1ce-Passw0rd77"
+    if environment is not None:
+        monkeypatch.setenv("SERVE_DATABASE", environment.format(password))
+    project.write("helper.yaml", "version: 1\nname: helper\nmodel: gpt-4o\n")
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-4o\ntools: [filesystem, subagents]\n"
+        "agents: {helper: {description: d, config: ./helper.yaml}}\n",
+    )
+    project.write(name, f"storage: {{url: '{storage.format(password)}'}}\n")
+    seen: list[str] = []
+
+    class Hosted(HostedAgent):
+        def __init__(self, read: ConfigReader, *others: Any) -> None:
+            whole = read(())
+            edited = EditedConfig("version: 1\nmodel: gpt-4o\nname: edited\n", whole.trust)
+            below = (each.working_for(whole) for each in agents_below(whole))
+            agents = (whole, *below, read((), edited))
+            seen.extend(each.secrets.text(f"It is {password}.") for each in agents)
+            with pytest.raises(WorkspaceError, match="no tool may"):
+                make_plan(whole).context.workspace.read(f"/{name}", max_bytes=1_000)
+            raise UsageError("it was read")
+
+    monkeypatch.setattr(hosting, "HostedAgent", Hosted)
+    assert "it was read" in zeus("serve", "zeus.yaml", "--settings", name).err
+    assert len(seen) == 3
+    assert not [each for each in seen if password in each or "It is <secret:" not in each], seen
+
+
+def test_a_run_beside_the_settings_of_a_service_masks_their_secrets(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run closes that file to its tools, so it has to know what is written there."""
+    project.agent({"call": "echo", "args": {"text": "Pg-S3rv1ce-Passw0rd77"}}, "done")
+    address = "${SERVE_DATABASE:-postgresql://zeus:Pg-S3rv1ce-Passw0rd77@db/zeus}"
+    project.write("zeus-serve.yaml", f"storage: {{url: '{address}'}}\n")
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    told = zeus("run", "It is Pg-S3rv1ce-Passw0rd77.", "--output", "ndjson")
+    assert told.exit_code == 0, told.err
+    assert "<secret:zeus-serve.yaml/storage.url>" in told.out
+    stored = b"".join(file.read_bytes() for file in (project.folder / ".zeus").rglob("*") if file.is_file())
+    assert b"Pg-S3rv1ce-Passw0rd77" not in stored + told.out.encode() + told.err.encode()
+
+
+def test_completion_masks_the_secrets_of_a_services_settings(project: Project) -> None:
+    project.write("zeus-serve.yaml", "storage: {url: 'postgresql://zeus:Pg-S3rv1ce-Passw0rd77@db/zeus'}\n")
+    assert "Pg-S3rv1ce-Passw0rd77" in secrets_of_folder(project.folder)

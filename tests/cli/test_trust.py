@@ -203,6 +203,17 @@ def test_a_file_of_servers_that_cannot_be_read_is_no_file_without_servers(
     assert "zeus.yaml:3:" in found.err
 
 
+def test_a_project_that_sends_secrets_to_its_own_provider_account_asks(project: Project, zeus: Zeus) -> None:
+    text = "version: 1\nmodel: gpt-4o\ninstructions: ${{SOME_TOKEN:-none}}\nsecrets: {{to_model: {}}}\n"
+    project.write("zeus.yaml", text.format("mask"))
+    assert zeus("plan").exit_code == 0
+    project.write("zeus.yaml", text.format("allow"))
+    assert zeus("plan").exit_code == 4
+    told = zeus("trust")
+    assert "secrets.to_model" in told.out + told.err
+    assert zeus("plan").exit_code == 0
+
+
 def test_revoking_takes_it_back(plugin: Project, zeus: Zeus) -> None:
     zeus("trust")
     assert "scripted.py" in zeus("trust", "--list").out
@@ -1002,7 +1013,7 @@ def test_a_view_shows_only_what_would_be_allowed(server: Project, args: str) -> 
             swapped.unlink() if meanwhile is None else swapped.write_text(meanwhile)
             terminal.press("v\n")
             assert terminal.end() == 4
-            assert f"{swapped.name} changed while the question waited" in terminal.screen
+            assert f"{swapped.name} changed while the question waited" in " ".join(terminal.screen.split())
         swapped.write_text(f"{text}# evil\n")
     with PseudoTerminal(words, server.folder, environ) as terminal:
         terminal.until("[v]iew whole: ")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import traceback
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -305,6 +307,50 @@ def test_a_stream_continues_after_a_proxy_that_does_not_reach_the_service() -> N
     ended, asked = _answering(httpx.Response(204))
     assert list(ended.events(session="../x?")) == []
     assert asked == ["/v1/sessions/..%2Fx%3F/events"]
+
+
+_ECHO = f"got Authorization: Bearer {TOKEN}, and {b64encode(b'ann:Pr0xy-Passw0rd-77').decode()} for a proxy"
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (500, f"<h1>Bad gateway</h1> {_ECHO}"),
+        (502, f"<h1>Bad gateway</h1> {_ECHO}"),
+        (401, {"code": "unauthorized", "detail": _ECHO, "remedy": _ECHO, "where": _ECHO}),
+        (0, f"illegal header line: {_ECHO}"),
+    ],
+)
+@pytest.mark.parametrize("asks", ["turn", "events"])
+async def test_an_error_that_quotes_an_answer_shows_no_secret_of_the_client(
+    answer: tuple[int, Any], is_async: bool, asks: str
+) -> None:
+    """A proxy's page shows what it was sent."""
+    address, limits = "http://ann:Pr0xy-Passw0rd-77@service", {"patience_seconds": 0.0}
+    status, told = answer
+
+    def answered(_: httpx.Request) -> httpx.Response:
+        if not status:
+            raise httpx.RemoteProtocolError(told)
+        return httpx.Response(status, **{"text" if isinstance(told, str) else "json": told})
+
+    async def asked() -> object:
+        transport = httpx.MockTransport(answered)
+        if is_async:
+            caller = AsyncServiceClient(address, TOKEN, **limits)
+            caller._http = httpx.AsyncClient(base_url=address, transport=transport)
+            return await (caller.turn("r") if asks == "turn" else anext(caller.events(run="r")))
+        client = ServiceClient(address, TOKEN, **limits)
+        client._http = httpx.Client(base_url=address, transport=transport)
+        return client.turn("r") if asks == "turn" else next(client.events(run="r"))
+
+    with pytest.raises(ServiceError) as refused:
+        await asked()
+    shown = "".join(traceback.format_exception(refused.value))
+    assert TOKEN not in shown
+    assert b64encode(b"ann:Pr0xy-Passw0rd-77").decode() not in shown
+    assert "<secret:ZEUS_TOKEN>" in str(refused.value)
 
 
 @pytest.mark.parametrize(

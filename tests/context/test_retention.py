@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.context.retention import Kept, collect, expired
-from zeus_runtime.tools.own_folders import LinkedFolderError, claim, marker
+from zeus_runtime.tools.own_folders import LinkedFolderError, claim, marker, remove_tree
 
 DAY = 86_400
 files = st.lists(
@@ -69,11 +69,89 @@ def test_a_folder_of_the_user_is_never_touched(tmp_path: Path) -> None:
 
 def test_a_folder_that_zeus_makes_is_marked_and_collected(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
-    claim(folder)
+    (tmp_path / "here").symlink_to(".")
+    claim(tmp_path / "here" / "kept")
     written(folder, "a", "b")
     assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 1
     assert {path.name for path in folder.iterdir()} == {"b"}
-    assert {path.name for path in tmp_path.iterdir()} == {"kept", marker(folder).name}
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "kept", marker(folder).name}
+
+
+@pytest.mark.parametrize(
+    "forged", ["empty", "copied", "moved", "replaced", "no text", "a pipe", "another user's"]
+)
+def test_no_file_of_the_workspace_makes_a_folder_zeus_own(
+    forged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool wrote `.mine.zeus-archive`, and Zeus then deleted the user's files."""
+    folder, other = tmp_path / "mine", tmp_path / "kept"
+    claim(other)
+    written(folder, "letter", "will")
+    if forged == "empty":
+        marker(folder).touch()
+    elif forged == "copied":
+        marker(folder).write_bytes(marker(other).read_bytes())
+    elif forged == "moved":
+        other = other.parent / "gone"
+        claim(other)
+        marker(other).rename(marker(folder))
+    elif forged == "replaced":
+        folder = tmp_path / "new"
+        claim(folder)
+        written(folder, "letter", "will")
+        marker(folder).write_bytes(marker(other).read_bytes())
+    elif forged == "no text":
+        marker(folder).write_bytes(b"\xff")
+    elif forged == "a pipe":
+        os.mkfifo(marker(folder))
+    else:
+        claim(tmp_path / "new")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        folder = tmp_path / "new"
+        written(folder, "letter", "will")
+    assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 0
+    assert not remove_tree(folder)
+    assert {path.name for path in folder.iterdir()} == {"letter", "will"}
+
+
+def test_a_mark_of_former_times_does_not_hinder_a_new_one(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    marker(folder).write_text("forged, or of another machine")
+    claim(folder)
+    written(folder, "a", "b")
+    assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 1
+
+
+def test_a_folder_that_was_removed_is_not_zeus_own_again(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    claim(folder)
+    mark = marker(folder).read_bytes()
+    written(folder, "a")
+    assert remove_tree(folder)
+    assert list(tmp_path.iterdir()) == []
+    written(folder, "letter", "will")
+    marker(folder).write_bytes(mark)
+    assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 0
+
+
+@pytest.mark.parametrize("environ", [{}, {"XDG_STATE_HOME": "/dev/null"}, {"HOME": "home"}])
+def test_where_no_mark_can_be_recorded_nothing_is_removed(
+    environ: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "USERPROFILE", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "kept"
+    claim(folder)
+    written(folder, "a", "b")
+    assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 0
+    assert "XDG_STATE_HOME" in caplog.text
+    assert os.listdir() == ["kept"]  # noqa: PTH208
 
 
 def test_links_and_folders_stay(tmp_path: Path) -> None:
@@ -90,8 +168,8 @@ def test_what_a_link_leads_to_is_not_collected(link: str, tmp_path: Path) -> Non
     written(home / "large_tool_results", "letter", "will")
     project = tmp_path / "project"
     (project / link).parent.mkdir(parents=True)
+    claim(project / "kept")
     (project / link).symlink_to(home if link == ".zeus" else home / "large_tool_results")
-    marker(project / "kept").touch()
     folder = project / (link if link == "kept" else ".zeus/large_tool_results")
     with pytest.raises(LinkedFolderError):
         collect([folder], 10**9, max_age_days=0, max_megabytes=0)

@@ -1818,6 +1818,27 @@ def test_a_program_keeps_the_folders_of_options_in_their_places(folder: Path, to
         files.program_view(max_files=1000)
 
 
+def test_programs_see_neither_the_database_nor_the_keys_of_a_service_beside_it(folder: Path) -> None:
+    data = folder.parent / "data"
+    put(data, "zeus.db", "zeus.db-wal", "soul.md", "tls/key.pem", "tls/serve.db-shm")
+    put(folder, "work/a")
+    (folder / "zeus-serve.yaml").write_text(
+        f"tls: {{certificate: {data}/tls/cert.pem, key: {data}/tls/key.pem}}\nstorage: {{url: 'sqlite:///{data}/tls/serve.db'}}\n"
+    )
+    files = files_of(
+        folder,
+        f"storage: {{url: 'sqlite:///{data}/zeus.db'}}\nprompt: {{files: {{soul: {data}/soul.md}}}}\n"
+        "workspace: {root: ./work}",
+    )
+    found = set(files.unseen())
+    assert {data / "zeus.db", data / "zeus.db-wal", data / "tls"} <= found
+    assert not {data, data / "soul.md"} & found
+    put(data, "tls/readme.txt")
+    found = set(files.unseen())
+    assert {data / "tls/key.pem", data / "tls/serve.db-shm"} <= found
+    assert not {data / "tls", data / "tls/readme.txt"} & found
+
+
 @pytest.mark.parametrize("link", ["rootfs", "late"])
 def test_no_program_runs_beside_a_link_on_the_way_to_a_folder_that_a_sandbox_shows(
     folder: Path, tmp_path: Path, link: str
@@ -2033,6 +2054,56 @@ def test_what_another_agent_keeps_in_the_workspace_is_of_its_sessions(folder: Pa
     assert not files.write("mine.txt", b"free")
 
 
+@pytest.mark.parametrize(
+    ("workspace", "reason"),
+    [
+        ("{routes: {/shared/: ../apart/o}}", "another agent works"),
+        ("{root: ../apart/o}", "files that decide|another agent works"),
+        ("{root: ../apart/o, per: session}", "files that decide|another agent works"),
+        ("{routes: {/large_tool_results/: ../apart/o}}", "Zeus keeps files of sessions"),
+    ],
+)
+@pytest.mark.parametrize("knows", ["subagent", "beside"])
+def test_programs_see_no_further_folder_with_one_of_another_agent(
+    folder: Path, workspace: str, reason: str, knows: str
+) -> None:
+    """`shell.show` is mounted after the covers, so commands read the routes and archives in such a folder."""
+    put(folder.parent, "apart/o/deep/key", "apart/lib/x", "tools/x")
+    (folder / "work").mkdir()
+    other = folder / "other.yaml"
+    other.write_text(f"version: 1\nmodel: gpt-4o\nworkspace: {workspace}\n")
+    given = "agents: {h: {description: Helps., config: other.yaml}}\n" if knows == "subagent" else ""
+    config = write_agent(folder, f"workspace: {{root: work}}\n{given}", tools="[filesystem, subagents]")
+    trust = recorded_trust(os.environ)
+    checked = check(config, directory=folder, environ={}, trust=trust)
+    if knows == "beside":
+        checked = replace(checked, beside=(check(other, directory=folder, environ={}, trust=trust),))
+    files = make_plan(checked).context.workspace
+    for each in ("apart", "apart/o", "apart/o/deep"):
+        assert re.search(reason, files.mount_refusal(folder.parent / each) or "")
+    for each in ("apart/lib", "tools"):
+        assert files.mount_refusal(folder.parent / each) is None
+
+
+def test_programs_see_no_further_folder_with_an_archive_of_a_config_that_does_not_run(folder: Path) -> None:
+    put(folder.parent, "apart/o/r1")
+    (folder / "work").mkdir()
+    routes = "{routes: {/large_tool_results/: ../apart/o}}"
+    (folder / "zeus.prod.yaml").write_text(f"version: 1\nworkspace: {routes}\n")
+    files = files_of(folder, "workspace: {root: work}\n")
+    assert "Zeus keeps files of sessions" in str(files.mount_refusal(folder.parent / "apart"))
+
+
+def test_programs_see_no_further_folder_with_the_working_directory(folder: Path) -> None:
+    put(folder, "compiler/x")
+    yaml = "version: 1\nmodel: gpt-4o\nworkspace: {root: ../far}\n"
+    put(folder.parent, "elsewhere/zeus.yaml", "far/x", text=yaml)
+    config = folder.parent / "elsewhere/zeus.yaml"
+    files = make_plan(check(config, directory=folder, environ={})).context.workspace
+    assert files.mount_refusal(folder) is not None
+    assert files.mount_refusal(folder / "compiler") is None
+
+
 def test_a_workspace_that_another_config_makes_an_archive_stays_open(folder: Path) -> None:
     put(folder, "mine.txt")
     (folder / "zeus.prod.yaml").write_text("version: 1\nworkspace: {routes: {/attached_files/: .}}\n")
@@ -2052,7 +2123,8 @@ def test_a_session_of_programs_does_not_see_what_another_one_kept_in_the_workspa
         with calling_tool("run_command"), reading_kept(may_read):
             mounts = {each.host: each.right for each in files.program_view(max_files=1_000)}
         names = ("r1", "r2", "r3")
-        return [each for each in names if mounts.get(str(folder / "results" / each), "read") != "none"]
+        assert mounts[str(folder / "results")] == "none"
+        return [each for each in names if mounts.get(str(folder / "results" / each)) == "read"]
 
     assert seen("r1", "r2") == ["r1", "r2"]
     assert seen("r2", "r3") == ["r2", "r3"]
@@ -2085,6 +2157,65 @@ def test_the_files_of_sandboxes_are_not_read_through_another_folder(folder: Path
     yaml = "workspace: {root: work, routes: {/z/: .zeus}}\n"
     with calling_tool("read_file"), pytest.raises(Exception, match="kept no such file"):
         files_of(folder, yaml).read("/z/sandboxes/session_1/key.txt", max_bytes=100)
+
+
+# Folders that are made on the way to a file
+
+WAYS = "workspace: {access: {'**': read, '**/out/**': write, 'asked/**': ask, 'asked/*/out/**': write}}\n"
+
+
+async def test_a_call_makes_no_folder_that_the_rules_close(folder: Path) -> None:
+    put(folder, "src/a.txt")
+    made = ("write_file", {"path": "/src/new/out/x", "content": "x"})
+    (refused,) = results(await played(folder, WAYS, made))
+    assert "/src/new: the folder is missing, and the rule `**: read`" in refused
+    assert not (folder / "src/new").exists()
+    (told,) = results(await played(folder, WAYS, ("write_file", {"path": "/out/a/x", "content": "x"})))
+    assert "/out/a/x" in told
+    assert (folder / "out/a/x").read_text() == "x"
+
+
+@pytest.mark.parametrize("rules", [WAYS, "workspace: {access: {'asked/**': ask, 'asked/*/out/**': write}}\n"])
+async def test_a_call_asks_once_before_it_makes_folders(folder: Path, rules: str) -> None:
+    made = ("write_file", {"path": "/asked/new/out/x", "content": "x"})
+    (refused,) = results(await played(folder, rules, made, channel=Rejecting()))
+    assert "rejected" in refused
+    assert not (folder / "asked").exists()
+    person = Answering()
+    await played(folder, rules, made, channel=person)
+    assert (folder / "asked/new/out/x").read_text() == "x"
+    (asked,) = person.asked
+    assert "/asked/new: the folder is missing, and the rule `asked/**: ask`" in str(asked.reason)
+
+
+async def test_a_person_is_not_asked_about_a_call_that_may_not_make_a_folder(folder: Path) -> None:
+    put(folder, "src/a.txt")
+    yaml = "middlewares: [{approve: {mode: ask}}]\n" + WAYS
+    made = ("write_file", {"path": "/src/new/out/x", "content": "x"})
+    person = Answering()
+    (refused,) = results(await played(folder, yaml, made, channel=person))
+    assert "/src/new: the folder is missing" in refused
+    assert not person.asked
+    (told,) = results(
+        await played(
+            folder, yaml, ("write_file", {"path": "/asked/new/out/x", "content": "x"}), channel=person
+        )
+    )
+    assert "/asked/new/out/x" in told
+    assert len(person.asked) == 1
+
+
+async def test_the_path_rules_of_approve_judge_the_folders_on_the_way(folder: Path) -> None:
+    rules = "ask: [{'*': {path: 'src/*'}}], deny: [{'*': {path: 'src/closed'}}], mode: run_everything"
+    yaml = f"middlewares: [{{approve: {{{rules}}}}}]\n"
+    put(folder, "src/a.txt")
+    person = Answering()
+    for path in ("/src/new/out/x", "/src/closed/out/x"):
+        await played(folder, yaml, ("write_file", {"path": path, "content": "x"}), channel=person)
+    assert (folder / "src/new/out/x").exists()
+    assert not (folder / "src/closed").exists()
+    (asked,) = person.asked
+    assert "/src/new: the folder is missing, and the rule `ask:" in str(asked.reason)
 
 
 # Originals are read by the session that kept them
@@ -3199,6 +3330,18 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'a/{b, c}': deny}}", "6:22", "begins with a blank"),
         ("{access: {'*.{pem, key}': deny}}", "6:22", "has a blank after a comma"),
         ("{access: {'a/**, b/**': deny}}", "6:22", "has a blank after a comma"),
+        ("{access: {'out/': write}}", "6:22", "write /out/ for the folder at the top"),
+        ("{access: {'secrets/': deny}}", "6:22", "or secrets for each of this name"),
+        ("{access: {'{out,made}//': ask}}", "6:22", "has a / at its end alone"),
+        ("{access: {'**/': read}}", "6:22", "has a / at its end alone"),
+        ("{access: {'secrets /**': deny}}", "6:22", "ends with a blank"),
+        ("{access: {'{a ,b}/**': deny}}", "6:22", "ends with a blank"),
+        ('{access: {"secrets/**\\u00a0": deny}}', "6:22", "ends with a blank"),
+        ('{access: {"secrets/**\\n": deny}}', "6:22", "has the control character '\\n'"),
+        ('{access: {"\\tsecrets": deny}}', "6:22", "has the control character '\\t'"),
+        ('{access: {"a\\u0085b": deny}}', "6:22", "has the control character '\\x85'"),
+        ('{access: {"secrets\\u2028/**": deny}}', "6:22", "has the control character '\\u2028'"),
+        ("\n  access:\n    ? |\n      secrets/**\n    : deny", "8:7", "has the control character '\\n'"),
         ("{access: {'{!a,b}/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
         ("{access: {'{../a,b}/**': deny}}", "6:22", "has a `..`"),
         ("{access: {'{~/a,b}/**': deny}}", "6:22", "is not a path of the workspace"),
@@ -3216,12 +3359,28 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "said"), [("{a, b}/**", "begins with a blank"), ("{a,b}" * 7, "more than 64 patterns")]
+    ("pattern", "said"),
+    [
+        ("{a, b}/**", "begins with a blank"),
+        ("a /**", "ends with a blank"),
+        ("docs/", "has a / at its end alone"),
+        ("{a,b}" * 7, "more than 64 patterns"),
+    ],
 )
 def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path, pattern: str, said: str) -> None:
     with pytest.raises(ZeusError, match=said) as raised:
         files_of(folder, tools=f"[{{filesystem: {{protected: ['{pattern}']}}}}]")
     assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize("pattern", ["/out/", "out/**", "./out/", "/out"])
+def test_a_pattern_with_a_slash_is_a_path_from_the_top_on(folder: Path, pattern: str) -> None:
+    """A slash at the end did not count: `out/: write` opened each folder of this name to writing."""
+    put(folder, "out/a", "src/out/main.py", "src/deep/a/b")
+    files = files_of(folder, f"workspace: {{access: {{'**': read, '{pattern}': write, src/deep/: write}}}}\n")
+    assert files.write_refusal("/out/a") is None
+    assert files.write_refusal("/src/deep/a/b") is None
+    assert files.write_refusal("/src/out/main.py") is not None
 
 
 def test_a_path_of_this_machine_in_braces_is_refused(folder: Path) -> None:
@@ -3276,7 +3435,27 @@ async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(
     assert not (folder / "state/zeus/trust/forged").exists()
 
 
-@pytest.mark.parametrize("where", ["state/zeus/trust", "home/.config/zeus", "home/.config/zeus/plugins"])
+async def test_a_tool_cannot_make_zeus_delete_what_rules_close(folder: Path) -> None:
+    """The mark beside a folder said that Zeus made it, and any tool could write one."""
+    put(folder, "results/report.csv")
+    os.utime(folder / "results/report.csv", (1, 1))
+    yaml = """
+        workspace: {routes: {/large_tool_results/: results}, access: {"results/**": deny}}
+        middlewares: [eviction: {max_tokens: 10, exclude: []}]
+    """
+    put(folder, "long.txt", text="needle and more\n" * 200)
+    forged = ("write_file", {"path": "/.results.zeus-archive", "content": "Zeus made the folder beside."})
+    for _ in range(2):
+        await played(folder, yaml, forged, ("read_file", {"path": "/long.txt"}))
+    assert (folder / ".results.zeus-archive").is_file()
+    assert sorted(each.name for each in (folder / "results").iterdir()) != ["report.csv"]
+    assert (folder / "results/report.csv").read_text() == "needle\n"
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["state/zeus/trust", "state/zeus/folders", "home/.config/zeus", "home/.config/zeus/plugins"],
+)
 async def test_no_rule_of_a_projects_config_opens_what_decides_about_all_agents(
     folder: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

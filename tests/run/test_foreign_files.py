@@ -12,7 +12,6 @@ from tests.support.agents import call, calling, script, write_agent
 from zeus_runtime import Agent
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.store.file_references import noted
-from zeus_runtime.tools import gate as tool_calls
 
 YAML = "middlewares: [{eviction: {max_tokens: 100}}]\n"
 
@@ -48,5 +47,5 @@ async def test_an_answer_that_names_a_file_of_another_session_reaches_none(tmp_p
         thread = await log.find(session)
         assert await log.database.run(lambda connection: noted(connection, thread.key)) == set()
         await agent.delete_session(session)
-        with tool_calls.calling(None):
-            assert agent.plan.context.workspace.read(handle, max_bytes=100_000).startswith(b"echo: private")
+        kept = agent.plan.context.workspace.runtime
+        assert kept.read(handle, max_bytes=100_000).startswith(b"echo: private")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from zeus_plugins.tools.shell.containment import NAMESPACES
 
 from zeus_runtime import Agent
 from zeus_runtime.events import ToolCallResult
+from zeus_runtime.plugin.files import ProgramMount, WorkspaceFiles
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 from zeus_runtime.testing import ScriptedModel, calling
 
@@ -57,6 +58,40 @@ async def results(
     made = [command(each) if isinstance(each, str) else each for each in steps]
     async with shell_agent(folder, *made, keys=keys, **options) as agent:
         return [each async for each in agent.stream("go") if isinstance(each, ToolCallResult)]
+
+
+LOOKING: Final = "find .zeus results; cat $(find .zeus results -type f)"
+"""Shows the folders where Zeus keeps files of sessions."""
+
+
+def filling(folder: Path, monkeypatch: pytest.MonkeyPatch, *, before: bool) -> Mapping[str, Any]:
+    """Let another session keep files after a program's rights were looked up, and before it starts.
+
+    Args:
+        folder: the workspace.
+        before: whether it has kept some already.
+
+    Returns:
+        keys of the agent's config.
+    """
+    look = WorkspaceFiles.program_view
+
+    def put(*names: str) -> None:
+        for each in names:
+            (folder / each).parent.mkdir(parents=True, exist_ok=True)
+            (folder / each).write_text(f"CONTENT of {each}\n")
+
+    def filled(files: WorkspaceFiles, **rest: Any) -> Sequence[ProgramMount]:
+        judged = look(files, **rest)
+        put("results/theirs", ".zeus/attached_files/bb/theirs.txt", ".zeus/conversation_history/theirs.md")
+        put(".zeus/sandboxes/theirs/a", ".zeus/uploads/them/theirs", ".zeus/theirs.db-wal")
+        return judged
+
+    monkeypatch.setattr(WorkspaceFiles, "program_view", filled)
+    put(".zeus/attached_files/aa/mine.txt", ".zeus/skills/a/SKILL.md")
+    if before:
+        put("results/their_first", ".zeus/attached_files/cc/their_first", ".zeus/sandboxes/their_first/a")
+    return {"workspace": {"routes": {"/large_tool_results/": "results"}}}
 
 
 def processes_of(mark: str) -> list[str]:

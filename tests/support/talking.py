@@ -69,7 +69,7 @@ class Talking:
         if "fail" in said(request):
             raise RuntimeError("the model is on fire")
         if "hang" in said(request) and request.messages[-1].type == "human":
-            yield TextDelta("Thinking")
+            yield TextDelta("Thinking hard")  # the last word waits for more
             try:
                 await asyncio.Event().wait()
             finally:

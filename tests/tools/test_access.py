@@ -31,7 +31,7 @@ from zeus_runtime.tools.access import (
     Ruling,
     strictest,
 )
-from zeus_runtime.tools.gate import Gate, calling
+from zeus_runtime.tools.gate import AccessAsked, Gate, calling
 from zeus_runtime.tools.links import RESOLVED
 from zeus_runtime.tools.mounts import Mounts, parts_below
 from zeus_runtime.tools.paths import WorkspaceError, folded
@@ -84,6 +84,13 @@ def policy_of(written: dict[str, Right], deciding: Deciding | None = None) -> Ac
 
 def weight(ruling: Ruling | None) -> int:
     return 0 if ruling is None else {"ask": 1, "deny": 2}[ruling.action]
+
+
+@pytest.mark.parametrize("right", ["deny", "read", "ask", "write"])
+def test_a_slash_makes_each_rule_a_path_also_at_the_end(right: Right) -> None:
+    rule = AccessRule("out/", right)
+    assert rule.fits(Name(("out", "a")))
+    assert not rule.fits(Name(("src", "out", "a")))
 
 
 @given(RULES, PATHS, st.randoms())
@@ -202,6 +209,40 @@ def test_the_law_by_examples(written: dict[str, Right], path: str, read: int, wr
     assert [weight(policy.ruling(at, kind, None)) for kind in KINDS] == [read, write]
 
 
+@pytest.mark.parametrize(
+    ("written", "folder", "weighs"),
+    [
+        ({"**": "read", "out/**": "write"}, "out", 0),
+        ({"**": "read", "docs/made/*.md": "write"}, "docs", 0),
+        ({"**": "read", "docs/made/*.md": "write"}, "Docs/made", 0),
+        ({"**": "read", "docs/made/*.md": "write"}, "docs/other", 2),
+        ({"**": "read", "docs/made/*.md": "write"}, "docs/made/deep", 2),
+        ({"**": "read", "src/{a,b}/out/*": "write"}, "src/b", 0),
+        ({"**": "read", "**/out/**": "write"}, "src", 2),
+        ({"**": "read", "src/*/out/**": "write"}, "src/new", 2),
+        ({"**": "ask", "notes.md": "write"}, "notes", 1),
+        ({"**": "read", "docs/made/a": "ask"}, "docs", 2),
+        ({"docs": "deny", "docs/made/a": "write"}, "docs", 2),
+        ({"docs/*": "read", "docs/made/a": "write"}, "docs/made", 0),
+    ],
+)
+def test_a_folder_is_made_on_the_way_where_a_pattern_to_write_begins(
+    written: dict[str, Right], folder: str, weighs: int
+) -> None:
+    at = reached(folder.split("/"))._replace(on_way=True)
+    assert weight(policy_of(written).ruling(at, "write", None)) == weighs
+
+
+def test_the_beginning_of_a_pattern_to_write_opens_no_file() -> None:
+    policy = policy_of({"**": "read", "docs/made/*.md": "write"})
+    assert weight(policy.ruling(reached(["docs", "made"]), "write", None)) == 2
+
+
+def test_a_pattern_to_write_makes_no_folder_of_another_workspace() -> None:
+    foreign = Reached((Name(("docs",), foreign=True),), "/elsewhere/docs", on_way=True)
+    assert weight(policy_of({"*": "read", "docs/made/a": "write"}).ruling(foreign, "write", None)) == 2
+
+
 def test_a_denial_comes_before_a_question_whatever_their_order() -> None:
     ask, deny = Ruling("ask", "x"), Ruling("deny", "y")
     assert strictest([ask, None, deny]) == strictest([deny, ask]) == deny
@@ -225,6 +266,123 @@ def files_of(
     given_routes = {f"/{name}/": host for name, host in routes.items()}
     gate = Gate(Mounts(root, given_routes, given_routes), policy_of(written), above=above)
     return WorkspaceFiles(root, given_routes, gate=gate)
+
+
+def test_a_missing_folder_that_no_tool_may_make_is_not_made_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "src/old").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("src")
+    files = files_of(tmp_path, {"**": "read", "**/out/**": "write", "a/b/*.md": "write"})
+    refused = (
+        "/src/new: the folder is missing, and the rule `**: read` of workspace.access lets no tool write it."
+    )
+    for write in (files.write, files.append):
+        for path in ("src/new/deep/out/x", "link/new/deep/out/x"):
+            with calling("write_file"), pytest.raises(WorkspaceError) as error:
+                write(path, b"x")
+            assert error.value.message == files.write_refusal(path) == refused
+    assert not (tmp_path / "src/new").exists()
+    with calling("write_file"):
+        for path in ("src/old/out/deep/x", "out/x", "a/b/x.md"):
+            assert files.write_refusal(path) is None
+            assert files.write(path, b"x")
+
+
+def test_the_folder_of_a_route_is_made_whatever_the_rules_say_of_the_prefix(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    files = files_of(tmp_path / "root", {"**": "read", "**/x.md": "write"}, notes=tmp_path / "kept")
+    assert files.write_refusal("notes/x.md") is None
+    with calling("write_file"):
+        assert files.write("notes/x.md", b"x")
+
+
+def test_a_denied_folder_on_the_way_is_told_before_any_folder_is_made_or_person_asked(tmp_path: Path) -> None:
+    written: dict[str, Right] = {"**": "ask", "a/*": "read", "a/**/out/*": "ask"}
+    files = files_of(tmp_path, written)
+    with (
+        calling("write_file", approved=True, files=[("a", "b", "out", "x")]),
+        pytest.raises(WorkspaceError, match="/a/b: the folder is missing"),
+    ):
+        files.write("a/b/out/x", b"x")
+    assert not list(tmp_path.iterdir())
+    with calling("write_file"), pytest.raises(WorkspaceError, match="/a/b: the folder is missing"):
+        files_of(tmp_path, written | {"a/**/out/*": "write"}).write("a/b/out/x", b"x")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "a").mkdir()
+    (tmp_path / "link").symlink_to("a/b")
+    for path in ("a/b/out/x", "link/out/x"):
+        with (
+            calling("write_file"),
+            pytest.raises(WorkspaceError, match=r"^/a/b: the folder is missing") as told,
+        ):
+            files.write(path, b"x")
+        assert "Do not try another way" in str(told.value.remedy)
+        assert not (tmp_path / "a/b").exists()
+
+
+def test_a_way_that_a_program_changes_while_folders_are_made_is_judged_where_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "src").mkdir()
+    files = files_of(tmp_path, {"**": "read", "a/**": "write", "src/**/x": "write"})
+    made = os.mkdir
+
+    def moved(name: str, *rest: Any, **where: Any) -> None:
+        made(name, *rest, **where)
+        if name == "b":
+            (tmp_path / "a").rename(tmp_path / "src/a")
+
+    monkeypatch.setattr(os, "mkdir", moved)
+    with (
+        calling("write_file"),
+        pytest.raises(WorkspaceError, match=r"^/a/b/c: the folder is missing, and the rule"),
+    ):
+        files.write("a/b/c/x", b"x")
+    assert (tmp_path / "src/a/b").exists()
+    assert not (tmp_path / "src/a/b/c").exists()
+
+
+def test_an_agent_above_judges_the_folders_on_the_way_too(tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    above = files_of(tmp_path, {"**": "read", "box/*/out/**": "write"}).gate
+    files = files_of(tmp_path / "box", {}, above)
+    with calling("write_file"), pytest.raises(WorkspaceError, match=r"^/new: the folder is missing"):
+        files.write("new/out/x", b"x")
+    assert not (tmp_path / "box/new").exists()
+    above = files_of(tmp_path, {"**": "read", "box/new/*/x": "write", "box/new/out": "write"}).gate
+    files = files_of(tmp_path / "box", {}, above)
+    with calling("write_file"):
+        assert files.write("new/out/x", b"x")
+
+
+def test_one_approval_covers_all_folders_on_the_way_to_what_it_shows(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    files = files_of(tmp_path, {"**": "ask", "**/out/**": "write"})
+    for approved in ((), (("src", "new", "deeper"),), (("src", "other", "x"),)):
+        with (
+            calling("write_file", approved=True, files=approved),
+            pytest.raises(AccessAsked) as asked,
+        ):
+            files.write("src/new/deep/out/x", b"x")
+        # The innermost one: its path shows the others.
+        assert asked.value.path == "/src/new/deep"
+        assert "the folder is missing, and the rule `**: ask`" in asked.value.ruling.why
+        assert not (tmp_path / "src/new").exists()
+    with calling(None), pytest.raises(WorkspaceError, match="/src/new/deep: the folder is missing"):
+        files.write("src/new/deep/out/x", b"x")
+    with calling("write_file", approved=True, files=[("src", "New", "deep")]):
+        assert files.write("src/new/deep/out/x", b"x")
+    with calling("write_file", approved=True, files=[("lib", "deep", "out", "x")]):
+        assert files.write("lib/deep/out/x", b"x")
+    with calling("write_file", approved=True):
+        assert files.write("more/deep/x", b"x")
+
+
+def test_a_way_that_climbs_out_of_a_missing_folder_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("new/../made")
+    files = files_of(tmp_path, {})
+    with calling("write_file"), pytest.raises(WorkspaceError, match="does not exist"):
+        files.write("link/x", b"x")
+    assert [each.name for each in tmp_path.iterdir()] == ["link"]
 
 
 @given(RULES, RULES, st.sampled_from(["a", "b/a", "b/src/key.pem", "src/x", "b/a/b"]))

@@ -15,7 +15,7 @@ import pytest
 
 from zeus_runtime import Agent
 from zeus_runtime.tools import WorkspaceFiles, program_view
-from zeus_runtime.tools.gate import Gate, calling
+from zeus_runtime.tools.gate import Gate, calling, reading_kept
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.program_view import JudgedFolders
 
@@ -28,6 +28,7 @@ def workspace(
     *,
     root: str = ".",
     routes: Mapping[str, str] | None = None,
+    trust: Any = None,
     **more: Any,
 ) -> WorkspaceFiles:
     config = {
@@ -38,7 +39,7 @@ def workspace(
         **more,
     }
     (folder / "zeus.yaml").write_text(json.dumps(config))
-    return Agent.from_config(directory=folder, environ={}).plan.context.workspace
+    return Agent.from_config(directory=folder, environ={}, trust=trust).plan.context.workspace
 
 
 def write(file: Path, text: str = "x") -> None:
@@ -74,7 +75,7 @@ def test_only_what_differs_from_its_folder_is_a_mount(tmp_path: Path) -> None:
     assert view(workspace(tmp_path, access)) == {
         "/.": "write",
         "/.git": "read",
-        "/.zeus": "read",  # made, so that no program makes it
+        "/.zeus": "none",  # made, so that no program makes it
         "/fixed": "read",
         "/fixed/open": "write",
         "/k.pem": "none",
@@ -242,6 +243,122 @@ def test_a_read_only_folder_of_mostly_closed_files_shows_the_others_alone(tmp_pa
     }
 
 
+def kept(*own: str) -> Any:
+    """While inside, the session has these files of the archive."""
+    return reading_kept({str(each) for path in own for each in (path, *Path(path).parents)}.__contains__)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+@pytest.mark.parametrize("root", [".", "work"])
+def test_no_folder_is_mounted_in_which_zeus_keeps_files_of_sessions(
+    tmp_path: Path, writable: bool, root: str
+) -> None:
+    """What another session keeps there while a program runs would be seen too."""
+    (tmp_path / "work").mkdir()
+    mine = ("/large_tool_results/r1", "/attached_files/ab12/mine.txt")
+    for path in (*mine, "/large_tool_results/r2", "/conversation_history/s2.md", "/skills/a/SKILL.md"):
+        write(tmp_path / ".zeus" / path[1:])
+    files = workspace(tmp_path, {}, root=root)
+    with calling("run_command"), kept(*mine):
+        mounts = files.program_view(max_files=100, writable=writable)
+    found = {
+        os.path.relpath(each.host, tmp_path / ".zeus"): each.right for each in mounts if "/.zeus" in each.host
+    }
+    if root == ".":
+        assert found == {
+            ".": "none",
+            "large_tool_results/r1": "read",
+            "attached_files/ab12/mine.txt": "read",
+            "skills": "read",
+        }
+    else:
+        assert found == {
+            "large_tool_results": "none",
+            "large_tool_results/r1": "read",
+            "attached_files": "none",
+            "attached_files/ab12/mine.txt": "read",
+            "conversation_history": "none",
+        }
+
+
+def test_a_rule_that_opens_the_folders_of_sessions_lets_no_program_see_what_comes_into_them(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / ".zeus/large_tool_results/r1")
+    files = workspace(tmp_path, {".zeus": "write", "large_tool_results": "write"}, trust="all")
+    with kept("/large_tool_results/r1"):
+        found = view(files)
+    assert (found["/.zeus"], found["/.zeus/large_tool_results/r1"]) == ("none", "write")
+
+
+@pytest.mark.parametrize("writable", [True, False])
+@pytest.mark.parametrize("of", ["route", "other config", "elsewhere"])
+def test_a_folder_in_the_workspace_that_zeus_will_fill_with_files_of_sessions_is_made(
+    tmp_path: Path, writable: bool, of: str
+) -> None:
+    routes = {"/large_tool_results/": "results"}
+    if of == "elsewhere":  # what users upload is in `.zeus` nevertheless
+        routes |= {
+            f"/{each}/": f"../{tmp_path.name}_{each}" for each in ("conversation_history", "attached_files")
+        }
+    if of != "other config":
+        files = workspace(tmp_path, {}, routes=routes)
+    else:
+        workspace(tmp_path, {}, routes=routes)
+        (tmp_path / "zeus.yaml").rename(tmp_path / "zeus.prod.yaml")
+        files = workspace(tmp_path, {})
+    with calling("run_command"):
+        mounts = {each.host: each.right for each in files.program_view(max_files=100, writable=writable)}
+    assert [mounts[str(tmp_path / each)] for each in ("results", ".zeus")] == ["none", "none"]
+
+
+def test_a_sub_agent_in_a_folder_of_sessions_sees_the_files_of_its_session_alone(tmp_path: Path) -> None:
+    """Only its parent's workspace names the folder so."""
+    for name in ("s1/a", "s2/b"):
+        write(tmp_path / ".zeus/sandboxes" / name)
+    child = {
+        "description": "x",
+        "overrides": {"tools": ["filesystem"], "workspace": {"root": ".zeus/sandboxes"}},
+    }
+    config = {"version": 1, "model": "gpt-4o", "tools": ["filesystem", "subagents"], "agents": {"one": child}}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    plan = Agent.from_config(directory=tmp_path, environ={}).plan
+    with kept("/sandboxes/s1/a"):
+        assert view(plan.agents["one"].plan.context.workspace) == {"/.": "none", "/s1/a": "read"}
+
+
+def test_a_sub_agent_whose_folder_is_named_so_above_it_sees_no_later_file(tmp_path: Path) -> None:
+    """By this name its files are those of sessions, which it may not read."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "attached_files").symlink_to("data")
+    child = {
+        "description": "x",
+        "overrides": {"tools": ["filesystem"], "workspace": {"root": "attached_files"}},
+    }
+    config = {"version": 1, "model": "gpt-4o", "tools": ["filesystem", "subagents"], "agents": {"one": child}}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    plan = Agent.from_config(directory=tmp_path, environ={}).plan
+    with calling("run_command"):
+        files = plan.agents["one"].plan.context.workspace
+        assert [each.right for each in files.program_view(max_files=9, writable=False)] == ["none"]
+
+
+def test_programs_see_the_newest_files_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long session has thousands, and each is a mount."""
+    monkeypatch.setattr(program_view, "_MOST_OF_SESSION", 2)
+    names = [f"/large_tool_results/{each}" for each in "dcab"]
+    for at, path in enumerate(names):
+        write(tmp_path / ".zeus" / path[1:])
+        os.utime(tmp_path / ".zeus" / path[1:], ns=(0, 1_000 * at))
+    write(tmp_path / ".zeus/large_tool_results/of_another")
+    for each in "xyz":
+        write(tmp_path / "src/fixed" / each)
+    with kept(*names):
+        found = view(workspace(tmp_path, {"src/fixed/*": "read"}))
+    assert [each for each in found if "tool_results" in each] == [f"/.zeus{each}" for each in names[2:]]
+    assert [each for each in found if "fixed/" in each] == ["/src/fixed/x", "/src/fixed/y", "/src/fixed/z"]
+
+
 def test_another_name_of_a_key_and_a_socket_are_closed(tmp_path: Path) -> None:
     import socket
 
@@ -260,7 +377,7 @@ def test_a_read_only_view_has_mounts_for_what_is_closed_alone(tmp_path: Path) ->
     with calling("run_command"):
         mounts = files.program_view(max_files=100, writable=False)
     found = [(os.path.relpath(each.host, files.root), each.right) for each in mounts]
-    assert found == [(".", "read"), ("a/b/k.pem", "none")]
+    assert found == [(".", "read"), (".zeus", "none"), ("a/b/k.pem", "none")]
 
 
 @pytest.fixture

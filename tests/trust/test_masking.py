@@ -129,31 +129,56 @@ def test_code_behind_a_flag_for_headers_is_shown() -> None:
     assert list(MASK.words(["-c", "-H", code])) == ["-c", "-H", code]
 
 
-def test_the_argument_after_a_secret_flag_is_its_value() -> None:
-    arguments = [
-        "--api-key",
+@pytest.mark.parametrize(
+    "word",
+    [
+        "evil-package",
+        "evil@^1 || X",
+        "gist:9f0c2f8e1a7b4d3c8e5f6a7b8c9d0e1f",
+        "EvilPackage",
+        "evil!pkg",
+        "name@npm:other",
+        "start:evil",
+        "image:Latest",
         "P@ss!2",
-        "x",
-        "--token",
-        "--verbose",
-        "--token",
-        "./run",
+        TOKEN,
+    ],
+)
+@pytest.mark.parametrize("flag", ["--api-key", "--token", "-password", "--auth_token"])
+def test_a_flag_hides_no_word_behind_it(flag: str, word: str, tmp_path: Path) -> None:
+    # Only the program knows whether the flag takes a value: `npx --api-key gist:ID` runs the gist.
+    mask = brought(word)
+    given = Command("s", ("npx", "-y", flag, word), {})
+    part = command_part(given, Project(tmp_path, (tmp_path,)), mask=mask)
+    shown = [text for name, text in part.lines if name == "argument"]
+    assert [text.strip('"') for text in shown] == ["-y", flag, word]
+    own = PartMask.of({"MY_TOKEN": word}, Redactor())
+    assert list(own.words([flag, word])) == [flag, "<secret:MY_TOKEN>"]
+
+
+@given(
+    st.text(min_size=1, max_size=12), st.sampled_from(["--api-key", "--token", "--db-password", "-secret"])
+)
+def test_a_word_behind_a_flag_is_shown_as_it_is_without_one(word: str, flag: str) -> None:
+    mask = brought(word)
+    assert list(mask.words([flag, word])) == [flag, mask.word(word)]
+
+
+def test_a_secret_with_its_name_in_the_same_word_is_masked() -> None:
+    arguments = [
+        f"--api-key={TOKEN}",
+        "--token=P@ss!2",
         "-H",
         "Authorization:ab 1",
+        "secret:latest",
+        "--header=X-Api-Key: a b",
+        "X-Api-Key: a",
     ]
-    masked = [
-        "--api-key",
-        "**********",
-        "x",
-        "--token",
-        "--verbose",
-        "--token",
-        "./run",
+    assert list(MASK.words(arguments)) == [
+        "--api-key=<secret:GH_TOKEN>",
+        "--token=**********",
         "-H",
         "Authorization:**********",
-    ]
-    assert list(MASK.words(arguments)) == masked
-    assert list(MASK.words(["secret:latest", "--header=X-Api-Key: a b", "X-Api-Key: a"])) == [
         "secret:latest",
         "--header=X-Api-Key: **********",
         "X-Api-Key: **********",
@@ -161,19 +186,27 @@ def test_the_argument_after_a_secret_flag_is_its_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "package", ["evil-package", "x8f3k2l9q1w7", "evil_1.x~y", "evil@latest", "evil@^1 || X"]
+    ("query", "shown"),
+    [
+        ("token=evil.example", "token=evil.example"),
+        ("api_key=evil%2Eexample", "api_key=evil%2Eexample"),
+        ("auth_token=%2F%2Fevil", "auth_token=%2F%2Fevil"),
+        ("token=abc123+evil.example+x1", "token=abc123+evil.example+x1"),
+        ("auth_token=%252F%252Fevil", "auth_token=%252F%252Fevil"),
+        ("a=1&token=https%3A//evil1234", "a=1&token=https%3A//evil1234"),
+        (f"token={TOKEN}&b=1", "token=<secret:GH_TOKEN>&b=1"),
+        ("token=wJalrXUtnFEMI%2FK7MDENG1%2FbPxRfi", "token=**********"),
+        ("token=P%40ssw0rd%212x", "token=**********"),
+        (f"token={OWN}", "token=<secret:OPENAI_API_KEY>"),
+        ("key=abc123", "key=abc123"),
+    ],
 )
-def test_a_word_behind_a_flag_is_shown_if_it_may_be_a_package(package: str, tmp_path: Path) -> None:
-    # `npx` runs it: to npm an unknown flag takes no value.
-    mask = brought(package)
-    given = Command("s", ("npx", "-y", "--api-key", package), {})
-    part = command_part(given, Project(tmp_path, (tmp_path,)), mask=mask)
-    shown = [text for name, text in part.lines if name == "argument"]
-    assert [text.strip('"') for text in shown] == ["-y", "--api-key", package]
-    shown = package if " " in package else "<secret:A_TOKEN>"
-    assert list(mask.words([f"--api-key={package}"])) == [f"--api-key={shown}"]
-    own = PartMask.of({"MY_TOKEN": package}, Redactor())
-    assert list(own.words(["--api-key", package])) == ["--api-key", "<secret:MY_TOKEN>"]
+def test_a_query_parameter(query: str, shown: str) -> None:
+    assert MASK.address(f"https://gw.example/v1?{query}") == f"https://gw.example/v1?{shown}"
+    own = PartMask.of({"MY_TOKEN": "evil.example"}, Redactor())
+    assert (
+        own.address("https://gw.example/?token=evil.example") == "https://gw.example/?token=<secret:MY_TOKEN>"
+    )
 
 
 @given(st.text(alphabet="ab1!@#&:;|= '\"\\", max_size=6), st.text(alphabet="ab1!@#&:;|= '\"\\", max_size=6))

@@ -13,7 +13,7 @@ from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.models.content import calls_of
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.run.stored_thread import messages_after
-from zeus_runtime.tools.gate import calling, of_no_session, reading_kept
+from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
 
@@ -70,7 +70,7 @@ async def content(log: ThreadLog, plan: Plan, secrets: Redactor, session: str, p
         raise UsageError(f"{path} has more than {MAX_BYTES:,} bytes")
 
     def read() -> bytes:
-        with calling(None), reading_kept(of_no_session):
+        with calling(None):
             return masked_bytes(plan.context.workspace.read(path, max_bytes=MAX_BYTES), secrets)
 
     try:
@@ -111,7 +111,7 @@ def _texts(value: object) -> Iterator[str]:
 def _there(files: WorkspaceFiles, named: dict[str, int]) -> list[Artifact]:
     found: dict[str, Artifact] = {}
     # The model wrote these texts: one may name what Zeus keeps for another user's session.
-    with calling(None), reading_kept(of_no_session):
+    with calling(None):
         for text, at_ms in named.items():
             try:
                 path = files.normalize(text)

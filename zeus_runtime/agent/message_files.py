@@ -13,7 +13,7 @@ from zeus_runtime.models.pictures import KEY as PICTURES
 from zeus_runtime.models.pictures import picture_of
 from zeus_runtime.run.attachments import KEY as REFERENCES
 from zeus_runtime.run.stored_thread import message_at
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.gate import calling, reading_kept
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
 
@@ -45,7 +45,8 @@ async def message_file(
         raise NotFoundError(f"message {number} of {session} brought no file {path!r} along")
 
     def read() -> bytes:
-        with calling(None):
+        # This file alone: a program may have put a link to another one there.
+        with calling(None, of_session=True), reading_kept(path.__eq__):
             data = plan.context.workspace.read(path, max_bytes=MAX_BYTES)
         masked = masked_bytes(data, secrets)
         if masked != data and picture_of(data, "") is not None:

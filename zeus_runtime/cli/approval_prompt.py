@@ -118,7 +118,7 @@ class TerminalApprovals:
                 return outcome
             for each in outcome.text.split("\n"):
                 for piece in folded(StyledLine(each), columns_of(sys.stderr)):
-                    complain(piece.text)
+                    complain(piece.text, laid_out=True)
 
     async def _asked_for(self, pending: PendingApproval) -> str | None:
         """Arguments, or the answer to a question field by field, as JSON; None at the end of input."""
@@ -165,7 +165,7 @@ class YesApprovals:
 
 def _show(pending: PendingApproval, *, whole: bool = False) -> None:
     for line in question_lines(pending, whole=whole, width=columns_of(sys.stderr)):
-        complain(line.text, line.style)
+        complain(line.text, line.style, laid_out=True)
 
 
 def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | None:

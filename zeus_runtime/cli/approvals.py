@@ -101,7 +101,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
         answer(line.text, style=line.style)
     if pending.shown:
         deciding = which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")
-        complain(f"approve this change with: {deciding}")
+        complain(f"approve this change with: {deciding}", laid_out=True)
 
 
 @command.command("list")

@@ -64,7 +64,9 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
     toolset = _toolset(_accounts(plan), name)
 
     def show(url: str) -> None:
-        complain(f"open this address to authorise {name!r}:\n  {url}")
+        complain(f"open this address to authorise {name!r}:")
+        # In one piece, so that it can be copied: without a blank, no part of it looks like a line of Zeus's.
+        complain(f"  {url}", laid_out=not any(map(str.isspace, url)))
         if not no_browser:
             from threading import Thread
 

@@ -172,7 +172,7 @@ def loop(take: Callable[[str], int], lines: Any, prompt: str | None, shown: Call
                 complain("")
                 return 130
             interrupted = True
-            complain("\nCtrl-C again, or /exit, leaves")
+            complain("\nCtrl-C again, or /exit, leaves", laid_out=True)
             continue
         interrupted = False
         if text is None or text in ("/exit", "/quit"):
@@ -294,15 +294,15 @@ class Chat:
         return ending.exit_code if isinstance(ending, RunFailed) else 0
 
     def _command(self, name: str, argument: str = "") -> int:
-        from zeus_runtime.cli.output import TextTable
+        from zeus_runtime.cli.output import TextTable, complain_table
         from zeus_runtime.config.messages.diagnostics import suggestion
 
         if name == "/help":
-            complain(TextTable(list(HELP.items())).text())
+            complain_table(TextTable(list(HELP.items())))
         elif name == "/mode":
             self._change_mode(argument.strip())
         elif name == "/tools":
-            complain(TextTable([(each.tool.name, each.showing) for each in self._agent.plan.tools]).text())
+            complain_table(TextTable([(each.tool.name, each.showing) for each in self._agent.plan.tools]))
         elif name == "/session":
             self._show_session(argument.strip())
         elif name == "/sessions":
@@ -373,16 +373,20 @@ class Chat:
         history = self._wait(self._history(session))
         self._session = session
         if not self._quiet and history:
-            complain(tail(history, columns_of(sys.stderr)), "dim")
+            complain(tail(history, columns_of(sys.stderr)), "dim", laid_out=True)
 
     async def _history(self, session: str) -> Sequence[Any]:
         return await self._agent.history(session)
 
     def _list_sessions(self) -> None:
+        from zeus_runtime.cli.output import complain_table
         from zeus_runtime.cli.sessions import session_table
 
         found = self._wait(self._sessions())
-        complain(session_table(found).text() if found else "no session yet")
+        if found:
+            complain_table(session_table(found))
+        else:
+            complain("no session yet")
 
     async def _sessions(self) -> Sequence[Any]:
         return await self._agent.sessions(limit=LATEST, every_agent=False)

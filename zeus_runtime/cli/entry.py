@@ -144,18 +144,16 @@ def _failed(error: Exception, process: Process) -> int:
     from zeus_runtime.cli.streams import complain
     from zeus_runtime.config.messages.diagnostics import ConfigError
 
-    text = process.redact(str(error))
-    complain(text if isinstance(error, ConfigError) else f"error: {text}")
-    _tell_notes(error, process)
+    *others, last = map(str, error.diagnostics) if isinstance(error, ConfigError) else [f"error: {error}"]
+    for each in others:
+        complain(process.redact(each))
+    complain(process.redact(_with_notes(last, error)))
     return int(getattr(error, "exit_code", 1))
 
 
-def _tell_notes(error: Exception, process: Process) -> None:
-    """Print what was added to an error, such as the other errors of works that were all tried."""
-    from zeus_runtime.cli.streams import complain
-
-    for note in getattr(error, "__notes__", ()):
-        complain(process.redact(str(note)))
+def _with_notes(text: str, error: Exception) -> str:
+    """An error's text with its notes, such as the other errors of works that were all tried."""
+    return "\n".join((text, *map(str, getattr(error, "__notes__", ()))))
 
 
 def _misused(error: click.ClickException, process: Process) -> int:
@@ -165,11 +163,12 @@ def _misused(error: click.ClickException, process: Process) -> int:
     from zeus_runtime.cli.streams import complain
 
     if isinstance(error, NoArgsIsHelpError):
-        complain(error.format_message())
+        complain(error.format_message(), laid_out=True)
         return error.exit_code
     # Click's own `show` drops escape sequences.
     if (context := getattr(error, "ctx", None)) is not None:
-        complain(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
+        complain(context.get_usage())
+        complain(f"Try '{context.command_path} --help' for help.\n")
     complain(f"Error: {process.redact(error.format_message())}")
     return error.exit_code
 
@@ -200,8 +199,7 @@ def _failed_system(error: OSError, process: Process) -> int:
     from zeus_runtime.cli.streams import complain
 
     _drop_output()
-    complain(f"error: {process.redact(str(error))}")
-    _tell_notes(error, process)
+    complain(process.redact(_with_notes(f"error: {error}", error)))
     return 1
 
 

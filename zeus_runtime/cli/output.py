@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from zeus_runtime.cli.streams import answer, complain, reader_columns, terminal_columns
+from zeus_runtime.cli.streams import (
+    answer,
+    columns_of,
+    complain,
+    is_terminal,
+    reader_columns,
+    terminal_columns,
+)
 from zeus_runtime.columns import columns, cut_line, hanging, most_columns, shortened
 from zeus_runtime.escaping import json_text, terminal_line, utf8_text
 from zeus_runtime.frozen import dataclass
@@ -121,6 +129,12 @@ def tell(
         complain(nothing)
     else:
         answer(rendered(made, mask=mask))
+
+
+def complain_table(table: TextTable, *, mask: Mask | None = None) -> None:
+    """Write a table to standard error."""
+    width = columns_of(sys.stderr) if is_terminal(sys.stderr) else None
+    complain(table.text(width=width, mask=mask), laid_out=True)
 
 
 def complain_masked(process: Process, text: str, style: Style = "plain") -> None:

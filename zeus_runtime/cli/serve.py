@@ -362,7 +362,7 @@ def _reader(
         else:
             checked = read_config(process, wanted, text=edited.text, trust=edited.trust)
         files = own if database is None else (*own, database)
-        return replace(checked, service_files=files, service_folders=folders)
+        return checked.served_with(settings.document, files=files, folders=folders)
 
     return read
 

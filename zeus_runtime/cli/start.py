@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.escaping import terminal_text
+from zeus_runtime.cli.streams import complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -71,5 +71,4 @@ class MaskedWarnings(logging.Handler):
         except Exception as error:  # noqa: BLE001 - a wrong format is the library's mistake, and ends nothing
             text = f"{record.levelname} {record.name}: {record.msg!r} with {record.args!r} ({error!r})"
         with suppress(OSError, ValueError):  # a closed stream
-            sys.stderr.write(terminal_text(self._redact(text)) + "\n")
-            sys.stderr.flush()
+            complain(self._redact(text), as_is=True)

@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
+from zeus_runtime.columns import hanging, most_columns
 from zeus_runtime.escaping import terminal_text
 
 if TYPE_CHECKING:
     from zeus_runtime.columns import Style
 
 _CODES: Final[Mapping[Style, str]] = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32"}
+
+_INDENT: Final = "  "
+_LEAST_COLUMNS: Final = 12
 
 _MASKS: Final[list[Callable[[str], str]]] = [str]
 """Like the streams, a process has one, except that a test runs a command within its own process."""
@@ -39,16 +43,29 @@ def answer(
     sys.stdout.flush()
 
 
-def complain(text: str, style: Style = "plain", *, as_is: bool = False) -> None:
-    """Write a line to standard error, with escapes for what cannot be seen, in colour where the terminal wants it.
+def complain(text: str, style: Style = "plain", *, as_is: bool = False, laid_out: bool = False) -> None:
+    """Write a message to standard error, with escapes for what cannot be seen, in colour where the terminal wants it.
+
+    Only its first line begins at the margin, so that no foreign text in it can look like a line of Zeus's.
 
     Args:
         as_is: whether ``mask_errors_by`` does not apply to it.
+        laid_out: whether its lines stay as they are: a table, folded lines, or a command that a user copies.
     """
-    shown = text if as_is else _MASKS[-1](text)
+    shown = terminal_text(text if as_is else _MASKS[-1](text))
     sys.stdout.flush()
-    sys.stderr.write(_styled(terminal_text(shown), style, sys.stderr) + "\n")
+    sys.stderr.write(_styled(shown if laid_out else _indented(shown, sys.stderr), style, sys.stderr) + "\n")
     sys.stderr.flush()
+
+
+def _indented(text: str, stream: TextIO) -> str:
+    """``text`` with all lines but the first indented, also those that a terminal would begin."""
+    first, *more = text.split("\n")
+    lines = [first, *(line if not line or line.startswith(_INDENT) else _INDENT + line for line in more)]
+    if is_terminal(stream):
+        most = max(_LEAST_COLUMNS, columns_of(stream) - 1)
+        lines = [line if most_columns(line) <= most else hanging(line, most, _INDENT) for line in lines]
+    return "\n".join(lines)
 
 
 def _styled(text: str, style: Style, stream: TextIO) -> str:

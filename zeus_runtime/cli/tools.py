@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_config
-from zeus_runtime.cli.output import TextTable, rendered, tell
+from zeus_runtime.cli.output import TextTable, complain_table, tell
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.columns import one_line
 
@@ -81,7 +81,9 @@ def list_tools(
         as_object=as_object,
     )
     if connections and not as_object:
-        complain(rendered(_servers(connections, connect=connect), mask=process.redact))
+        complain_table(_servers(connections, connect=connect), mask=process.redact)
+        if not connect:
+            complain("--connect starts them and lists their tools")
 
 
 _HEADER: Final = (
@@ -208,7 +210,7 @@ def _opened(toolsets: Mapping[str, Toolset], *, started: bool = False) -> Outsid
     )
 
 
-def _servers(connections: Sequence[Connection], *, connect: bool) -> list[str | TextTable]:
+def _servers(connections: Sequence[Connection], *, connect: bool) -> TextTable:
     rows = [
         (
             each.name,
@@ -218,8 +220,7 @@ def _servers(connections: Sequence[Connection], *, connect: bool) -> list[str | 
         )
         for each in connections
     ]
-    hint = [] if connect else ["--connect starts them and lists their tools"]
-    return [TextTable(rows, ("SERVER", "CATEGORY", "STATE", "WHY")), *hint]
+    return TextTable(rows, ("SERVER", "CATEGORY", "STATE", "WHY"))
 
 
 def _showings(planned: PlannedTool) -> dict[str, str]:

@@ -308,7 +308,7 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
 def complain_lines(lines: Iterable[str]) -> None:
     """Write lines to standard error, each of them folded; ``trust/masking`` says which secrets a person must see."""
     for line in folded_lines(lines, sys.stderr):
-        complain(line, as_is=True)
+        complain(line, as_is=True, laid_out=True)
 
 
 def folded_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:

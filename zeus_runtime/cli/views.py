@@ -19,8 +19,7 @@ from zeus_runtime.cli.event_lines import (
 )
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import answer, columns_of, complain, is_terminal
-from zeus_runtime.columns import hanging
-from zeus_runtime.escaping import TerminalStream, terminal_text
+from zeus_runtime.escaping import TerminalStream
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -39,8 +38,6 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.tools.question import tool_label
 
-_INDENT: Final = "  "
-_LEAST_COLUMNS: Final = 12
 PROGRESS_SECONDS: Final = 2.0
 """Between two lines of progress in a journal, which cannot take one back."""
 
@@ -89,11 +86,11 @@ class Journal:
                 self._told = now
                 complain(f"  {progress_line(event, width)}", "dim")
         elif isinstance(event, ModelRetry):
-            complain(_indented(f"trying again in {event.wait_seconds:.1f} s: {event.reason}"), "yellow")
+            complain(f"trying again in {event.wait_seconds:.1f} s: {event.reason}", "yellow")
         elif isinstance(event, ModelChanged):
-            complain(_indented(f"{event.model} answers now, not {event.former}: {event.reason}"), "yellow")
+            complain(f"{event.model} answers now, not {event.former}: {event.reason}", "yellow")
         elif isinstance(event, Notice):
-            complain(_indented(f"note: {event.message}"), "yellow")
+            complain(f"note: {event.message}", "yellow")
         elif isinstance(event, SubAgentEvent):
             if line := subagent_line(event, width):
                 complain(f"  {line}", "dim")
@@ -232,18 +229,7 @@ def _error(ending: RunFailed) -> dict[str, Any]:
 
 def _complain_of(event: Event) -> None:
     if isinstance(event, RunFailed):
-        complain(_indented(f"error: {event.message}"), "red")
-
-
-def _indented(text: str) -> str:
-    """``text`` so that no line of it passes for one of ours, also not one that a terminal begins at its margin."""
-    lines = terminal_text(text).split("\n")
-    if is_terminal(sys.stderr):
-        most = max(_LEAST_COLUMNS, columns_of(sys.stderr) - 1)
-        lines = [
-            hanging(line, most if at == 0 else most - len(_INDENT), _INDENT) for at, line in enumerate(lines)
-        ]
-    return f"\n{_INDENT}".join(lines)
+        complain(f"error: {event.message}", "red")
 
 
 def _status(ending: RunCompleted | RunFailed) -> str:

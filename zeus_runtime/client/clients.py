@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -24,6 +25,8 @@ from zeus_runtime.client.errors import (
 from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent
 from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
+from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
+from zeus_runtime.errors import masking_errors
 
 T = TypeVar("T")
 
@@ -102,13 +105,26 @@ class _Service:
 
     Attributes:
         url: the address.
+        secrets: the client's token, and the password in the address: an answer, such as a proxy's, may repeat them.
         patience_seconds: how long to try again to reach it.
         was_reached: whether it has answered this client.
     """
 
     url: httpx.URL
+    secrets: Redactor
     patience_seconds: float
     was_reached: bool = False
+
+    def masking(self) -> AbstractContextManager[None]:
+        """Inside the block, an error leaves without the client's secrets."""
+        return masking_errors(self.secrets)
+
+
+def _service(
+    http: httpx.Client | httpx.AsyncClient, url: str, token: str, patience_seconds: float
+) -> _Service:
+    secrets = secrets_of_environment({"ZEUS_TOKEN": token, "url": url})
+    return _Service(http.base_url, secrets, patience_seconds)
 
 
 class _Patience:
@@ -183,7 +199,7 @@ class AsyncServiceClient:
         self, url: str, token: str, *, timeout_seconds: float = 30.0, patience_seconds: float = 60.0
     ) -> None:
         self._http = httpx.AsyncClient(**_settings(url, token, timeout_seconds))
-        self._service = _Service(self._http.base_url, patience_seconds)
+        self._service = _service(self._http, url, token, patience_seconds)
 
     async def __aenter__(self) -> Self:
         return self
@@ -265,33 +281,34 @@ class AsyncServiceClient:
         """
         path, lines = _events_path(run, session), EventLines(after)
         patience = _Patience(self._service)
-        while True:
-            try:
-                async with self._http.stream(
-                    "GET", path, headers={"Last-Event-ID": str(lines.last)}, timeout=_STREAM_TIMEOUT
-                ) as answer:
-                    # The service answers so once nothing follows.
-                    if answer.status_code == 204:
-                        return
-                    if answer.status_code != 200:
-                        raise error_of(answer.status_code, await answer.aread())
-                    # Only `last` stays: the service sends an event that was cut off again from its beginning.
-                    lines.begin()
-                    # httpx also ends a line at U+2028 and the like, which the service sends as escapes.
-                    async for line in answer.aiter_lines():
-                        # Any line counts, also a ping: the service is there.
-                        patience.reached()
-                        event = _event(lines, line, answer)
-                        if event is not None:
-                            yield event
-                            if run is not None and event.ends:
-                                return
-                # A stream that ends before its run is continued, as one that is lost.
-                failed: httpx.TransportError | ServiceUnavailableError = _ended()
-            # With 503, a service begins or ends; with 502 or 504, a proxy does not reach it. Others are final.
-            except (httpx.TransportError, ServiceUnavailableError) as error:
-                failed = error
-            await asyncio.sleep(patience.pause(failed))
+        with self._service.masking():
+            while True:
+                try:
+                    async with self._http.stream(
+                        "GET", path, headers={"Last-Event-ID": str(lines.last)}, timeout=_STREAM_TIMEOUT
+                    ) as answer:
+                        # The service answers so once nothing follows.
+                        if answer.status_code == 204:
+                            return
+                        if answer.status_code != 200:
+                            raise error_of(answer.status_code, await answer.aread())
+                        # Only `last` stays: the service sends an event that was cut off again from its beginning.
+                        lines.begin()
+                        # httpx also ends a line at U+2028 and the like, which the service sends as escapes.
+                        async for line in answer.aiter_lines():
+                            # Any line counts, also a ping: the service is there.
+                            patience.reached()
+                            event = _event(lines, line, answer)
+                            if event is not None:
+                                yield event
+                                if run is not None and event.ends:
+                                    return
+                    # A stream that ends before its run is continued, as one that is lost.
+                    failed: httpx.TransportError | ServiceUnavailableError = _ended()
+                # With 503, a service begins or ends; with 502 or 504, a proxy does not reach it. Others are final.
+                except (httpx.TransportError, ServiceUnavailableError) as error:
+                    failed = error
+                await asyncio.sleep(patience.pause(failed))
 
     async def run(
         self,
@@ -327,13 +344,14 @@ class AsyncServiceClient:
     async def send(self, call: ServiceCall[T]) -> T:
         """Send a request."""
         patience = _Patience(self._service)
-        while True:
-            try:
-                answer = await self._http.request(call.method, call.path, **_request(call))
-                return _result(call, answer, patience)
-            except (httpx.TransportError, ServiceUnavailableError) as error:
-                pause = patience.pause_before(call, error)
-            await asyncio.sleep(pause)
+        with self._service.masking():
+            while True:
+                try:
+                    answer = await self._http.request(call.method, call.path, **_request(call))
+                    return _result(call, answer, patience)
+                except (httpx.TransportError, ServiceUnavailableError) as error:
+                    pause = patience.pause_before(call, error)
+                await asyncio.sleep(pause)
 
 
 class ServiceClient:
@@ -346,7 +364,7 @@ class ServiceClient:
         self, url: str, token: str, *, timeout_seconds: float = 30.0, patience_seconds: float = 60.0
     ) -> None:
         self._http = httpx.Client(**_settings(url, token, timeout_seconds))
-        self._service = _Service(self._http.base_url, patience_seconds)
+        self._service = _service(self._http, url, token, patience_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -417,27 +435,28 @@ class ServiceClient:
     ) -> Generator[ServiceEvent, None, None]:
         path, lines = _events_path(run, session), EventLines(after)
         patience = _Patience(self._service)
-        while True:
-            try:
-                with self._http.stream(
-                    "GET", path, headers={"Last-Event-ID": str(lines.last)}, timeout=_STREAM_TIMEOUT
-                ) as answer:
-                    if answer.status_code == 204:
-                        return
-                    if answer.status_code != 200:
-                        raise error_of(answer.status_code, answer.read())
-                    lines.begin()
-                    for line in answer.iter_lines():
-                        patience.reached()
-                        event = _event(lines, line, answer)
-                        if event is not None:
-                            yield event
-                            if run is not None and event.ends:
-                                return
-                failed: httpx.TransportError | ServiceUnavailableError = _ended()
-            except (httpx.TransportError, ServiceUnavailableError) as error:
-                failed = error
-            time.sleep(patience.pause(failed))
+        with self._service.masking():
+            while True:
+                try:
+                    with self._http.stream(
+                        "GET", path, headers={"Last-Event-ID": str(lines.last)}, timeout=_STREAM_TIMEOUT
+                    ) as answer:
+                        if answer.status_code == 204:
+                            return
+                        if answer.status_code != 200:
+                            raise error_of(answer.status_code, answer.read())
+                        lines.begin()
+                        for line in answer.iter_lines():
+                            patience.reached()
+                            event = _event(lines, line, answer)
+                            if event is not None:
+                                yield event
+                                if run is not None and event.ends:
+                                    return
+                    failed: httpx.TransportError | ServiceUnavailableError = _ended()
+                except (httpx.TransportError, ServiceUnavailableError) as error:
+                    failed = error
+                time.sleep(patience.pause(failed))
 
     def run(
         self,
@@ -461,13 +480,14 @@ class ServiceClient:
     def send(self, call: ServiceCall[T]) -> T:
         """Send a request."""
         patience = _Patience(self._service)
-        while True:
-            try:
-                answer = self._http.request(call.method, call.path, **_request(call))
-                return _result(call, answer, patience)
-            except (httpx.TransportError, ServiceUnavailableError) as error:
-                pause = patience.pause_before(call, error)
-            time.sleep(pause)
+        with self._service.masking():
+            while True:
+                try:
+                    answer = self._http.request(call.method, call.path, **_request(call))
+                    return _result(call, answer, patience)
+                except (httpx.TransportError, ServiceUnavailableError) as error:
+                    pause = patience.pause_before(call, error)
+                time.sleep(pause)
 
 
 def _read(file: str | Path) -> tuple[bytes, str]:

@@ -90,6 +90,7 @@ class Secrets:
 
     to_model: Annotated[
         Literal["mask", "allow"],
+        Executes(by_name=True),
         Doc(
             "`mask` replaces them by placeholders such as `<secret:API_KEY>` in what the model is sent and in what the"
             " database keeps; `allow` sends and keeps them as they are."

@@ -71,7 +71,7 @@ def _wrapped(
 
         try:
             # A middleware opens files on its own behalf, not for the tool call that it wraps.
-            with calling(None):
+            with calling(None, of_session=True):
                 given = await method(request, next_call)
             if gives is not None and not isinstance(given, gives):
                 raise TypeError(f"{method.__name__} returned {type(given).__name__}, not a {gives.__name__}")

@@ -36,7 +36,7 @@ from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_from
-from zeus_runtime.tools.own_folders import STATE, UPLOADS
+from zeus_runtime.tools.own_folders import STATE, UPLOADS, marks_folder
 from zeus_runtime.trust.compiled import compiled_folder
 
 if TYPE_CHECKING:
@@ -335,13 +335,15 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
             is_work = folder.name == each.name and Path(at) in work
             if not is_work and deciding.find(at) is None:
                 deciding.add_names(at, name, _EXECUTED)
-    if checked.trust.records is not None:
-        _add(deciding, checked.trust.records, _DECIDES_ALL, is_liftable=False)
-        deciding.unasked[str(checked.trust.records)] = None
-    compiled = compiled_folder(checked.process_environ)
-    if compiled is not None:
-        _add(deciding, compiled, _DECIDES_ALL, is_liftable=False)
-        deciding.unasked[str(compiled)] = None
+    kept = (
+        checked.trust.records,
+        marks_folder(checked.process_environ),
+        compiled_folder(checked.process_environ),
+    )
+    for own in kept:
+        if own is not None:
+            _add(deciding, own, _DECIDES_ALL, is_liftable=False)
+            deciding.unasked[str(own)] = None
     # The memory and environment of the processes contain the secrets that are masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
 

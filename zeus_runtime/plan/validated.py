@@ -197,6 +197,17 @@ class Checked:
         work = (folder for each in others for folder in each.work)
         return replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
 
+    def served_with(self, settings: Document, *, files: Iterable[Path], folders: Iterable[Path]) -> Checked:
+        """The same config in a service with these settings: it closes the service's files, and masks their secrets.
+
+        Args:
+            settings: as they were read.
+            files: the settings and the files that they name; they are closed.
+            folders: those whose configs the service runs.
+        """
+        self.secrets.learn_all(settings.redactor)
+        return replace(self, service_files=tuple(files), service_folders=tuple(folders))
+
     @property
     def work(self) -> Sequence[Path]:
         """The folders whose files may change without the user's knowledge: the project's and the workspaces'."""

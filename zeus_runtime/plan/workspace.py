@@ -19,7 +19,7 @@ from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, Acc
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.patterns import compile_glob, expand_braces, has_magic, parts_of, start_problem
+from zeus_runtime.tools.patterns import compile_glob, expand_braces, has_magic, parts_of, pattern_slip
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
@@ -170,10 +170,8 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
         return _problem(checked, pattern, str(error), "write several patterns")
     if not parts:
         return _problem(checked, pattern, f"the pattern {pattern!r} names nothing", "`**` names every file")
-    if (problem := start_problem(pattern)) is not None:
-        return _problem(
-            checked, pattern, problem, "remove it; for a file with such a name, write ? in its place"
-        )
+    if (slip := pattern_slip(pattern, may_be_name=True)) is not None:
+        return _problem(checked, pattern, *slip)
     if "${" in pattern:
         return _problem(
             checked,

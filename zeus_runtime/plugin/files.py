@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.patterns import PathTest as PathTest
     from zeus_runtime.tools.patterns import compile_filter as compile_filter
     from zeus_runtime.tools.patterns import compile_glob as compile_glob
+    from zeus_runtime.tools.patterns import compile_way as compile_way
     from zeus_runtime.tools.patterns import expand_braces as expand_braces
     from zeus_runtime.tools.patterns import folded_glob as folded_glob
     from zeus_runtime.tools.patterns import literal_prefix as literal_prefix
     from zeus_runtime.tools.patterns import parts_of as parts_of
-    from zeus_runtime.tools.patterns import start_problem as start_problem
+    from zeus_runtime.tools.patterns import pattern_slip as pattern_slip
+    from zeus_runtime.tools.patterns import text_slip as text_slip
     from zeus_runtime.tools.patterns import text_test as text_test
     from zeus_runtime.tools.program_view import ProgramMount as ProgramMount
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
@@ -63,6 +65,7 @@ _ROOMS = {
     "WorkspaceFiles": "tools.workspace",
     "compile_filter": "tools.patterns",
     "compile_glob": "tools.patterns",
+    "compile_way": "tools.patterns",
     "composed": "tools.paths",
     "difference": "tools.diff",
     "edited_masked": "tools.masked_text",
@@ -78,7 +81,8 @@ _ROOMS = {
     "own_path": "tools.own_folders",
     "parts_below": "tools.mounts",
     "parts_of": "tools.patterns",
-    "start_problem": "tools.patterns",
+    "pattern_slip": "tools.patterns",
+    "text_slip": "tools.patterns",
     "text_test": "tools.patterns",
     "placeholders_left": "tools.masked_text",
     "written_masked": "tools.masked_text",

@@ -63,14 +63,14 @@ def project_files(workspace: WorkspaceFiles, names: Sequence[str]) -> tuple[Proj
         names: possible names of the file; the first one that exists in a folder counts.
     """
     from zeus_runtime.tools import WorkspaceFiles
-    from zeus_runtime.tools.gate import calling, of_no_session, reading_kept
+    from zeus_runtime.tools.gate import calling
 
     folder = workspace.root.resolve()
     repository = _repository(folder)
     above = [] if repository is None else [each for each in folder.parents if each.is_relative_to(repository)]
     found: list[ProjectFile] = []
     # A command may have made the file a link to what Zeus keeps for a session.
-    with calling(None), reading_kept(of_no_session):
+    with calling(None):
         for depth, parent in reversed(list(enumerate(above, 1))):
             assert repository is not None, "nothing is above the workspace without one"
             inner = parent.relative_to(repository).as_posix()

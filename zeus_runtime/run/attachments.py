@@ -18,7 +18,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, refused, too_large
 from zeus_runtime.tools.attachments import GivenFile, Kind, Reference, keep
-from zeus_runtime.tools.gate import calling, kept_path, of_no_session, reading_kept
+from zeus_runtime.tools.gate import calling, kept_path
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError, split
 
@@ -77,7 +77,7 @@ def gather(
     """
     kept = secrets or Redactor()
     # Also at the opened file: a link can lead elsewhere since `_is_kept` looked.
-    with calling(None), reading_kept(of_no_session):
+    with calling(None):
         found = [each for path in mentions(text) for each in _mentioned(path, workspace, kept)]
     # A person chose these files one by one, which is the approval.
     with calling(None, approved=True):

@@ -263,7 +263,7 @@ class ContextPlanner:
         self, name: str, policy: Middleware, view: View, budget: Budget
     ) -> Sequence[Edit | Refusal | CompactionOffer]:
         with Blaming(name):
-            with calling(None):
+            with calling(None, of_session=True):
                 proposed = list(await policy.edits(view, budget))
             for each in proposed:
                 if not isinstance(each, (*get_args(Edit), Refusal, CompactionOffer)):

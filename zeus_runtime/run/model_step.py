@@ -352,7 +352,7 @@ class ModelStep:
             sections.update(given)
         for name, middleware in self._sectioned:
             with Blaming(name):
-                with calling(None):
+                with calling(None, of_session=True):
                     told = await middleware.sections(turn)
                 added = {Section(section): _as_text(text) for section, text in told.items()}
             for section, text in added.items():

@@ -22,6 +22,7 @@ from zeus_runtime.tools.paths import folded, join
 from zeus_runtime.tools.patterns import (
     PartTest,
     PathTest,
+    compile_way,
     folded_glob,
     folded_part,
     folded_start,
@@ -79,11 +80,13 @@ class Reached(NamedTuple):
         host: its real path on this machine.
         below_git: how many parts of its path are below the git folder that contains it; None if there is no such
             folder, and for reading.
+        on_way: it is a missing folder, which is made on the way to a file that may be written.
     """
 
     names: tuple[Name, ...]
     host: str
     below_git: int | None = None
+    on_way: bool = False
 
     @property
     def own(self) -> Iterator[Name]:
@@ -140,7 +143,7 @@ class AccessRule:
 
     @property
     def is_rooted(self) -> bool:
-        return "/" in self.pattern.rstrip("/")
+        return "/" in self.pattern
 
     @cached_property
     def exactness(self) -> int:
@@ -172,6 +175,14 @@ class AccessRule:
     def fits(self, name: Name) -> bool:
         """Whether the rule applies to a file of that name."""
         return not (name.foreign and self.is_rooted) and self.depth(name.parts) > 0
+
+    def leads_through(self, name: Name) -> bool:
+        """Whether the rule lets tools make a folder of that name: the plain beginning of its pattern names it."""
+        return self.right == "write" and not (name.foreign and self.is_rooted) and self._way(name.parts)
+
+    @cached_property
+    def _way(self) -> PathTest:
+        return compile_way("/".join(self.parts), same=folded)
 
     def may_fit_below(self, parts: tuple[str, ...]) -> bool:
         """Whether a folder's own names may make the rule fit what is in the folder, which may be a link."""
@@ -220,7 +231,11 @@ class AccessRules:
         return {"read": [rule for rule in self.rules if rule.right == "deny"], "write": self.rules}
 
     def _ruling(self, name: Name, kind: Kind, reached: Reached) -> Ruling | None:
-        fitting = [rule for rule in self._of[kind] if rule.fits(name)]
+        fitting = [
+            rule
+            for rule in self._of[kind]
+            if rule.fits(name) or (reached.on_way and rule.leads_through(name))
+        ]
         if not fitting:
             return None
         rule = min(fitting, key=lambda each: (each.right != "deny", -each.exactness, _STRICTNESS[each.right]))
@@ -335,6 +350,7 @@ class Deciding:
 
     Attributes:
         keys: the added paths that contain keys.
+        key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
         archives: the real folders in which routes of configs have Zeus keep originals, each with the route's name.
@@ -351,6 +367,7 @@ class Deciding:
         self._in_each: dict[tuple[str, str], Protected] = {}
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
+        self.key_folders: dict[str, None] = {}
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
         self.archives: dict[str, str] = {}
@@ -399,6 +416,8 @@ class Deciding:
         at = self._patterns.setdefault(_folded_host(folder), {})
         fits = folded_part(pattern)
         at[pattern] = (lambda name: name not in but and fits(name)), Protected(why, holds_keys)
+        if holds_keys:
+            self.key_folders[folder] = None
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         """Protect a path of two parts below each folder in ``folder``, whether they exist yet or not."""
@@ -434,6 +453,11 @@ class Deciding:
             inner = self._in_each.get((outside.rpartition("/")[0], f"{within}/{folded(name)}"))
         hit = None if inner is None else (inner, 0)
         return hit if above is None else above if hit is None else _stricter(above, hit)
+
+    def holds_keys(self, host: str) -> bool:
+        """Whether the file at ``host`` contains keys, by its path."""
+        found = self.find(host)
+        return found is not None and found[0].holds_keys
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()
@@ -550,7 +574,10 @@ class AccessPolicy:
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         """Return the ruling against ``tool``'s access to a file; None if it is allowed."""
-        layers: tuple[AccessLayer, ...] = (self.floor, self.rules, *self.layers)
+        layers: tuple[AccessLayer, ...] = (self.rules, *self.layers)
+        if not reached.on_way:
+            # It closes a folder with all that is in it, so it has judged the file at the end of the way.
+            layers = (self.floor, *layers)
         return strictest(layer.ruling(reached, kind, tool) for layer in layers)
 
     @property

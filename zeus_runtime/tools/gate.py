@@ -44,11 +44,13 @@ class CallingTool(NamedTuple):
         tool: its tool's name; None for files that the user names or middlewares read.
         approved: whether a person approved it.
         files: the only files, folded, that an approval covers: those that its question showed. None: all.
+        of_session: whether files of the archive are opened as far as ``reading_kept`` allows; otherwise none is.
     """
 
     tool: str | None
     approved: bool = False
     files: frozenset[Parts] | None = None
+    of_session: bool = True
 
     def covers(self, parts: Parts) -> bool:
         """Whether an approval covers an access to a file.
@@ -59,20 +61,33 @@ class CallingTool(NamedTuple):
         """
         return self.approved if self.files is None else _folded(parts) in self.files
 
+    def covers_way(self, parts: Parts) -> bool:
+        """Whether an approval covers the making of a folder: the path of a file in it shows it too."""
+        if self.files is None:
+            return self.approved
+        folder = _folded(parts)
+        return any(each[: len(folder)] == folder for each in self.files)
+
 
 def calling(
-    tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
+    tool: str | None,
+    *,
+    approved: bool = False,
+    files: Iterable[Parts] | None = None,
+    of_session: bool = False,
 ) -> AbstractContextManager[None]:
     """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares.
 
     Args:
         approved: whether a person approved the call.
         files: the only files that an approval lets it change, which are also read without a question; None: all.
+        of_session: without a tool, files of the archive are opened only if this is set, as far as ``reading_kept``
+            allows: a path may be a link, which a program made. A tool always opens them so.
     """
     if tool is None and files is None and not approved:
-        return _Calling(_NO_TOOL, {})
+        return _Calling(_FOR_SESSION if of_session else _NO_TOOL, {})
     named = None if files is None else frozenset(map(_folded, files))
-    return _Calling(CallingTool(tool, approved, named), {})
+    return _Calling(CallingTool(tool, approved, named, of_session or tool is not None), {})
 
 
 class _Calling:
@@ -103,7 +118,8 @@ class _Calling:
             RESOLVED.reset(self._resolved)
 
 
-_NO_TOOL: Final = CallingTool(None)
+_NO_TOOL: Final = CallingTool(None, of_session=False)
+_FOR_SESSION: Final = CallingTool(None)
 _UNKNOWN: Final = _Calling(CallingTool(ANY_TOOL), None)
 _CALL: Final[ContextVar[_Calling]] = ContextVar("zeus_tool_call", default=_UNKNOWN)
 """Threads that a plugin starts do not inherit it: the default must be the strictest."""
@@ -114,7 +130,7 @@ _KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", 
 
 @contextmanager
 def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
-    """While inside, only those files and folders of the archive can be opened whose paths ``may_read`` allows."""
+    """While inside, those files and folders of the archive can be opened whose paths ``may_read`` allows."""
     token = _KEPT.set(may_read)
     try:
         yield
@@ -122,13 +138,8 @@ def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
         _KEPT.reset(token)
 
 
-def of_no_session(_path: str) -> bool:
-    """For ``reading_kept``: nothing that Zeus keeps for sessions."""
-    return False
-
-
 def kept_now() -> Callable[[str], bool] | None:
-    """Return the function given to ``reading_kept``; None outside of it, where tools cannot open the archive."""
+    """Return the function given to ``reading_kept``; None outside of it, where nobody can open the archive."""
     return _KEPT.get()
 
 
@@ -180,6 +191,16 @@ class Gate:
             foreign: ``parts`` is not a path of this workspace; outside of it only rules about names apply.
         """
         return self._ruling(parts, host, kind, _CALL.get().call.tool, foreign=foreign)
+
+    def way_ruling(self, parts: Parts, host: str) -> Ruling | None:
+        """Return the ruling against making a missing folder on the way to a file that the running tool may write.
+
+        Args:
+            parts: its virtual path.
+            host: its real path.
+        """
+        found = self._ruling(parts, host, "write", _CALL.get().call.tool, on_way=True)
+        return found and found._replace(why=f"the folder is missing, and {found.why}")
 
     def writing_elsewhere(self, parts: Parts, host: str) -> Ruling | None:
         """Return the ruling on a file outside of the workspace that Zeus itself would write, by all parts of its path.
@@ -262,38 +283,41 @@ class Gate:
         *,
         foreign: bool = False,
         written: str = "",
+        on_way: bool = False,
     ) -> Ruling | None:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
-        below_git = git_depth(host) if kind == "write" else None
-        own = self._judged(Reached(names, host, below_git), kind, tool)
+        below_git = git_depth(host) if kind == "write" and not on_way else None
+        own = self._judged(Reached(names, host, below_git, on_way), kind, tool)
         if self.above is None:
             return own
         if parts is not None and not foreign:
             written = self.mounts.written(parts)
-        return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True, written=written)))
+        above = self.above._ruling(parts, host, kind, tool, foreign=True, written=written, on_way=on_way)
+        return strictest((own, above))
 
     def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached, tool)))
+        return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached)))
 
-    def _not_own(self, reached: Reached, tool: str | None) -> Ruling | None:
-        """Return a denial if a tool would open a file that Zeus keeps for sessions, and that is not its session's.
+    def _not_own(self, reached: Reached) -> Ruling | None:
+        """Return a denial of a file that Zeus keeps for sessions, if it is not the running session's.
 
-        Inside ``reading_kept`` the same holds for files that no tool opens: a model may have named them. Archived
-        texts, and the copies in a sandbox, were read under the rules of the agent that made them; another agent's rules
-        may deny them.
+        Archived texts, and the copies in a sandbox, were read under the rules of the agent that made them; another
+        agent's rules may deny them.
         """
-        may_read = _KEPT.get()
-        if tool is None and may_read is None:
-            return None
-        spelled = [each.parts for each in reached.names]
-        spelled += self.policy.floor.deciding.archived(reached.host)
-        if f"/{STATE}/" in folded(reached.host):
-            # A route can lead to Zeus's folder, so the mount's own folder counts too.
-            spelled += self.mounts.tails_of(reached.host)
-        for path in filter(None, map(kept_path, spelled)):
+        may_read = _KEPT.get() if _CALL.get().call.of_session else None
+        for path in self._kept_paths(reached.names, reached.host):
             if may_read is None or not may_read(path):
                 return _NOT_OWN
         return None
+
+    def _kept_paths(self, names: Iterable[Name], host: str) -> Iterator[str]:
+        """Yield the paths by which the archive's routes name a file, as far as Zeus keeps it for sessions."""
+        spelled = [each.parts for each in names]
+        spelled += self.policy.floor.deciding.archived(host)
+        if f"/{STATE}/" in folded(host):
+            # A route can lead to Zeus's folder, so the mount's own folder counts too.
+            spelled += self.mounts.tails_of(host)
+        return filter(None, map(kept_path, spelled))
 
     def require(
         self,
@@ -323,13 +347,32 @@ class Gate:
             raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
         call = _CALL.get().call
         # After the denial: an approval never lifts one.
-        if looks or call.covers(parts):
-            return
-        if call.tool in (None, ANY_TOOL):
-            raise WorkspaceError(
-                refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
-            )
-        raise AccessAsked(join(parts), ruling, parts)
+        if not looks and not call.covers(parts):
+            raise _asking(call, parts, ruling)
+
+    def require_way(self, folders: Iterable[tuple[Parts, str]]) -> None:
+        """Ensure that the running tool may make missing folders on the way to a file that it may write.
+
+        Args:
+            folders: their virtual and real paths, each before those in it.
+
+        Raises:
+            WorkspaceError: it may not make one of them.
+            AccessAsked: a person must approve it first. The innermost folder that needs this is named, because its path
+                shows the others.
+        """
+        asked: AccessAsked | WorkspaceError | None = None
+        call = _CALL.get().call
+        for parts, host in folders:
+            ruling = self.way_ruling(parts, host)
+            if ruling is None:
+                continue
+            if ruling.action == "deny":
+                raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
+            if not call.covers_way(parts):
+                asked = _asking(call, parts, ruling)
+        if asked is not None:
+            raise asked
 
     def paths_of(self, host: str) -> list[str]:
         """Return the virtual paths here of a file at a real path, also those through links that a rule may match."""
@@ -380,16 +423,28 @@ class Gate:
         """
         if any(_overlap(folder, each) for gate in self._all for each in gate.mounts.reals()):
             return "it is in the workspace, or the workspace is in it"
-        if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
+        deciding = self.policy.floor.deciding
+        if any(_overlap(folder, each) for each in deciding.added):
             return "it holds files that decide about this agent, or is among them"
+        works = (*map(real_path, deciding.folders), *deciding.archives)
+        if any(_overlap(folder, each) for each in works):
+            return "another agent works in it or around it, or Zeus keeps files of sessions there"
         ruling = self._ruling(self.mounts.parts_outside(folder), folder, "read", None, foreign=True)
         return None if ruling is None else ruling.why
 
     def unseen(self) -> Iterator[str]:
-        """Yield the real folders and files that programs may not see: those of the workspace, and keys."""
+        """Yield the real folders and files that programs may not see: those of the workspace, and keys.
+
+        A folder in which all names are of keys is one of them: SQLite makes files beside its database at any time.
+        """
         for gate in self._all:
+            deciding = gate.policy.floor.deciding
             yield from gate.mounts.reals()
-            yield from gate.policy.floor.deciding.keys
+            yield from deciding.keys
+            for folder in deciding.key_folders:
+                inside = [f"{folder.rstrip('/')}/{each}" for each in _names_in(folder)]
+                keys = [each for each in inside if deciding.holds_keys(each)]
+                yield from [folder] if keys and keys == inside else keys
 
     def around(self) -> Iterator[str]:
         """Yield the real folders where these agents and those beside them work, and where their configs are."""
@@ -436,9 +491,23 @@ class Gate:
         ]
 
     def is_of_sessions(self, parts: Parts, host: str) -> bool:
-        """Whether rulings on a folder's files depend on the session: Zeus keeps files of its own there."""
-        is_named = f"/{STATE}/" in folded(f"{host}/") or folded("".join(parts[:1])) in ARCHIVES
-        return is_named or any(any(gate.policy.floor.deciding.archived(host)) for gate in self._all)
+        """Whether Zeus keeps files of all sessions in a folder, and each may read its own alone; also for `.zeus`."""
+        if folded(host.rpartition("/")[2]) == STATE:
+            return True
+        within, inside = (*parts, "file"), f"{host.rstrip('/')}/file"
+        written = self.mounts.written(within)
+        return any(
+            any(gate._kept_paths((*names, *gate._named_as(written, number > 0)), inside))
+            for number, gate in enumerate(self._all)
+            for names in (gate._names(within, inside, foreign=number > 0),)
+        )
+
+    def folders_of_sessions(self) -> Iterator[Path]:
+        """Yield the folders, there or not, where Zeus keeps files of sessions: `.zeus`, and those that configs name."""
+        for gate in self._all:
+            deciding = gate.policy.floor.deciding
+            yield from (each for each in map(Path, deciding.unasked) if each.name == STATE)
+            yield from map(Path, deciding.archives)
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
@@ -524,6 +593,13 @@ _NOT_OWN: Final = Ruling(
 )
 
 
+def _asking(call: CallingTool, parts: Parts, ruling: Ruling) -> AccessAsked | WorkspaceError:
+    """Return what to raise where a call needs an approval that it does not have."""
+    if call.tool in (None, ANY_TOOL):
+        return WorkspaceError(refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval.")
+    return AccessAsked(join(parts), ruling, parts)
+
+
 def kept_path(parts: Parts) -> str | None:
     """Return the path of a file that Zeus keeps as the archive's routes name it; None if it is another file."""
     for at, part in enumerate(parts[:-1]):
@@ -568,6 +644,13 @@ def _overlap(one: str, other: str) -> bool:
     """Whether one of two folders is the other, or is in it."""
     parts = [map(folded, PurePath(each).parts) for each in (one, other)]
     return all(a == b for a, b in zip(*parts, strict=False))
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are wanted
+    except OSError:
+        return []
 
 
 def _identities(paths: set[str]) -> set[tuple[int, int]]:

@@ -5,14 +5,22 @@ A project can bring ``.zeus``, or a part of it, as a link to any folder of the u
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.disk_paths import real_path
+from zeus_runtime.errors import MissingError, ZeusError
+from zeus_runtime.trust.decision import records_folder
+
+if TYPE_CHECKING:
+    from zeus_runtime.trust.parts import Part
+
+_log = logging.getLogger(__name__)
 
 STATE: Final = ".zeus"
 SANDBOXES: Final = "sandboxes"
@@ -22,7 +30,8 @@ ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files
 UPLOADS: Final = f"{STATE}/uploads"
 """Files that users of a service uploaded, by user; no tool reads them before a message brings them along."""
 
-_MARKED: Final = b"Zeus made the folder beside, and removes what is old in it.\n"
+_MARKED: Final = "Zeus made the folder beside, and removes what is old in it."
+_LONGEST_MARK: Final = 200
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
@@ -108,18 +117,39 @@ def open_own(file: Path, flags: int) -> int:
 
 
 def marker(folder: Path) -> Path:
-    """The file beside ``folder`` that says: Zeus made it. Beside, so that no listing shows it."""
+    """The file beside ``folder`` with its mark. Beside, so that no listing shows it."""
     return folder.with_name(f".{folder.name}.zeus-archive")
 
 
+def marks_folder(environ: Mapping[str, str]) -> Path | None:
+    """The folder where Zeus records the marks of its folders, beside the permissions; None without a home.
+
+    Args:
+        environ: the environment of the process itself.
+    """
+    records = records_folder(environ)
+    return None if records is None or not records.is_absolute() else records.with_name("folders")
+
+
 def owned(folder: Path) -> bool:
-    """Whether all in ``folder`` is Zeus's: it is one of its folders in ``.zeus``, or Zeus made it and marked it."""
+    """Whether all in ``folder`` is Zeus's: it is one of its folders in ``.zeus``, or Zeus made and recorded it.
+
+    A tool, or a repository, can bring a file with a mark, but no record of it.
+    """
     match folder.parts[-3:]:
         case (_, place, name) if place == STATE and name in ARCHIVES:
             return True
         case (above, place, _) if above == STATE and place == SANDBOXES:
             return True
-    return marker(folder).is_file()
+    marks = marks_folder(os.environ)
+    with suppress(OSError, ValueError):
+        mark = _mark_of(folder)
+        if mark and marks is not None:
+            from zeus_runtime.trust.records import is_recorded
+
+            part = _part(folder, mark)
+            return is_recorded(marks, part.name, part.digest)
+    return False
 
 
 def claim(folder: Path) -> None:
@@ -132,12 +162,55 @@ def claim(folder: Path) -> None:
         return
     # A folder beside which nothing may be written stays without a marker: it is used, and never cleaned.
     with suppress(OSError), opened(folder.parent, create=True) as above:
+        mark = f"{_MARKED}\n{os.urandom(16).hex()}\n"
+        if not _is_noted(folder, mark):
+            return
+        # It is not this one's: it has no record, or another process has just put it there.
+        with suppress(FileNotFoundError):
+            os.unlink(marker(folder).name, dir_fd=above)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
-        descriptor = os.open(marker(folder).name, flags, 0o666, dir_fd=above)
+        descriptor = os.open(marker(folder).name, flags, 0o600, dir_fd=above)
         try:
-            os.write(descriptor, _MARKED)
+            os.write(descriptor, mark.encode())
         finally:
             os.close(descriptor)
+
+
+def _is_noted(folder: Path, mark: str) -> bool:
+    from zeus_runtime.trust.records import add
+
+    try:
+        marks = marks_folder(os.environ)
+        if marks is None:
+            raise MissingError("neither HOME nor XDG_STATE_HOME is set", remedy="set one of them")
+        part = _part(folder, mark)
+        add(marks, part.name, part)
+    except MissingError as error:
+        _log.warning("Zeus never removes old files in %s: %s (%s)", folder, error.message, error.remedy)
+        return False
+    return True
+
+
+def _mark_of(folder: Path) -> str:
+    """The text of a folder's mark; empty without one.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    # A pipe in its place must not hold Zeus up.
+    flags = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(marker(folder), flags)
+    try:
+        return os.read(descriptor, _LONGEST_MARK).decode()
+    finally:
+        os.close(descriptor)
+
+
+def _part(folder: Path, mark: str) -> Part:
+    from zeus_runtime.trust.parts import Part, part_digest
+
+    # The folder itself may be a link, which the mark is not for.
+    return Part("folder", f"{real_path(folder.parent)}/{folder.name}", part_digest("folder", mark=mark))
 
 
 @contextmanager
@@ -178,7 +251,18 @@ def remove_tree(folder: Path) -> bool:
         if not os.path.lexists(folder):
             with suppress(FileNotFoundError):
                 os.unlink(marker(folder).name, dir_fd=above)
+            _forget(folder)
     return True
+
+
+def _forget(folder: Path) -> None:
+    """Remove the records of a folder's marks."""
+    marks = marks_folder(os.environ)
+    if marks is not None:
+        from zeus_runtime.trust.records import revoke
+
+        with suppress(MissingError):
+            revoke(marks, _part(folder, "").name)
 
 
 def _inner(above: int, name: str, folder: Path) -> int:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from fnmatch import translate
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.tools.paths import ENDING, composed, folded, folded_piece
 
@@ -32,6 +32,8 @@ _WILDCARDS = re.compile(r"(\*+|\?|\[!?+\]?+[^\]]*\])")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _LISTED = re.compile(r"[*?\]}],\s")
 """Several patterns in one text, such as ``a/**, b/**``."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""Such as the line end of YAML's `|`."""
 _MAX_ALTERNATIVES = 64
 _FRAME = "(?s:"
 """Begins what ``translate`` returns."""
@@ -45,20 +47,54 @@ def parts_of(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
-def start_problem(pattern: str) -> str | None:
-    """Why a pattern, or an alternative in its braces, matches nothing by mistake: a slip, or another syntax's start.
+class Slip(NamedTuple):
+    """Why a pattern matches nothing by mistake, or other files than it seems to.
+
+    Args:
+        message: what is wrong.
+        remedy: what to write instead.
+    """
+
+    message: str
+    remedy: str = "remove it; for a file with such a name, write ? in its place"
+
+
+def pattern_slip(pattern: str, *, may_be_name: bool = False) -> Slip | None:
+    """Return the slip in a pattern for paths, also in an alternative in its braces; None if there is none.
+
+    Args:
+        may_be_name: a pattern without ``/`` is a name anywhere, and one with ``/`` a path from ``/`` on.
 
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
-    if any(each.startswith("!") for each in expand_braces(pattern)):
-        return f"the pattern {pattern!r} begins with `!`, which excludes nothing here"
-    if any(part[:1].isspace() for each in expand_braces(pattern) for part in parts_of(each)):
-        return f"a name in the pattern {pattern!r} begins with a blank"
+    alternatives = expand_braces(pattern)
+    parts = [part for each in alternatives for part in parts_of(each)]
+    if any(each.startswith("!") for each in alternatives):
+        return Slip(f"the pattern {pattern!r} begins with `!`, which excludes nothing here")
+    if (control := _CONTROL.search(pattern)) is not None:
+        return Slip(f"the pattern {pattern!r} has the control character {control[0]!r}")
+    if any(part[:1].isspace() for part in parts):
+        return Slip(f"a name in the pattern {pattern!r} begins with a blank")
+    if any(part[-1:].isspace() for part in parts):
+        return Slip(f"a name in the pattern {pattern!r} ends with a blank")
     if _LISTED.search(pattern) or any(
         choice[:1].isspace() for braces in _BRACES.findall(pattern) for choice in braces.split(",")
     ):
-        return f"the pattern {pattern!r} has a blank after a comma, and the blank is a part of the name"
+        return Slip(f"the pattern {pattern!r} has a blank after a comma, and the blank is a part of the name")
+    name = pattern.rstrip("/")
+    if may_be_name and name != pattern and "/" not in name:
+        return Slip(
+            f"the pattern {pattern!r} has a / at its end alone, so it may mean one folder or each of this name",
+            f"write /{name}/ for the folder at the top of the workspace, or {name} for each of this name",
+        )
+    return None
+
+
+def text_slip(pattern: str) -> Slip | None:
+    """Return the slip in a pattern for any text; None if there is none: most tools read a text without its ends."""
+    if pattern.strip() != pattern or any(_CONTROL.match(each) for each in (pattern[:1], pattern[-1:])):
+        return Slip(f"the pattern {pattern!r} begins or ends with a blank or a control character")
     return None
 
 
@@ -82,6 +118,25 @@ def compile_glob(pattern: str) -> PathTest:
         ValueError: more than 64 alternatives in braces.
     """
     return _compiled(expand_braces(pattern), _part)
+
+
+def compile_way(pattern: str, *, same: Callable[[str], str] = str) -> PathTest:
+    """A test whether the plain beginning of a pattern names a folder: of ``a/b/*.md`` it names ``a`` and ``a/b``.
+
+    Args:
+        same: names are equal if it returns the same for both.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    written = map(parts_of, expand_braces(pattern))
+    ways = [list(map(same, each[: literal_prefix(each)])) for each in written]
+
+    def names(parts: Parts) -> bool:
+        folder = list(map(same, parts))
+        return any(each[: len(folder)] == folder for each in ways)
+
+    return names
 
 
 def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:

@@ -9,6 +9,9 @@ a mount, so a folder is read-only if one of its links is protected, or decides w
 
 A mount covers one spelling of a name. If the file system finds the file by another one too, because it ignores case,
 no program runs that could write in the folder; a folder that programs only read is shown with the listed names alone.
+
+A mount of a folder also shows what comes into it later. So no folder is mounted where Zeus keeps files of all sessions:
+programs find an empty one in its place, with the files of their own session.
 """
 
 from __future__ import annotations
@@ -51,6 +54,10 @@ class ProgramMount(NamedTuple):
 _MOST_MOUNTS: Final = 4_000
 """Each is a mount of the kernel; bubblewrap makes about 10,000 a second."""
 
+_MOST_OF_SESSION: Final = 200
+"""The newest files of a session that programs see in a folder of Zeus. Bubblewrap makes 250 mounts in 0.1 seconds, and
+1,000 in 1.3; a long session has thousands."""
+
 _MOST_LEVELS: Final = 200
 _LONGEST_PATH: Final = 3_900
 """In bytes. The kernel takes 4,095, and bubblewrap puts a prefix before a path that it mounts."""
@@ -63,7 +70,8 @@ class JudgedFolders:
     """The rights of the files in folders that have not changed since an earlier look.
 
     They also depend on the running tool, on where links lead, and on the folder's own right: with another one, its
-    files are judged again. Folders of Zeus are always judged again, since a session may read only its own files there.
+    files are judged again. Folders where Zeus keeps files of sessions are always judged again, since a session may read
+    only its own files there.
     A file gets and loses further names (hard links) without a change of its folder. So each look asks for each file's
     number of names. Files with several are judged again when other files hold keys.
     """
@@ -121,6 +129,9 @@ def program_view(
         # A route into a folder that is shown already is judged there, by all of its names.
         if os.path.isdir(host) and not any(_is_in(host, each) for each in shown):  # noqa: PTH112 - a str is wanted
             shown.append(host)
+    for each in gate.folders_of_sessions():
+        # Else Zeus makes it while a program runs, which then sees all that comes into it.
+        _made(each, real_path(each), shown, remedy="Tell the user: another folder in the config.")
     tops: set[str] = set()
     if writable:
         tops = {_settled(each, shown) for each in gate.tops()}
@@ -170,7 +181,14 @@ class _Judged(NamedTuple):
     right: ProgramRight
     identity: tuple[int, int]
     names: int
+    changed: int = 0  # in nanoseconds
     is_link: bool = False
+    is_of_sessions: bool = False
+
+    @property
+    def shown(self) -> ProgramRight:
+        """The right of the mount of the file or folder itself."""
+        return "none" if self.is_of_sessions else self.right
 
 
 def _is_same(judged: _Judged) -> bool:
@@ -212,11 +230,12 @@ class _Scan:
         parts = self._gate.mounts.names_of(host)[0].parts
         status = os.stat(host)  # noqa: PTH116 - a str is at hand
         right = self._right(parts, host, status) if parts else self._top(host)
-        top = _Judged(host, parts, True, right, _identity(status), 1)
+        of_sessions = self._gate.is_of_sessions(parts, host)
+        top = _Judged(host, parts, True, right, _identity(status), 1, is_of_sessions=of_sessions)
         below = None if right == "none" else self._below(top, (git_depth(f"{host}/."),))
         if below is None:
             return [self._mount(top, "none")]
-        return [self._mount(top, right), *below]
+        return [self._mount(top, top.shown), *below]
 
     def _top(self, host: str) -> ProgramRight:
         """The root has no name that a rule could fit, so a file that might be made in it is judged."""
@@ -237,7 +256,10 @@ class _Scan:
                 remedy="Tell the user: a smaller workspace.root, or more `max_files` of the tool.",
             )
         found: list[ProgramMount] = []
-        outer = folder.right
+        outer = folder.shown
+        if folder.is_of_sessions:
+            own = [each for each in judged if each.right != "none"]
+            judged = sorted(own, key=lambda each: (each.changed, each.host))[-_MOST_OF_SESSION:]
         if outer == "write" and any(each.is_link for each in judged):
             found.append(self._mount(folder, "read"))
             outer = "read"
@@ -252,7 +274,7 @@ class _Scan:
         covered = []
         for each in judged:
             below = self._below(each, around) if each.is_folder and each.right != "none" else []
-            right, below = ("none", []) if below is None else (each.right, below)
+            right, below = ("none", []) if below is None else (each.shown, below)
             is_kept = bool(below) or (each.is_folder and each.host in self._tops)
             inner.append((each, right, below, is_kept))
             if right != outer or is_kept:
@@ -308,9 +330,8 @@ class _Scan:
             found = self._known.find(host, state, keys)
             if found is None:
                 found = list(self._looked_at(descriptor, host, parts))
-                if time.time_ns() - max(times) > _SETTLED_NANOSECONDS and not self._gate.is_of_sessions(
-                    parts, host
-                ):
+                is_settled = time.time_ns() - max(times) > _SETTLED_NANOSECONDS
+                if is_settled and not folder.is_of_sessions:
                     self._known.keep(host, state, found, keys)
             return found
         finally:
@@ -338,7 +359,14 @@ class _Scan:
                 continue
             is_folder = stat.S_ISDIR(status.st_mode)
             yield _Judged(
-                at, inner, is_folder, self._right(inner, at, status), _identity(status), status.st_nlink
+                at,
+                inner,
+                is_folder,
+                self._right(inner, at, status),
+                _identity(status),
+                status.st_nlink,
+                status.st_mtime_ns,
+                is_of_sessions=is_folder and self._gate.is_of_sessions(inner, at),
             )
 
     def _mount(self, judged: _Judged, right: ProgramRight) -> ProgramMount:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from zeus_runtime.columns import Style, cut_line
+from zeus_runtime.columns import TAB_COLUMNS, Style, cut_line
 from zeus_runtime.escaping import (
     CONTINUED,
     exact,
@@ -379,4 +379,4 @@ def _pieces(text: str, room: int) -> Iterator[str]:
 
 def _columns(text: str) -> int:
     """At most so many: terminals and versions of Unicode disagree on all but ASCII."""
-    return len(text) + sum(char > "\x7f" for char in text)
+    return len(text.replace("\t", " " * TAB_COLUMNS)) + sum(char > "\x7f" for char in text)

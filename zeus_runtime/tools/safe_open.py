@@ -47,7 +47,13 @@ class OpenFolder:
 
 
 class Walk:
-    """One walk from a mount's open folder to a place below it; the caller closes what it opened into ``folders``."""
+    """One walk from a mount's open folder to a place below it; the caller closes what it opened into ``folders``.
+
+    Args:
+        create: makes missing folders on the way.
+        guard: called for the place, and for the way to it where something else than a folder is.
+        way_guard: called before a folder is made, with the place to which it leads.
+    """
 
     def __init__(
         self,
@@ -58,6 +64,7 @@ class Walk:
         *,
         create: bool,
         guard: Guard | None,
+        way_guard: Guard | None = None,
     ) -> None:
         self.prefix = prefix
         self.host = host
@@ -68,6 +75,7 @@ class Walk:
         self.links = 0
         self.create = create
         self.guard = guard
+        self.way_guard = way_guard
 
     def run(self) -> OpenFolder:
         while self.todo:
@@ -98,8 +106,12 @@ class Walk:
             # Before any message or new file: behind a link, the path may lead to a place that must not be reached.
             self._ask_guard(name, *reversed(self.todo))
         if status is None:
-            if not self.create:
+            # `..` after a missing folder leads nowhere, as for the system.
+            if not self.create or ".." in self.todo:
                 raise FileNotFoundError(errno.ENOENT, "missing", name)
+            if self.way_guard is not None:
+                below = (name, *reversed(self.todo))
+                self.way_guard(self._canonical(*below), self.folders[-1], below)
             # Another writer may create it first, which is fine: the open below checks the result.
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.folders[-1])

@@ -15,7 +15,7 @@ import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
@@ -24,10 +24,10 @@ from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
-from zeus_runtime.tools.access import Kind, refusal_text, strictest
+from zeus_runtime.tools.access import Kind, Ruling, refusal_text, strictest
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
-from zeus_runtime.tools.gate import OTHER_KEY, Gate, host_of
+from zeus_runtime.tools.gate import OTHER_KEY, AccessAsked, Gate, host_of
 from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
@@ -293,18 +293,34 @@ class WorkspaceFiles:
         return data
 
     def write_refusal(self, path: str) -> str | None:
-        """Return why no tool may write ``path``, even with approval; None if tools may, or the path is invalid."""
-        if self.gate is None:
-            return None
+        """Return why no tool may write ``path``, even with approval; None if tools may, or the path is invalid.
+
+        The folders that are missing on the way count too.
+        """
         try:
-            for name in dict.fromkeys((self.normalize(path), self.real(path))):
-                parts = split(name)
-                ruling = self.gate.ruling(parts, real_path(self._mounts.host_of(parts)), "write")
-                if ruling is not None and ruling.action == "deny":
-                    return refusal_text(parts, ruling)
+            denied = self._write_denied(path)
         except WorkspaceError:
             return None
-        return None
+        return None if denied is None else refusal_text(*denied)
+
+    def _write_denied(self, path: str) -> tuple[tuple[str, ...], Ruling] | None:
+        """Return the path and the ruling that keep tools from writing ``path`` even with approval."""
+        if self.gate is None:
+            return None
+        real = split(self.real(path))
+        judged = [
+            (parts, self.gate.ruling(parts, real_path(self._mounts.host_of(parts)), "write"))
+            for parts in dict.fromkeys((self._parts(path), real))
+        ]
+        judged += [(parts, self.gate.way_ruling(parts, host)) for parts, host in self._missing_on_way(real)]
+        return next(((parts, each) for parts, each in judged if each and each.action == "deny"), None)
+
+    def _missing_on_way(self, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the virtual and real paths of the folders that a write makes; ``parts`` has no links."""
+        for depth in range(len(self._mounts.of(parts)[0]) + 1, len(parts)):
+            host = real_path(self._mounts.host_of(parts[:depth]))
+            if not os.path.lexists(host):
+                yield parts[:depth], host
 
     def check(self) -> None:
         """Check that the root is a folder that can be listed, and that each route is a folder or does not exist yet.
@@ -645,14 +661,55 @@ class WorkspaceFiles:
                 self._require(canonical, *reaches, host=at, asked=asked or parts)
 
         with ExitStack() as stack:
-            with _MAKING if create and self.gate is not None else nullcontext():
+            with self._making_way(parts) if create and self.gate is not None else nullcontext():
                 self._require(parts, *reaches, host=host_asked, asked=asked)
                 folders.append(stack.enter_context(_mount(prefix, host, create=create and bool(prefix))))
                 stack.callback(_close_all_but_first, folders)
                 place = Walk(
-                    prefix, host, folders, parts, create=create, guard=guard if self.gate else None
+                    prefix,
+                    host,
+                    folders,
+                    parts,
+                    create=create,
+                    guard=guard if self.gate else None,
+                    way_guard=partial(self._require_way, set()) if self.gate else None,
                 ).run()
             yield place
+
+    @contextmanager
+    def _making_way(self, parts: tuple[str, ...]) -> Iterator[None]:
+        """While inside, folders on the way to a file are judged and made, and no other name is."""
+        with _MAKING:
+            try:
+                yield
+            except AccessAsked:
+                # No person is asked about a write that is refused in any case.
+                if denied := self._write_denied(join(parts)):
+                    raise WorkspaceError(refusal_text(*denied), remedy=denied[1].remedy) from None
+                raise
+
+    def _require_way(
+        self,
+        judged: set[tuple[tuple[str, ...], str]],
+        canonical: tuple[str, ...],
+        folder: int,
+        below: tuple[str, ...],
+    ) -> None:
+        """Ensure that the missing folders on the way to a place may be made.
+
+        Args:
+            judged: those that this walk has asked about, with their real paths.
+            canonical: the place.
+            folder: the open folder that is there.
+            below: the parts of the place below it.
+        """
+        assert self.gate is not None, "nothing is judged without a gate"
+        above = canonical[: -len(below)]
+        base = self._host(above, folder, ()).rstrip("/")
+        ways = [below[:depth] for depth in range(1, len(below))]
+        new = [each for way in ways if (each := ((*above, *way), "/".join((base, *way)))) not in judged]
+        self.gate.require_way(new)
+        judged.update(new)
 
     @contextmanager
     def _making(self, place: OpenFolder, parts: tuple[str, ...]) -> Iterator[None]:

@@ -45,8 +45,6 @@ _HEADER: Final = re.compile(r"(([A-Za-z][\w-]*):\s*)(.+)", re.ASCII | re.DOTALL)
 _FIELD: Final = re.compile(r"(([A-Za-z][\w-]*):\s+)(.+)", re.ASCII | re.DOTALL)
 """Without a flag before it, ``secret:latest`` is an image."""
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)", re.ASCII)
-_PACKAGE: Final = re.compile(r"[a-z0-9._~-]+(?:@.*)?", re.ASCII | re.DOTALL)
-"""A package as a registry names it. An unknown flag of npm takes no value, so ``npx --api-key NAME`` runs it."""
 _HEADER_FLAGS: Final = frozenset({"H", "header", "headers"})
 
 _PIECE: Final = re.compile(r"[\w.~+/-]+", re.ASCII)
@@ -98,19 +96,13 @@ class PartMask:
         return replace(self, path=path, variables=self.variables | env.keys())
 
     def words(self, arguments: Sequence[str]) -> Iterator[str]:
-        """A program's arguments. The one after ``--api-key`` is its value, the one after ``-H`` is a header.
+        """A program's arguments. No flag hides the word behind it: only the program knows if the flag takes a value.
 
-        A value that could be a package is shown, for only the program knows whether the flag takes one.
+        ``npx --api-key gist:ID`` runs the gist. After ``-H``, a word is a header, and names its secret itself.
         """
         for before, text in pairwise(["", *arguments]):
             flag = _FLAG.fullmatch(before)
-            # A flag behind a flag is not its value.
-            name = flag[1] if flag and not _FLAG.fullmatch(text) else ""
-            is_masked = name and self._hides(name, text)
-            if is_masked and (text in self.own.names or not _PACKAGE.fullmatch(text)):
-                yield self._whole(text)
-            else:
-                yield self._word(text, name)
+            yield self._word(text, flag[1] if flag else "")
 
     def word(self, text: str) -> str:
         """A program's argument. A value after ``--api-key=`` or ``API_KEY=`` names no program, package or host."""
@@ -212,7 +204,13 @@ class PartMask:
         return f"{found['scheme']}{login}{at}{found['place']}{query}{found['fragment']}"
 
     def _pair(self, found: re.Match[str]) -> str:
-        return found[1] + self._whole(found[2]) if secret_entry(found[1][:-1], found[2]) else found[0]
+        """A parameter of a query, judged as a server decodes it; one that is encoded twice is shown."""
+        from urllib.parse import unquote, unquote_plus
+
+        name, value = found[1][:-1], unquote_plus(found[2])
+        if secret_entry(name, value) and unquote(value) == value and self._hides(name, value):
+            return found[1] + self._whole(found[2])
+        return found[0]
 
     def _whole(self, value: str) -> str:
         name = self.known.names.get(value) or self.own.names.get(value)

@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import text
 from zeus_plugins.middlewares.approve.middleware import same_json
+from zeus_plugins.middlewares.approve.rules import unreadable
 
 from tests.support.agents import (
     TOOLS,
@@ -707,6 +708,16 @@ async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder:
         ({"deny": [{"*": {"path": "!secrets/**"}}]}, "begins with `!`, which excludes nothing"),
         ({"deny": [{"*": {"path": " secrets/**"}}]}, "begins with a blank"),
         ({"deny": [{"*": {"path": "{secrets, private}/**"}}]}, "begins with a blank"),
+        ({"deny": [{"*": {"path": "secrets/**\nprivate/**\n"}}]}, "has the control character '\\n'"),
+        ({"allow": [{"*": {"path": ["a", "secrets/**\t"]}}]}, "has the control character '\\t'"),
+        ({"ask": [{"*": {"path": "secrets /**"}}]}, "ends with a blank"),
+        ({"ask": [{"*": {"url": "https://example.org/**\n"}}]}, "begins or ends with a blank"),
+        (
+            {"deny": [{"record": {"text": "\x1bsecret"}}]},
+            "begins or ends with a blank or a control character",
+        ),
+        ({"deny": [{"record": {"text": "secret\u00a0"}}]}, "begins or ends with a blank"),
+        ({"deny": [{"mcp_*\n": {"uri": "docs/**"}}]}, "begins or ends with a blank"),
         ({"deny": [{"*": {"path": "{a,../b}/**"}}]}, "contains `..`"),
         ({"deny": [{"*": {"path": 2024}}]}, "2024 is not text, so it matches no path"),
         ({"ask": [{"*": {"file": ["secrets/**", True]}}]}, 'help: write "true" with quotes'),
@@ -720,6 +731,32 @@ def test_rules_that_could_never_fit_are_refused(
     with pytest.raises(ConfigError) as refused:
         agent(folder, script("x"), **options)
     assert problem in str(refused.value)
+
+
+def test_a_refused_pattern_is_told_with_its_place_and_what_to_do(folder: Path) -> None:
+    """A block scalar ends with a line end: `validate` found nothing, and the rule closed nothing."""
+    config = write_agent(
+        folder,
+        """
+        middlewares:
+          - approve:
+              deny:
+                - "*":
+                    path: |
+                      secrets/**
+        """,
+    )
+    with pytest.raises(ConfigError) as refused:
+        Agent.from_config(config, directory=folder, model=script("x"))
+    (found,) = [each for each in refused.value.diagnostics if each.code == "access-pattern"]
+    assert found.position is not None
+    assert (config.read_text().splitlines()[found.position.line - 1]).strip() == "path: |"
+    assert "write ? in its place" in str(found.hint)
+
+
+def test_a_pattern_for_paths_may_end_in_a_slash() -> None:
+    """It is a path from `/` on with and without one."""
+    assert unreadable("docs/") is None
 
 
 ASKING_PLUGIN = '''

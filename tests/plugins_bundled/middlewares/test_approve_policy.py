@@ -521,6 +521,29 @@ def test_an_allow_rule_does_not_open_a_file_by_the_name_of_a_link() -> None:
         assert (rules.ruling(reached, "write", "write_file") is not None) == asks
 
 
+@pytest.mark.parametrize(
+    ("folder", "on_way", "asks"),
+    [("made", True, False), ("made", False, True), ("other", True, True), ("made/deep", True, True)],
+)
+def test_an_allow_rule_lets_a_tool_make_the_folders_that_its_pattern_begins_with(
+    folder: str, on_way: bool, asks: bool
+) -> None:
+    rules = PathRules(
+        allow=tuple(rules_of([{"write_file": {"path": "made/*.md"}}, "write_file"])),
+        ask=tuple(rules_of([{"*": {"path": "**"}}])),
+        deny=(),
+    )
+    reached = Reached((Name(tuple(folder.split("/"))),), f"/{folder}", on_way=on_way)
+    assert (rules.ruling(reached, "write", "write_file") is not None) == asks
+    assert rules.ruling(reached, "write", "edit_file") is not None
+
+
+def test_an_allow_rule_opens_no_file_that_has_no_name_but_a_links() -> None:
+    ask = tuple(rules_of([{"*": {"path": "link/**"}}]))
+    rules = PathRules(allow=tuple(rules_of([{"write_file": {"path": "**"}}])), ask=ask, deny=())
+    assert rules.ruling(Reached((Name(("link", "a"), linked=True),), "/x/a"), "write", "write_file")
+
+
 def test_a_pattern_that_is_no_text_does_not_end_a_rule_for_files() -> None:
     rules = PathRules(allow=(), ask=(), deny=tuple(rules_of([{"*": {"path": ["secrets/**", 2024]}}])))
     for at, closed in (("secrets", True), ("open", False)):

@@ -674,7 +674,7 @@ def test_what_can_never_match_is_an_error_with_its_place(folder: Path) -> None:
         (
             (1, "match", "path", 0),
             "'../src' contains `..`: patterns are compared with resolved paths, which contain none",
-            None,
+            "write the path that it leads to",
         ),
         ((2,), "this hook has both `command` and `url`", "write one of the two"),
         ((3,), "this hook has no `command` and no `url`", "write one of the two"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts, workspace_mounts
 from zeus_plugins.sandboxes.bubblewrap.host import host_root
 
@@ -61,4 +62,66 @@ def test_a_cover_that_is_the_workspace_itself_does_not_close_it(tmp_path: Path) 
 def test_a_config_in_etc_hides_no_file_of_the_system() -> None:
     """Without the cache of the linker, names of users and links such as `awk`, most commands fail."""
     unseen = host_root(None, (), [Path("/etc"), Path("/usr/src/app")]).unseen
-    assert list(unseen) == [Path("/usr/src/app")]
+    assert set(unseen) - {Path.home().resolve()} == {Path("/usr/src/app")}
+
+
+@pytest.mark.parametrize(
+    ("unseen", "prefix"),
+    [
+        ((), None),
+        (("/usr/src/app",), "/usr/src/app/env"),
+        (("/usr/src/app", "/usr/src/app/env/lib/of_app"), "/usr/src/app/env"),
+        (("/usr/src/app/env/lib/of_app",), None),
+        (("/usr",), None),
+        (("/usr/src/app/env",), "not shown"),
+        (("/usr/src/app/env/bin",), "not shown"),
+    ],
+)
+def test_a_python_in_a_folder_to_hide_is_shown_with_its_prefix_alone(
+    monkeypatch: pytest.MonkeyPatch, unseen: tuple[str, ...], prefix: str | None
+) -> None:
+    """The whole folder was shown, such as the working directory with its `.env`."""
+    own = "/usr/src/app/env/bin/python3.11"
+    monkeypatch.setattr(Path, "is_file", lambda _path: True)
+    found = host_root(own, (), [Path(each) for each in unseen])
+    if prefix == "not shown":
+        assert (found.prefix, found.python != own) == (None, True)
+    else:
+        assert (found.prefix, found.python) == (None if prefix is None else Path(prefix), own)
+    assert set(map(Path, unseen)) - set(found.unseen) == {Path("/usr")} & set(map(Path, unseen))
+
+
+def test_the_usual_python_is_not_shown_where_it_is_hidden() -> None:
+    usual = Path("/usr/bin/python3").resolve()
+    assert host_root("/nowhere", [usual]).python is host_root("/nowhere", (), [usual]).python is None
+
+
+def test_a_prefix_within_a_cover_is_seen_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("app/env/bin/tool", "app/env/lib/key", "app/.env", "app/work/a", "beside"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"text of {name};")
+    monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.command._ETC", (str(tmp_path),))
+    app = tmp_path / "app"
+    root = SandboxRoot(None, None, app / "env", (app, app / "env/lib"))
+    mounts = [ProgramMount(str(app / "work"), "read", True)]
+    said = run(root, mounts, f"cd {tmp_path}; cat $(find . -type f); touch app/new app/env/lib/new")
+    assert {each for each in said.split(";") if each.startswith("text of")} == {
+        "text of app/env/bin/tool",
+        "text of app/work/a",
+        "text of beside",
+    }
+    assert said.count("Read-only file system") == 2
+
+
+@pytest.mark.parametrize(
+    ("home", "is_hidden"),
+    [("/usr/local/svc", True), ("/usr/sbin", False), ("/bin", False), ("/usr", False), ("/", False)],
+)
+def test_the_home_folder_is_hidden_unless_programs_need_it(
+    monkeypatch: pytest.MonkeyPatch, home: str, is_hidden: bool
+) -> None:
+    """The user `daemon` has the home folder `/usr/sbin`."""
+    monkeypatch.setenv("HOME", home)
+    assert (Path(home).resolve() in host_root(None).unseen) == is_hidden

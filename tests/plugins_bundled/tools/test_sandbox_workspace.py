@@ -20,7 +20,7 @@ from zeus_plugins.sandboxes.bubblewrap.cgroups import delegated_group, older_gro
 
 from tests.support.mapped_root import as_mapped_root
 from tests.support.sandboxes import bubblewrap, processes_with, small_rootfs
-from tests.support.shells import LEAVING, MOVING, POLICY, TRIES, need_bubblewrap, policed
+from tests.support.shells import LEAVING, LOOKING, MOVING, POLICY, TRIES, filling, need_bubblewrap, policed
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.cli import main
 from zeus_runtime.events import ToolCallResult
@@ -290,6 +290,20 @@ async def test_a_file_that_is_replaced_before_it_is_mounted_is_judged_again(
     assert "CONTENT" not in done.content
     assert done.content.endswith("ran") == (times == 1)
     assert ("files of the workspace were replaced" in done.content) == (times > 1)
+
+
+@pytest.mark.parametrize("workspace", ["read", "write"])
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_program_sees_nothing_that_other_sessions_keep_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool, workspace: str
+) -> None:
+    keys = dict(filling(tmp_path, monkeypatch, before=before))
+    async with agent(tmp_path, LOOKING, keys=keys, workspace=workspace) as running:
+        prompt = "Read /attached_files/aa/mine.txt."
+        (done,) = [each async for each in running.stream(prompt) if isinstance(each, ToolCallResult)]
+    assert "CONTENT of .zeus/attached_files/aa/mine.txt" in done.content
+    assert "CONTENT of .zeus/skills/a/SKILL.md" in done.content
+    assert "their" not in done.content
 
 
 async def test_a_rootfs_shows_the_workspace_too(tmp_path: Path) -> None:

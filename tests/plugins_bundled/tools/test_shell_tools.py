@@ -14,8 +14,10 @@ import subprocess
 import sys
 import threading
 from base64 import b64encode
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,6 +40,7 @@ from zeus_plugins.tools.shell.processes import (
 
 from tests.support.shells import (
     LEAVING,
+    LOOKING,
     MOVING,
     POLICY,
     TRIES,
@@ -45,6 +48,7 @@ from tests.support.shells import (
     below,
     command,
     descriptors_of,
+    filling,
     need_bubblewrap,
     policed,
     processes_of,
@@ -603,6 +607,21 @@ async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
     assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
 
 
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_command_sees_nothing_that_other_sessions_keep_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """A command of one user read each file that another one attached, as it came."""
+    need_bubblewrap()
+    keys = dict(filling(tmp_path, monkeypatch, before=before))
+    async with shell_agent(tmp_path, command(LOOKING), keys=keys) as agent:
+        prompt = "Read /attached_files/aa/mine.txt."
+        (done,) = [each async for each in agent.stream(prompt) if isinstance(each, ToolCallResult)]
+    assert "CONTENT of .zeus/attached_files/aa/mine.txt" in done.content
+    assert "CONTENT of .zeus/skills/a/SKILL.md" in done.content
+    assert "their" not in done.content
+
+
 async def test_no_command_makes_the_folder_of_zeus_that_is_not_there_yet(tmp_path: Path) -> None:
     """With the sessions elsewhere, Zeus would make it later, and read prompts and skills in it at the next start."""
     need_bubblewrap()
@@ -797,10 +816,57 @@ async def test_a_folder_that_the_config_shows_can_be_read_and_not_changed(
     assert wrote.is_error
 
 
+@pytest.fixture
+def shown() -> Iterator[Path]:
+    """A folder that can be shown; those in /tmp and /dev are empty for commands."""
+    with TemporaryDirectory(prefix="zeus-", dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+async def test_no_command_sees_what_sqlite_keeps_beside_the_database_in_a_shown_folder(
+    tmp_path: Path, shown: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the database below `/usr`, a command read `-wal` with the messages of other sessions."""
+    need_bubblewrap()
+    data = shown / "data"
+    data.mkdir()
+    (data / "other").write_text("of a program\n")
+    monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.command._ETC", (str(shown),))
+    keys = {"storage": {"url": f"sqlite:///{data}/zeus.db"}}
+    look = command(f"cat {data}/* 2>/dev/null; ls {data}; find {data} -size +0")
+    texts = []
+    async with shell_agent(tmp_path, look, look, keys=keys) as agent:
+        async for each in agent.stream("SECRET PROMPT"):
+            if isinstance(each, ToolCallResult):
+                texts.append(each.content)
+                (data / "zeus.db-later").write_text("SECRET too")
+    assert len(texts) == 2
+    for text in texts:
+        assert "of a program" in text
+        assert "zeus.db-wal" in text
+        assert "SECRET" not in text
+
+
 def test_a_folder_around_the_workspace_is_not_shown(tmp_path: Path) -> None:
     need_bubblewrap()
     with pytest.raises(ConfigError, match="commands may not see"):
         _ = shell_agent(tmp_path, show=[str(tmp_path.parent)]).plan
+
+
+async def test_a_shown_folder_is_looked_at_again_before_each_command(tmp_path: Path, outside: Path) -> None:
+    """Sub-agents are planned after the tools of the agent above."""
+    need_bubblewrap()
+    (tmp_path / "helper.yaml").write_text(
+        f"version: 1\nmodel: gpt-4o\nworkspace: {{routes: {{/own/: {outside}/own}}}}\n"
+    )
+    (outside / "own").mkdir()
+    keys = {
+        "agents": {"helper": {"description": "Helps.", "config": "helper.yaml"}},
+        "tools": ["subagents", {"shell": {"show": [str(outside)]}}],
+    }
+    (read,) = await results(tmp_path, f"cat {outside}/secret", keys=keys)
+    assert read.is_error
+    assert "another agent works in it" in read.content
 
 
 def test_the_arguments_show_the_system_read_only_and_the_workspace_last() -> None:

@@ -121,7 +121,7 @@ def _with_quarantined(
         if not is_terminal(sys.stdin):
             raise UsageError(f"{verb.lower()}: not a terminal, so nobody can be asked", remedy="Say --yes.")
         for line in folded_lines(_lines(found, process.secrets.text), sys.stderr):
-            complain(line)
+            complain(line, laid_out=True)
         agree(f"{verb} {', '.join(wanted)}?")
     with_memory(process, checked, lambda memory: work(memory, found), session=session)
 

@@ -63,7 +63,7 @@ def show_pending(process: Process, name: str) -> None:
         answer(line.text, style=line.style)
     if pending.shown:
         deciding = remote_words(process, "approvals", "decide", pending.seal, "approve")
-        complain(f"approve this change with: {deciding}")
+        complain(f"approve this change with: {deciding}", laid_out=True)
 
 
 @command.command("decide")

@@ -142,22 +142,25 @@ class _RemoteChat:
         return ending.exit_code if isinstance(ending, RunFailed) else 0
 
     def _command(self, name: str, argument: str = "") -> None:
-        from zeus_runtime.cli.output import TextTable
+        from zeus_runtime.cli.output import TextTable, complain_table
         from zeus_runtime.cli.remote.sessions import session_rows
         from zeus_runtime.config.messages.diagnostics import suggestion
 
         if name == "/help":
-            complain(TextTable(list(HELP.items())).text())
+            complain_table(TextTable(list(HELP.items())))
         elif name == "/agents":
             agents = self._runner.run(self._client.agents())
-            complain(TextTable([(each.name, each.model, each.description) for each in agents]).text())
+            complain_table(TextTable([(each.name, each.model, each.description) for each in agents]))
         elif name == "/session" and argument.strip():
             self._session = self._runner.run(self._client.session(argument.strip())).session
         elif name == "/session":
             complain(self._session or "no session yet")
         elif name == "/sessions":
             found = self._runner.run(self._client.sessions())[:LATEST]
-            complain(TextTable(session_rows(found)).text() if found else "no session yet")
+            if found:
+                complain_table(TextTable(session_rows(found)))
+            else:
+                complain("no session yet")
         elif name == "/new":
             self._session = None
             complain("the next prompt begins a new session")

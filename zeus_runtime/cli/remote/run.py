@@ -126,7 +126,8 @@ def carry_out(
     if not isinstance(ending, RunFailed):
         return 0
     for each in ending.details.get("pending", ()) if output == "text" else ():
-        complain(f"decide with: {remote_words(process, 'approvals', 'decide', each['id'], 'approve')}")
+        deciding = remote_words(process, "approvals", "decide", each["id"], "approve")
+        complain(f"decide with: {deciding}", laid_out=True)
     return ending.exit_code
 
 

@@ -37,9 +37,20 @@ _SECRETS: Final = frozenset("@?#")
 def token_of(process: Process) -> str:
     """The token: from ``ZEUS_TOKEN``, from the file that ``ZEUS_TOKEN_FILE`` names, or asked for at the terminal.
 
+    It is masked from now on, wherever it is from.
+
     Raises:
         MissingError: there is none, or the file cannot be read.
     """
+    from zeus_runtime.config.secrets.masking import secrets_of_environment
+
+    token = _given_token(process)
+    # Added to what is known, which keeps its names.
+    process.learn(process.secrets.joined(secrets_of_environment({"ZEUS_TOKEN": token})))
+    return token
+
+
+def _given_token(process: Process) -> str:
     if token := process.environ.get("ZEUS_TOKEN", "").strip():
         return token
     if name := process.environ.get("ZEUS_TOKEN_FILE"):

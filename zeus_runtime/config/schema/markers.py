@@ -136,10 +136,10 @@ class Tunable(NamedTuple):
 
 
 class Executes(NamedTuple):
-    """The string names something that is executed, here, or elsewhere with this user's keys; or a folder that
-    programs see or Zeus cleans. It is used only after the user has allowed it (docs/explanation/trust.md), with the
-    content of the project files that it names, which no tool may change. A value that equals the default needs no
-    permission.
+    """The string names something that is executed, here, or elsewhere with this user's keys; a folder that programs see
+    or Zeus cleans; or a value that gives this user's secrets away. It is used only after the user has allowed it
+    (docs/explanation/trust.md), with the content of the project files that it names, which no tool may change. A value
+    that equals the default needs no permission.
 
     Args:
         servers: it is a JSON file of MCP servers; the user allows each of them.

@@ -10,7 +10,7 @@ from stat import S_ISDIR, S_ISREG
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from zeus_runtime.config.layers.files import DISCOVERED, names_preset
+from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, names_preset
 from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.written_secrets import written_secrets
@@ -81,25 +81,29 @@ def unloaded_configs(
 
 
 def unloaded_secrets(document: Document, homes: Iterable[Path], given: Iterable[Path]) -> dict[str, str]:
-    """The secrets that are written out in these configs, to their names."""
+    """The secrets that are written out in these configs, and in the settings of a service here, to their names."""
+    settings = document.directory / SERVICE_FILE
     return {
         secret: f"{each.file.name}/{name}"
-        for each in unloaded_configs(document, homes, given)
+        for each in unloaded_configs(document, homes, (*given, settings))
         for secret, name in (_written_in(each.text) or {} if each.text is not None else {}).items()
     }
 
 
 def secrets_of_folder(folder: Path) -> dict[str, str]:
-    """The secrets that are written out in the configs of a folder, its ``*.yaml`` with a ``version``, to their names.
+    """The secrets that are written out in the configs of a folder, to their names.
+
+    These are its ``*.yaml`` with a ``version``, and the settings of a service.
 
     A file that is not sound YAML has none.
     """
     found: dict[str, str] = {}
     for file in sorted(folder.glob("*.yaml")):
         text = _text(file) if _is_there(file) else None
+        is_settings = file.name == SERVICE_FILE
         # Other files may be many and long: only a text that may be a config is parsed.
-        root = _root(text) if text is not None and "version" in text else None
-        if root is not None and root.is_map and "version" in root.value:
+        root = _root(text) if text is not None and (is_settings or "version" in text) else None
+        if root is not None and root.is_map and (is_settings or "version" in root.value):
             for secret, name in written_secrets(plain(literal(root))).items():
                 found.setdefault(secret, f"{file.name}/{name}")
     return found

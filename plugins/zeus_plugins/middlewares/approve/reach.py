@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from zeus_plugins.middlewares.approve.rules import Rule
@@ -38,12 +38,12 @@ class PathRules:
         if denied := self._fitting(self.deny, reached, tool, unknown=True):
             return Ruling("deny", f"the rule `deny: {denied[0]}` closes it")
         asked = self._fitting(self.ask, reached, tool, unknown=True)
-        own = reached._replace(names=tuple(reached.own))
+        own = list(reached.own)
         allowed = [
             rule
-            for rule in self._fitting(self.allow, own, tool, unknown=False)
-            if rule.surely_files is not None
-            and all(rule.surely_files(name.parts) and not name.foreign for name in own.names)
+            for rule in _of_tool(self.allow, tool, unknown=False)
+            if own
+            and all(not name.foreign and _allows(rule, name.parts, on_way=reached.on_way) for name in own)
         ]
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):
@@ -53,15 +53,26 @@ class PathRules:
     def _fitting(
         self, rules: Iterable[Rule], reached: Reached, tool: str | None, *, unknown: bool
     ) -> list[Rule]:
-        """Return the rules for ``tool`` that match the file.
-
-        Args:
-            unknown: whether rules for certain tools apply if the running tool is not known.
-        """
+        """Return the rules for ``tool`` that match the file; ``unknown`` as for ``_of_tool``."""
         return [
             rule
-            for rule in rules
-            if (rule.tool == "*" or (unknown and tool == ANY_TOOL) or (tool is not None and rule.names(tool)))
-            and rule.files is not None
-            and any(rule.files(name.parts) for name in reached.names)
+            for rule in _of_tool(rules, tool, unknown=unknown)
+            if rule.files is not None and any(rule.files(name.parts) for name in reached.names)
         ]
+
+
+def _of_tool(rules: Iterable[Rule], tool: str | None, *, unknown: bool) -> Iterator[Rule]:
+    """Yield the rules for ``tool``.
+
+    Args:
+        unknown: whether rules for certain tools apply if the running tool is not known.
+    """
+    for rule in rules:
+        if rule.tool == "*" or (unknown and tool == ANY_TOOL) or (tool is not None and rule.names(tool)):
+            yield rule
+
+
+def _allows(rule: Rule, parts: Sequence[str], *, on_way: bool) -> bool:
+    """Whether a rule surely fits a file, or a missing folder on the way to a file."""
+    tests = (rule.surely_files, rule.surely_way if on_way else None)
+    return any(test is not None and test(parts) for test in tests)

@@ -28,10 +28,12 @@ from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
     WorkspaceError,
     compile_glob,
+    compile_way,
     composed,
     folded_glob,
     parts_of,
-    start_problem,
+    pattern_slip,
+    text_slip,
     text_test,
 )
 from zeus_runtime.plugin.tool import fill_defaults, map_texts
@@ -151,10 +153,18 @@ class Rule:
     @cached_property
     def surely_files(self) -> PathTest | None:
         """Return ``files`` for a rule that allows: as ``fits`` does for calls, it fits no other spelling."""
+        return self._surely(compile_glob)
+
+    @cached_property
+    def surely_way(self) -> PathTest | None:
+        """Return a test for the folders that the plain beginning of a pattern names; None as for ``files``."""
+        return self._surely(compile_way)
+
+    def _surely(self, compiled: Callable[[str], PathTest]) -> PathTest | None:
         if self.files is None:
             return None
         (patterns,) = self.arguments.values()
-        tests = [compile_glob(each) for each in patterns if isinstance(each, str)]
+        tests = [compiled(each) for each in patterns if isinstance(each, str)]
         return lambda path: any(all(test(parts_of(each)) for each in trims("/".join(path))) for test in tests)
 
     @property
@@ -262,6 +272,9 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
     """Report a rule that can never match a call, or that has an invalid pattern."""
     from zeus_runtime.plugin import Misfit
 
+    if (name_slip := text_slip(rule.tool)) is not None:
+        yield Misfit(where, *name_slip, "access-pattern")
+        return
     if rule.is_exact:
         yield from around.unknown_tools([rule.tool], where[:-1])
     meant = [tool for name, tool in around.tools.items() if rule.names(name)]
@@ -281,36 +294,34 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 f"its arguments: {', '.join(known) or 'none'}",
                 "unknown-argument",
             )
-        if any(name in tool.commands for tool in meant):
-            for index, pattern in enumerate(patterns):
-                if not (isinstance(pattern, str) and is_command_pattern(pattern)):
-                    at = (*where, rule.tool, name, *((index,) if len(patterns) > 1 else ()))
-                    hint = (
-                        "write the command's words, such as `git status`; a last `*` means any further words"
-                    )
-                    yield Misfit(at, f"{pattern!r} means no command", hint)
-        if not (is_path(name) or any(name in tool.paths for tool in meant)):
-            continue
+        is_command = any(name in tool.commands for tool in meant)
+        is_file = is_path(name) or any(name in tool.paths for tool in meant)
         for index, pattern in enumerate(patterns):
             at = (*where, rule.tool, name, *((index,) if len(patterns) > 1 else ()))
-            if not isinstance(pattern, str):
+            if is_command and not (isinstance(pattern, str) and is_command_pattern(pattern)):
+                hint = "write the command's words, such as `git status`; a last `*` means any further words"
+                yield Misfit(at, f"{pattern!r} means no command", hint)
+            if isinstance(pattern, str):
+                slip = unreadable(pattern) if is_file else None if is_command else text_slip(pattern)
+                if slip is not None:
+                    yield Misfit(at, *slip, "access-pattern")
+            elif is_file:
                 written = json.dumps(pattern)
                 yield Misfit(
                     at, f"{written} is not text, so it matches no path", f'write "{written}" with quotes'
                 )
-            elif problem := unreadable(pattern):
-                yield Misfit(at, problem)
 
 
-def unreadable(pattern: str) -> str | None:
-    """Return why a pattern for paths can match none; None if it can."""
+def unreadable(pattern: str) -> tuple[str, str] | None:
+    """Return why a pattern for paths can match none, and what to do; None if it can."""
     try:
-        compile_glob(pattern)
+        slip: tuple[str, str] | None = pattern_slip(pattern)
     except ValueError as error:
-        return str(error)
+        return str(error), "write several patterns"
     if ".." in re.split(r"[/{},]", pattern):
-        return f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
-    return start_problem(pattern)
+        why = f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
+        return why, "write the path that it leads to"
+    return slip
 
 
 def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: Named, surely: bool) -> bool:

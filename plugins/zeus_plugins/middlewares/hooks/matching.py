@@ -58,8 +58,9 @@ def unsound(match: Match, around: Surroundings, where: tuple[str | int, ...]) ->
         elif not any(map(rule.names, around.tools)) and not around.may_have_like(pattern):
             yield Misfit(at, f"no tool of this agent matches {pattern!r}", None, "unknown-tool")
     for index, pattern in enumerate(match.paths):
-        if problem := unreadable(pattern):
-            yield Misfit((*where, "path", *((index,) if not isinstance(match.path, str) else ())), problem)
+        if slip := unreadable(pattern):
+            at = (*where, "path", *((index,) if not isinstance(match.path, str) else ()))
+            yield Misfit(at, *slip, "access-pattern")
 
 
 def _names_in(value: Any) -> Iterator[str]:

@@ -58,8 +58,8 @@ class SandboxRoot:
     Args:
         rootfs: a folder; None for the host's ``/usr``.
         python: the interpreter's path for programs; None if there is no interpreter.
-        prefix: the host folder with the interpreter, if that is not below ``/usr``. It has the same path inside,
-            because the interpreter may be linked to its library by that path.
+        prefix: the host folder with the interpreter, if that is not below ``/usr``, or is in an unseen folder. It has
+            the same path inside, because the interpreter may be linked to its library by that path.
         unseen: real paths of folders and files that programs see empty, where a shown folder contains them.
     """
 
@@ -192,7 +192,8 @@ def system_mounts(root: SandboxRoot, also: Sequence[str] = ()) -> Iterator[str]:
     for name in (*_ETC, *also):
         if not any(Path(name).resolve().is_relative_to(each) for each in root.unseen):
             yield from ("--ro-bind-try", name, name)
-    if root.prefix is not None:
+    yield from _covering(_system_covers(root))
+    if root.prefix is not None:  # it may be in a cover
         for shown in (Path(_NAMES), root.prefix):
             for parent in reversed(shown.parents[:-1]):
                 yield from ("--perms", "0755", "--dir", str(parent))
@@ -200,7 +201,11 @@ def system_mounts(root: SandboxRoot, also: Sequence[str] = ()) -> Iterator[str]:
         yield from ("--ro-bind", str(root.prefix), str(root.prefix))
         for name in ("python", "python3"):
             yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
-    for _, inside, is_folder in _covers(root):
+        yield from _covering(_covers(root, [root.prefix]))
+
+
+def _covering(covers: Iterable[tuple[Path, str, bool]]) -> Iterator[str]:
+    for _, inside, is_folder in covers:
         if is_folder:
             yield from ("--perms", "0555", "--size", "4096", "--tmpfs", inside)
         else:
@@ -209,7 +214,10 @@ def system_mounts(root: SandboxRoot, also: Sequence[str] = ()) -> Iterator[str]:
 
 def workspace_mounts(root: SandboxRoot, mounts: Sequence[ProgramMount]) -> Iterator[str]:
     """Yield the arguments that mount the workspace after ``system_mounts``, also within what that covers."""
-    covers = [(place, inside) for place, inside, is_folder in _covers(root) if is_folder]
+    of_prefix = () if root.prefix is None else _covers(root, [root.prefix])
+    covers = [
+        (place, inside) for place, inside, is_folder in (*_system_covers(root), *of_prefix) if is_folder
+    ]
     hosts = [Path(each.host) for each in mounts]
     within = {
         above
@@ -236,9 +244,12 @@ def system_folders() -> Iterator[Path]:
             yield folder
 
 
-def _covers(root: SandboxRoot) -> Iterator[tuple[Path, str, bool]]:
-    """Yield what programs see empty: its real path, the place where it is covered, and whether it is a folder."""
-    shown = [*system_folders(), *map(Path, _ETC), *(() if root.prefix is None else (root.prefix,))]
+def _system_covers(root: SandboxRoot) -> Iterator[tuple[Path, str, bool]]:
+    return _covers(root, [*system_folders(), *map(Path, _ETC)])
+
+
+def _covers(root: SandboxRoot, shown: Sequence[Path]) -> Iterator[tuple[Path, str, bool]]:
+    """Yield what programs see empty of shown folders: its real path, its place inside, and whether it is a folder."""
     covered: list[Path] = []
     for place in sorted(root.unseen):
         for folder in shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -48,33 +49,38 @@ def check_system() -> None:
 def host_root(wanted: str | None, workspace: Sequence[Path] = (), unseen: Sequence[Path] = ()) -> SandboxRoot:
     """Return the host's ``/usr`` as the root for programs, with a Python if one can be shown.
 
-    A Python outside of ``/usr`` is shown with its prefix, read-only; other files in the folders above are hidden. It is
-    not shown if its prefix contains more than a Python, such as a home folder, or is in the workspace.
+    A Python outside of ``/usr``, or in a hidden folder, is shown with its prefix, read-only; other files in the folders
+    above are hidden. It is not shown if its prefix contains more than a Python, such as a home folder, or is in the
+    workspace.
 
     Args:
         wanted: an interpreter on the host; None for the running one.
         workspace: the real folders of the workspace.
-        unseen: real paths of other folders and files to hide, as far as programs do not need them.
+        unseen: real paths of other folders and files to hide, besides the home folder, unless no program runs without
+            what is in them.
     """
-
-    def is_hidden(path: Path) -> bool:
-        return any(path.resolve().is_relative_to(each) for each in workspace)
+    # Of `/etc` single files are shown: a config in it hides none of them.
+    needed = [*needed_folders(), *(Path(each).resolve() for each in ("/sbin", "/etc"))]
+    home = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - a user without one is no error
+    others = [each for each in (home, *unseen) if not any(path.is_relative_to(each) for path in needed)]
+    hidden = (*workspace, *others)
 
     def rooted(python: Path | None, prefix: Path | None = None) -> SandboxRoot:
-        # Of `/etc` single files are shown: a config in it hides none of them.
-        needed = [*needed_folders(), Path("/etc").resolve(), *(() if python is None else (python.resolve(),))]
-        others = [each for each in unseen if not any(path.is_relative_to(each) for path in needed)]
-        return SandboxRoot(None, None if python is None else str(python), prefix, (*workspace, *others))
+        return SandboxRoot(None, None if python is None else str(python), prefix, hidden)
 
     own = Path(wanted or getattr(sys, "_base_executable", None) or sys.executable).resolve()
-    if own.is_file() and not is_hidden(own):
-        if own.is_relative_to("/usr"):
+    if own.is_file() and not _is_in(own, workspace):
+        if own.is_relative_to("/usr") and not _is_in(own, others):
             return rooted(own)
         prefix = own.parent.parent
-        if own.parent.name == "bin" and _can_be_shown(prefix):
+        if own.parent.name == "bin" and _can_be_shown(prefix, others):
             return rooted(own, prefix)
     usual = Path("/usr/bin/python3")
-    return rooted(usual if usual.exists() and not is_hidden(usual) else None)
+    return rooted(usual if usual.exists() and not _is_in(usual, hidden) else None)
+
+
+def _is_in(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path.resolve().is_relative_to(each) for each in folders)
 
 
 def needed_folders() -> Sequence[Path]:
@@ -82,9 +88,11 @@ def needed_folders() -> Sequence[Path]:
     return [each.resolve() for each in (*system_folders(), *map(Path, ("/bin/sh", "/lib", "/lib64")))]
 
 
-def _can_be_shown(prefix: Path) -> bool:
+def _can_be_shown(prefix: Path, hidden: Sequence[Path]) -> bool:
     home = Path.home()
     if prefix == home / ".local" or any(each.is_relative_to(prefix) for each in (home, Path.cwd())):
+        return False
+    if any((prefix / "bin").is_relative_to(each) and each.is_relative_to(prefix) for each in hidden):
         return False
     return not any(prefix.is_relative_to(each) for each in (*FOLDERS, "/dev", "/proc"))
 

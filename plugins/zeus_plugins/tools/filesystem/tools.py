@@ -11,7 +11,7 @@ from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.reading import reading_tools
 from zeus_plugins.tools.filesystem.seen import SeenFiles
 from zeus_runtime.plugin import ZeusError
-from zeus_runtime.plugin.files import expand_braces, start_problem
+from zeus_runtime.plugin.files import pattern_slip
 from zeus_runtime.plugin.tool import Tool
 
 if TYPE_CHECKING:
@@ -33,15 +33,11 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """
     for pattern in (*options.ignore, *options.protected):
         try:
-            expand_braces(pattern)
+            slip = pattern_slip(pattern, may_be_name=True)
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
-    for pattern in options.protected:
-        if (problem := start_problem(pattern)) is not None:
-            raise PatternError(
-                f"filesystem.protected: {problem}",
-                remedy="Remove it; for a file with such a name, write ? in its place.",
-            )
+        if slip is not None and pattern in options.protected:
+            raise PatternError(f"filesystem.protected: {slip.message}", remedy=slip.remedy)
     files = context.workspace
     seen = None if options.read_only else SeenFiles(files, options.max_write_bytes)
     return [

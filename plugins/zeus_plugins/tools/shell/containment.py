@@ -14,12 +14,13 @@ from zeus_plugins.sandboxes.bubblewrap.mounts import read_only_proc, sees_judged
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.tools.shell.processes import Start
 from zeus_runtime.plugin import OptionsError
+from zeus_runtime.plugin.files import WorkspaceError
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.shell.options import Options
     from zeus_runtime.plugin import PlanContext
-    from zeus_runtime.plugin.files import ProgramMount
+    from zeus_runtime.plugin.files import ProgramMount, WorkspaceFiles
 
 NAMESPACES: Final = (
     *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
@@ -93,32 +94,38 @@ class BubblewrapCommands:
             )
         self._bwrap = found
         try_out(found, NAMESPACES)
-        tops = [Path(each).resolve() for each in (context.workspace.root, *context.workspace.routes.values())]
-        for place in tops:
+        self._tops = [Path(each).resolve() for each in (self._files.root, *self._files.routes.values())]
+        for place in self._tops:
             for needed in needed_folders():
                 if needed.is_relative_to(place):
                     raise OptionsError(
                         f"shell: commands need {needed}, and it is in {place}, a folder of the workspace",
                         remedy="Choose a smaller folder as workspace.root or route.",
                     )
-        hidden = [
+
+    def _system(self) -> SandboxRoot:
+        hidden = (
             each
-            for each in context.workspace.unseen()
-            if not any(each.is_relative_to(place) for place in tops)
-        ]
+            for each in self._files.unseen()
+            if not any(each.is_relative_to(place) for place in self._tops)
+        )
         # Also what lies beside the workspace: its working directory and the folders of other sessions and agents.
-        self._root = host_root(None, (), [*hidden, *context.workspace.around()])
+        return host_root(None, (), [*hidden, *self._files.around()])
 
     def start(self, words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Start:
         """Return how to start a command; it looks at all files of the workspace, so call it in a thread.
 
         Raises:
-            WorkspaceError: the workspace has too many files.
+            WorkspaceError: the workspace has too many files, or a folder of `show` may not be shown any more.
         """
+        for each in self._show:
+            # Also the folders of sub-agents, which are planned after the tools.
+            if (reason := _refusal(each, self._files)) is not None:
+                raise WorkspaceError(f"shell: {reason}", remedy=f"Tell the user: {_ELSEWHERE}")
         mounts = self._files.program_view(max_files=self._options.max_files)
         given = arguments_of(
             mounts,
-            self._root,
+            self._system(),
             {**environ, "HOME": _HOME, "TMPDIR": "/tmp"},
             str(folder),
             show=self._show,
@@ -139,11 +146,16 @@ def _shown(written: str, context: PlanContext) -> str:
         raise OptionsError(
             f"shell: {written} does not exist", remedy="Correct the path, or remove it.", where="show"
         )
-    reason = context.workspace.mount_refusal(folder)
-    if reason is not None:
-        raise OptionsError(
-            f"shell: commands may not see {folder}: {reason}",
-            remedy="Choose a folder that is outside of the project and of Zeus's folders.",
-            where="show",
-        )
+    if (reason := _refusal(str(folder), context.workspace)) is not None:
+        raise OptionsError(f"shell: {reason}", remedy=_ELSEWHERE, where="show")
     return str(folder)
+
+
+def _refusal(folder: str, files: WorkspaceFiles) -> str | None:
+    reason = files.mount_refusal(Path(folder))
+    return None if reason is None else f"commands may not see {folder}: {reason}"
+
+
+_ELSEWHERE: Final = (
+    "Choose a folder for `show` that is outside of the project, of agents' folders and of Zeus's."
+)

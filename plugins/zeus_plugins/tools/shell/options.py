@@ -27,7 +27,9 @@ class Options:
     ] = False
     show: Annotated[
         tuple[Annotated[str, WorkRelative(), Executes()], ...],
-        Doc("Further folders that commands may read, such as a compiler's; none in or around the workspace."),
+        Doc(
+            "Further folders that commands may read, such as a compiler's; none in or around an agent's folder."
+        ),
     ] = ()
     env: Annotated[
         Mapping[str, Annotated[str, Executes()]],

@@ -236,6 +236,9 @@ def test_an_accounts_tokens_are_masked_from_when_they_are_known(tmp_path: Path, 
         store.read()
     else:
         store.write(account)
+    store.learn_held(
+        {"access_token": 815, "refresh_token": None, "client_secret": ""}
+    )  # as no provider should
     assert learned == {
         "access-0815": "accounts.far.access_token",
         "refresh-0815": "accounts.far.refresh_token",

@@ -10,14 +10,16 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qs
 
 import httpx2
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
 from zeus_plugins.tools.mcp.oauth.store import account_store
 
 from tests.support.agents import call, calling, play, script, write_agent
 from tests.support.hand_time import moved_by_hand
-from tests.support.mcp_http import Authority, Served, serving
+from tests.support.mcp_http import Authority, Served, answering, serving
 from tests.support.ports import unused_port
 from zeus_runtime import Agent, RunError
 from zeus_runtime.events import Event, Notice
@@ -334,6 +336,50 @@ async def test_without_an_account_the_run_goes_on_and_says_how_to_get_one(tmp_pa
         "The account of the MCP server 'far' is not authorised. Authorise it: zeus auth login far"
     ]
     assert events[-1].type == "complete"
+
+
+@pytest.mark.parametrize(
+    ("way", "form_of"),
+    [
+        (
+            "client_secret_post",
+            lambda text: json.dumps({"error": "invalid_client", "error_description": text}),
+        ),
+        ("client_secret_post", lambda text: json.dumps([f"invalid_client: {text}"])),
+        ("client_secret_basic", "invalid_client: {}".format),
+    ],
+)
+async def test_what_a_provider_repeats_of_a_login_is_masked(
+    tmp_path: Path, way: str, form_of: Callable[[str], str]
+) -> None:
+    """A client that registers itself gets its secret before anything is stored, and the login may fail then."""
+    authority, secret, rights = Authority(), "dyn-S3cret-9fQ2kLm8Zx71", "reg-T0ken-77aaQQwwEErr"
+    repeated: list[str] = []
+
+    async def registering(_scope: Any, receive: Any, send: Any) -> None:
+        given = json.loads((await receive())["body"])
+        given |= {"client_id": "client-1", "client_secret": secret, "token_endpoint_auth_method": way}
+        await authority.register_client(OAuthClientInformationFull.model_validate(given))
+        given["registration_access_token"] = rights
+        await answering(201, json.dumps(given).encode())(_scope, receive, send)
+
+    async def repeating(scope: Any, receive: Any, send: Any) -> None:
+        form = {name: each for name, (each,) in parse_qs((await receive())["body"].decode()).items()}
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        held = form["client_secret"] if way.endswith("post") else headers["authorization"].split()[1]
+        repeated[:] = [held, form["code"], form["code_verifier"], rights]
+        await answering(400, form_of(f"I got {' '.join(repeated)}").encode())(scope, receive, send)
+
+    async with serving(authority) as served:
+        served.instead |= {"/register": registering, "/token": repeating}
+        running = agent(tmp_path, adding(), oauth(served))
+        with pytest.raises(RunError, match="was not authorised") as refused:
+            await log_in(running)
+    told = str(refused.value)
+    assert len(repeated) == 4
+    assert all(each in told for each in repeated), "the error does quote the answer"
+    assert not [each for each in repeated if each in running.masked(told)], running.masked(told)
+    assert "invalid_client" in running.masked(told)
 
 
 async def test_a_login_meanwhile_is_used_by_the_next_run(tmp_path: Path) -> None:

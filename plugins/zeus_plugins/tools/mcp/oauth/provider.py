@@ -174,6 +174,8 @@ class AccountProvider(OAuthClientProvider):
                     # A cancellation during a renewal would lose the new tokens, which are not stored yet.
                     with CancelScope(shield=self._person is None):
                         response = await asked(outgoing, self._address)
+                    # Before anything else: an error may quote it, and a later answer may repeat it.
+                    self._store.learn_held(_told(response))
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
@@ -288,6 +290,12 @@ class AccountProvider(OAuthClientProvider):
         self._choose_client_auth()
         return await super()._perform_authorization()
 
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        code, verifier = await super()._perform_authorization_code_grant()
+        self._store.learn("code", code)
+        self._store.learn("code_verifier", verifier)
+        return code, verifier
+
     def _choose_client_auth(self) -> None:
         """Send the secret of the user's own client in the header if its server accepts it only there."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
@@ -325,8 +333,13 @@ def _lacking(response: httpx2.Response) -> str:
 
 def _error_of(response: httpx2.Response) -> str:
     """The OAuth error code of an answer; some servers send one with status 200."""
+    return cut_text(str(_told(response).get("error") or ""), _LONGEST)
+
+
+def _told(response: httpx2.Response) -> Mapping[str, Any]:
+    """The JSON object of an answer; empty if it has none."""
     try:
         content = json.loads(response.content)
     except (ValueError, RecursionError):
-        return ""
-    return cut_text(str(content.get("error") or ""), _LONGEST) if isinstance(content, dict) else ""
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -54,7 +54,7 @@ class AccountStore:
         folder: the folder of all accounts.
         name: the server's name.
         address: the server's address, so that an account is not used for another server with the same name.
-        learn: registers a token as a secret to mask, each time it is read or written.
+        learn: registers a secret to mask: a token each time it is read or written, others when Zeus gets them.
     """
 
     def __init__(
@@ -134,11 +134,19 @@ class AccountStore:
                     os.fsync(descriptor)
                 made.replace(self._path)
 
+    def learn(self, key: str, secret: Any) -> None:
+        """Have a secret of this account masked from now on; nothing happens if it is no text."""
+        if self._learn is not None and isinstance(secret, str) and secret:
+            self._learn(secret, f"accounts.{self.name}.{key}")
+
+    def learn_held(self, held: Mapping[str, Any]) -> None:
+        """Have the secrets masked that a part of an account, or an answer of an authorisation server, holds."""
+        for key in _SECRET_KEYS & held.keys():
+            self.learn(key, held[key])
+
     def _mask(self, account: Mapping[str, Any]) -> None:
         for part in ("tokens", "client"):
-            for key in _SECRET_KEYS & (account.get(part) or {}).keys():
-                if self._learn is not None and account[part][key]:
-                    self._learn(str(account[part][key]), f"accounts.{self.name}.{key}")
+            self.learn_held(account.get(part) or {})
 
     def delete(self) -> bool:
         """Delete the account; False if there was none."""
