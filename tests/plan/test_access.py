@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -1743,6 +1743,37 @@ def test_the_settings_of_programs_are_closed_where_the_home_folder_is_in_the_wor
     assert files.write_refusal(f"{start}notes.txt") is None
     monkeypatch.setenv("HOME", str(folder.parent))
     assert files_of(folder).write_refusal(".aws/config") is None
+
+
+def test_a_link_of_keys_closes_its_target_among_any_number_of_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model made thousands of files beside the link, which was then not found among them."""
+    put(folder, "config/shared.txt", *(f"many/{index}" for index in range(2_100)))
+    (folder / "many/.env.local").symlink_to("../config/shared.txt")
+    scandir = os.scandir
+
+    class Listing:
+        """The entries of a folder, links last."""
+
+        def __init__(self, at: str) -> None:
+            with scandir(at) as found:
+                self._entries = iter(sorted(found, key=os.DirEntry.is_symlink))
+
+        def __enter__(self) -> Listing:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def __iter__(self) -> Iterator[os.DirEntry[str]]:
+            return self._entries
+
+    monkeypatch.setattr(os, "scandir", Listing)
+    files = files_of(folder, "workspace: {root: many, routes: {/config/: config}}")
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        files.read("config/shared.txt", max_bytes=9)
+    assert files.write_refusal("config/shared.txt") is not None
 
 
 def test_a_program_keeps_the_folders_of_the_sub_agents_in_their_places(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.agents import TOOLS, call, calling, play, script, write_agent
 from tests.support.distributions import lay_out
 from zeus_runtime import Agent, UntrustedError
 from zeus_runtime.events import ToolCallResult
+from zeus_runtime.registry import home
 from zeus_runtime.tools import WorkspaceError
 
 SERVER = f"""
@@ -93,6 +95,32 @@ def test_a_program_executes_no_plugin_file_that_its_user_has_not_allowed(tmp_pat
     config = write_agent(tmp_path, plugin="raise SystemExit('executed')\n" + TOOLS)
     with pytest.raises(UntrustedError, match=r"plugin file 'probe\.py' is not trusted"):
         Agent.from_config(config, directory=tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["configs", "stray", "plugins"])
+def test_of_a_checkout_of_zeus_only_the_folders_of_presets_are_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """The bundled Home is then the whole checkout: a config that an agent made in it was executed unasked."""
+    (tmp_path / "checkout/configs").mkdir(parents=True)
+    shutil.copytree(home.bundled_home() / "prompts", tmp_path / "checkout/prompts")
+    monkeypatch.setattr(home, "bundled_home", lambda: tmp_path / "checkout")
+    place = tmp_path / "checkout" / folder
+    code = TOOLS + f"open({str(tmp_path / 'executed')!r}, 'w').close()\n"
+    config = write_agent(place, plugin=code, tools="[probe, {shell: {contain: none}}]")
+    if folder == "configs":
+        Agent.from_config(config, directory=tmp_path)
+    else:
+        with pytest.raises(UntrustedError, match=r"plugin file 'probe\.py', option 'tools"):
+            Agent.from_config(config, directory=tmp_path)
+    assert (tmp_path / "executed").exists() is (folder == "configs")
+
+
+def test_a_bundled_prompt_that_a_config_names_asks_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    prompt = home.bundled_home() / "prompts/CORE.md"
+    config.write_text(f"version: 1\nmodel: gpt-4o\ninstructions: {{file: '{prompt}'}}\n")
+    Agent.from_config(config, directory=tmp_path)
 
 
 def test_what_a_config_is_given_as_environment_allows_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.errors import MissingError, UsageError
-from zeus_runtime.registry import bundled_home, find, find_all, search_path
+from zeus_runtime.registry import bundled_folders, bundled_home, find, find_all, search_path
 
 
 def make(home: Path, *files: str) -> Path:
@@ -128,6 +128,12 @@ def test_whatever_the_name_what_is_found_lies_in_the_folder(name: str) -> None:
     except UsageError:
         return
     assert found is None or found.resolve().is_relative_to(home / "plugins")
+
+
+def test_the_folders_that_are_trusted_hold_presets_and_prompts_alone() -> None:
+    package = Path(bundled_folders.__code__.co_filename)
+    assert not [each for each in bundled_folders() if package.is_relative_to(each)]
+    assert {each.name for each in bundled_folders() if each.is_dir()} == {"configs", "prompts"}
 
 
 def test_the_bundled_home_has_configs_prompts_and_schemas() -> None:

@@ -442,6 +442,17 @@ def test_links_count_among_the_entries_that_a_folder_may_hold(
     assert part(Form(("x", "tools"), ""), tmp_path).files == ()
 
 
+def test_folders_that_cannot_be_read_count_among_the_entries_that_a_folder_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_files, "MOST_ENTRIES", 3)
+    for index in range(4):
+        folder = tmp_path / f"tools/{index}"
+        folder.mkdir(parents=True)
+        close(folder, monkeypatch)
+    assert part(Form(("x", "tools"), ""), tmp_path).files == ()
+
+
 @pytest.mark.parametrize("is_folder", [True, False])
 def test_data_that_cannot_be_read_is_not_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_folder: bool

@@ -454,7 +454,8 @@ def _is_unread(ground: FileSource, file: Path) -> bool:
     Of the user's own Home a project may use prompts and skills: it also has keys of accounts.
     """
     own = (home / each for home in ground.trust.homes for each in ("prompts", "skills"))
-    return not any(file.is_relative_to(each) for each in (*_inside(ground), *own, *ground.installed))
+    theirs = (*ground.trust.bundled, *ground.installed)
+    return not any(file.is_relative_to(each) for each in (*_inside(ground), *own, *theirs))
 
 
 def _has_keys(ground: FileSource, *paths: Path) -> bool:
@@ -611,7 +612,7 @@ def _is_own(ground: FileSource, part: Part) -> bool:
 
 
 def _own_folders(ground: FileSource) -> tuple[Path, ...]:
-    return (*ground.trust.homes, *ground.installed)
+    return (*ground.trust.homes, *ground.trust.bundled, *ground.installed)
 
 
 def _mask(document: Document, trust: Trust) -> PartMask:

@@ -35,7 +35,7 @@ from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_ho
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
-from zeus_runtime.tools.links import links_from, links_in
+from zeus_runtime.tools.links import links_from
 from zeus_runtime.tools.own_folders import STATE, UPLOADS, marks_folder
 from zeus_runtime.trust.compiled import compiled_folder
 
@@ -262,9 +262,15 @@ def _add_linked_keys(deciding: Deciding, checked: Checked, work: Sequence[Path])
     """The targets of links that are named like files of keys (``.env.local``), in the folders of work and config."""
     path = checked.document.path
     for folder in dict.fromkeys((*_work(checked), *(() if path is None else (path.absolute().parent,)))):
-        for link in links_in(folder, levels=1):
-            if is_key_name(link.name) and not _holds(link, work):
+        for link in _links_of_keys(folder):
+            if not _holds(link, work):
                 _add(deciding, link, holds_keys=True)
+
+
+def _links_of_keys(folder: Path) -> Iterator[Path]:
+    """The links in a folder that are named like files of keys, however many files a tool has made beside them."""
+    with suppress(OSError), os.scandir(folder) as found:
+        yield from (Path(each.path) for each in found if each.is_symlink() and is_key_name(each.name))
 
 
 def _add_environment(deciding: Deciding, checked: Checked) -> None:

@@ -22,12 +22,13 @@ from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.executed_parts import executing, lifting, part_source, project_of
 from zeus_runtime.registry import (
+    bundled_folders,
     bundled_home,
     discover,
     installed_homes,
     installed_schema,
-    own_homes,
     search_path,
+    user_home,
 )
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -317,7 +318,7 @@ def trust_of(
     if trust is None:
         trust = recorded_trust(os.environ)
     path = document.directory / document.source if document.path is None else document.path
-    homes = tuple(home.resolve() for home in own_homes(os.environ))
+    homes = tuple(home.resolve() for home in user_home(os.environ))
     # A value that the caller changed is not the process's own.
     variables = frozenset(name for name, value in environ.items() if os.environ.get(name) == value)
     return replace(
@@ -327,6 +328,7 @@ def trust_of(
         named=str(path.parent.resolve() / path.name),
         words=tuple(words),
         homes=homes,
+        bundled=tuple(folder.resolve() for folder in bundled_folders()),
         variables=variables,
     )
 

@@ -8,11 +8,12 @@ from zeus_runtime.registry.discovery import discover, installed_homes
 from zeus_runtime.registry.home import (
     Folder,
     accounts_folder,
+    bundled_folders,
     bundled_home,
     find,
     find_all,
-    own_homes,
     search_path,
+    user_home,
 )
 from zeus_runtime.registry.observers import Observers
 from zeus_runtime.registry.plugin import Plugin, PluginProblem
@@ -30,6 +31,7 @@ __all__ = [
     "PluginProblem",
     "Registered",
     "Registry",
+    "bundled_folders",
     "bundled_home",
     "bundled_schema",
     "discover",
@@ -41,7 +43,7 @@ __all__ = [
     "load_options",
     "options_schema",
     "accounts_folder",
-    "own_homes",
     "resolve",
     "search_path",
+    "user_home",
 ]

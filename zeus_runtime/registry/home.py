@@ -70,13 +70,12 @@ def bundled_home() -> Path:
     )
 
 
-def own_homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The Homes whose files are trusted: the user's own and the bundled one.
+def bundled_folders() -> tuple[Path, ...]:
+    """The folders of the bundled Home whose files are trusted: presets and prompts.
 
-    Args:
-        environ: the environment of the process itself; a project's ``.env`` must not name them.
+    Not the whole Home: in a checkout, all else lies there too, also what an agent or a stranger put into it.
     """
-    return (*user_home(environ), bundled_home())
+    return tuple(bundled_home() / each for each in ("configs", "prompts"))
 
 
 def find(homes: Sequence[Path], folder: Folder, name: str) -> Path | None:

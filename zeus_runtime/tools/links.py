@@ -129,16 +129,14 @@ def folded_parts(path: str) -> Parts:
     return tuple(map(folded, parts_of(path)))
 
 
-def links_in(
-    folder: Path, levels: int = _MOST_LEVELS, *, skipped: frozenset[str] = frozenset()
-) -> Iterator[Path]:
+def links_in(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[Path]:
     """The links in a folder, upper levels first; links are not followed.
 
     Args:
         skipped: folded names of folders that are not entered.
     """
     left, level = _MOST_ENTRIES, [str(folder)]
-    for _ in range(levels):
+    for _ in range(_MOST_LEVELS):
         below: list[str] = []
         for each in level:
             entries = _entries(each, left)

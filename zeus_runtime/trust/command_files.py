@@ -499,6 +499,8 @@ class _NameSearch:
         def closed(error: OSError) -> None:
             if not _is_in(folder := Path(error.filename), free):
                 errors.append((folder, error))
+            if len(errors) > self._entries:
+                raise TooLargeError
 
         below = _folders_below(named.path, self._entries, compiled_apart=self._compiled_apart, unread=closed)
         for files, links in below:

@@ -43,7 +43,8 @@ class Trust:
         folder: the folder where that config was named, with links resolved; the target of a link may be elsewhere.
         named: the path as it was named, with the folder's links resolved.
         words: the config as a command line names it.
-        homes: the Homes that belong to the user or come with an installed distribution.
+        homes: the user's own Homes.
+        bundled: the folders of presets and prompts that come with Zeus.
         variables: the names of the variables that the config gets with the same value as the process.
         work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
     """
@@ -56,12 +57,13 @@ class Trust:
     named: str = ""
     words: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
+    bundled: tuple[Path, ...] = ()
     variables: frozenset[str] = frozenset()
     work: tuple[Path, ...] = ()
 
     def is_own(self, file: Path) -> bool:
-        """Whether a file or folder belongs to the user or to an installed distribution."""
-        return any(file.resolve().is_relative_to(home) for home in self.homes)
+        """Whether a file or folder belongs to the user or comes with Zeus."""
+        return any(file.resolve().is_relative_to(each) for each in (*self.homes, *self.bundled))
 
     def allows(self, part: Part) -> bool:
         """Whether a part may be executed."""
