@@ -16,6 +16,7 @@ import httpx2
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import forked, mcp_server
 from tests.support.agents import write_agent
 from tests.support.mcp_http import Authority, Served, serving
@@ -99,6 +100,20 @@ def test_an_account_is_authorised_shown_used_and_taken_back(
     assert "connected" in listed.err
     assert zeus("auth", "logout", "far").out == "far is no longer authorised\n"
     assert "not authorised" in zeus("auth", "status").out
+
+
+def test_a_terminal_shows_the_address_in_one_piece(project: Project, served: Served) -> None:
+    write_agent(
+        project.folder,
+        f"mcpServers: {{far: {{url: '{served.url}', auth: oauth, start_timeout_seconds: 60}}}}",
+    )
+    environ = {"ZEUS_TRUST": "all", "HOME": str(project.folder / "home")}
+    words = ["auth", "login", "far", "--no-browser"]
+    with PseudoTerminal(words, project.folder, environ) as terminal:
+        terminal.until("open this address to authorise 'far':\n  ")
+        address = terminal.until("\n").strip()
+    assert len(address) > 100
+    assert {"code_challenge", "redirect_uri", "state"} <= parse_qs(urlsplit(address).query).keys()
 
 
 def test_the_browser_is_no_file_of_a_workspace_outside_the_working_directory(

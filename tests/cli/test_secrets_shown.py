@@ -303,7 +303,7 @@ def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
     assert (process.returncode, out) == (0, "done\n"), err
     assert "argo-Secret-4711" not in err
     assert "\x1b" not in err
-    assert "Exception in thread deckhand:\nTraceback" in err
+    assert "Exception in thread deckhand:\n  Traceback" in err
     assert "Exception ignored in: <function Kept.__del__" in err
     for name in ("thread", "finalizer"):
         assert f"RuntimeError: {name} <secret:SHIP_TOKEN>\\x1b[2J" in err

@@ -283,7 +283,7 @@ def test_a_session_that_cannot_be_archived_keeps_no_other_from_it(
     assert told.err.splitlines() == [
         f"archived {other}",
         f"error: {stuck} is on fire",
-        f"Also failed: {more} is on fire",
+        f"  Also failed: {more} is on fire",
     ]
 
 

@@ -137,8 +137,9 @@ def test_nothing_in_an_answers_markdown_is_dropped(project: Project) -> None:
         "```python title=HIDDEN\nprint(1)\n```",
         "[here](http://a.example 'HIDDEN')",
         "1. one\n2. <http://a.example/HIDDEN>",
+        "3. a\n5. b\n4. HIDDEN",
     ],
-    ids=["cell", "long cell", "code's title", "link's title", "address"],
+    ids=["cell", "long cell", "code's title", "link's title", "address", "numbers"],
 )
 def test_what_a_rendering_would_lose_is_shown_as_text(
     answer: str, capsys: pytest.CaptureFixture[str]
@@ -156,6 +157,7 @@ def test_what_a_rendering_would_lose_is_shown_as_text(
     "answer",
     [
         "1. one\n2. *two*\n\n> 3) three\n",
+        "0. a\n1. b\n\n   9. x\n   10. y\n2. c\n\n7) d\n8) e\n",
         "- a\n  ```python\n  print(1)\n  ```\n",
         "| a | b |\n|---|:-:|\n| 1 | `x` |",
         "A [link](http://a.example) &amp; a **word** ~~not~~\\\nend",
@@ -173,6 +175,11 @@ def test_an_answer_without_a_loss_is_rendered(answer: str) -> None:
         "| a | b |\n|---|---|\n| ok | fine | \u2620 \u2260 |\n",
         "| a |\n|---|\n| x \\| y |\n| x | y\n",
         "```one two\nx\n```",
+        "3. drop staging\n5. drop prod\n4. keep all\n",
+        "1. keep\n1. drop\n",
+        "1. one\n02. two\n",
+        "- a\n  1. x\n  3. y\n",
+        "> 1) x\n> 3) y\n",
     ],
 )
 def test_an_answer_that_would_lose_a_sign_is_shown_as_text(answer: str) -> None:

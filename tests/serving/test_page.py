@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.page_service import FOREIGN, KEEPER, LONG, LONG_NAME
+from tests.support.page_service import FOREIGN, KEEPER, LONG, LONG_NAME, SAYS
 from tests.support.pictures import png
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
@@ -362,6 +362,56 @@ def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
 
 HEAP = "\u0310" * 9
 """Marks that would cover the lines around their letter."""
+
+
+AS_TEXT = [
+    "| a | b |\n|---|---|\n| 1 | 2 | HIDDEN |",
+    "| a | b |\n|---|---|\n| 1 | `x` | \u2620 |",
+    "| a | b |\n|---|---|\n| rm | -r | * |",
+    "*A* part &copy of an entity",
+    "> | a |\n> |---|\n> | x \\\\| - |",
+    "3. drop staging\n5. drop prod\n4. keep all",
+    "1. keep\n1. drop",
+    "- a\n  1. x\n  3. y",
+    "1. one\n02. two",
+]
+"""A drawing would lose a part of each."""
+DRAWN = {
+    "[x]: /u 'HIDDEN'": "[x]: /u 'HIDDEN'",
+    "> [x]: /u 'HIDDEN'\n> q": "[x]: /u 'HIDDEN'\nq",
+    "[//]: # (HIDDEN)": "[//]: # (HIDDEN)",
+    "[here](https://a.example 'HIDDEN')": 'here (https://a.example "HIDDEN")',
+    "[https://good.example](https://evil.example)": "https://good.example (https://evil.example)",
+    "[a *b*](https://a.example/?x=1&y=2)": "a b (https://a.example/?x=1&y=2)",
+    "[https://a.example/?x=1&y=2](https://a.example/?x=1&y=2)": "https://a.example/?x=1&y=2",
+    "[here][x]\n\n[x]: https://evil.example": "[here][x]\n[x]: https://evil.example",
+    "![alt](https://a.example/p.png 'HIDDEN')": 'alt (https://a.example/p.png "HIDDEN")',
+    "<https://a.example> ann@b.example www.a.example": "https://a.example ann@b.example www.a.example",
+    "[log](/u '\u202e')": 'log (/u "\\u{202e}")',
+    "```python title=HIDDEN\nprint(1)\n```": "python title=HIDDEN\nprint(1)",
+    "*pay* &#x202e; bob": "pay \\u{202e} bob",
+    "- [x] done\n- [ ] &copy; &amp; open": "done\n© & open",
+    "a **b** ~~c~~ `d` \\*\n\n# e\n---\n7. *f*\n8. g\n   1) h": "a b c d *\ne\nf\ng\nh",
+    "| a | b |\n|---|:-:|\n| 1 | `x \\| y` | |\n| 2": "a\nb\n1\nx | y\n2",
+}
+"""Markdown, and all that stands on the page."""
+
+
+def test_the_page_draws_markdown_without_a_loss_or_as_text(user: User) -> None:
+    page = user.tab()
+
+    def drawn(answer: str) -> str:
+        say(page, SAYS + answer)
+        return str(answered(page).locator(".said .markdown").inner_text())
+
+    def words(text: str) -> list[str]:
+        return [each for each in text.split() if each != "Copy"]
+
+    for answer in AS_TEXT:
+        assert drawn(f"{answer}\n\n**The** end.").split("\n") == [*answer.split("\n"), "", "The end."]
+    for answer, text in DRAWN.items():
+        assert words(drawn(answer)) == words(text)
+    assert user.complaints == []
 
 
 def test_no_place_of_the_page_draws_what_a_browser_would_hide(user: User) -> None:

@@ -103,6 +103,7 @@ async def late(run) -> str:
 
 HIDDEN = "pay \u202e\u200bbob\0 &#x202e;"
 """Characters that a browser hides or drops, one of them written as Markdown may write it."""
+SAYS = "say exactly\n"
 LONG_NAME = "warehouse__orders_of_customers_"
 FOREIGN = "\u05d0\u05d1 1 \u05d3 \ufeff\u2028end"
 CODE = "```python\ndef area(width: float, height: float) -> float:\n    return width * height\n```"
@@ -130,6 +131,8 @@ def answer(request: ModelRequest) -> AIMessage:
     # By the last call, which no policy removes, so that a compaction does not begin the script anew.
     made = calls[-1]["name"] if last.type == "tool" and calls else ""
     tag = sum(len(text) for text in texts)
+    if prompt.startswith(SAYS):
+        return AIMessage(prompt.removeprefix(SAYS))
     if "four times" in prompt and not made:
         return calling(*(call("record", f"r{tag}-{number}", text=f"line {number}") for number in range(4)))
     if "ask later" in prompt and not made:

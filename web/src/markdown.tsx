@@ -1,7 +1,7 @@
 // Markdown as it streams. A finished block is parsed once; only the last one is parsed again as it grows.
 
 import DOMPurify from "dompurify";
-import { Marked, type Token, type Tokens } from "marked";
+import { Marked, type Token, type Tokens, type TokensList } from "marked";
 import { memo } from "preact/compat";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { t } from "./i18n";
@@ -10,12 +10,34 @@ import { visible } from "./visible";
 const escaped = (text: string): string =>
   text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 
+// An entity in an address stays one, as the browser reads it there.
+const address = (text: string): string => text.replace(/&(?!#?\w+;)/g, "&amp;").replace(/[<>"']/g, escaped);
+
+/** The class of a link whose text is its address: it was written twice, and is drawn once. */
+const TWICE = "twice";
+
+/** A link with all that was written of it: its text may name another place. */
+function link(inner: string, href: string, title?: string | null): string {
+  const about = title ? ` "${address(title)}"` : "";
+  if (!about && inner === address(href)) return `<a class="${TWICE}" href="${inner}">${inner}</a>`;
+  return `<a href="${address(href)}">${inner}</a> (${address(href)}${about})`;
+}
+
 const marked = new Marked({
   gfm: true,
+  // Nothing is drawn of the definition of a link, so it is text, and so is a link to it.
+  tokenizer: { def: () => undefined },
   renderer: {
     // Nothing is loaded from elsewhere: a picture of another server is a link.
-    image({ href, text }: Tokens.Image): string {
-      return `<a href="${escaped(href)}">${escaped(text || href)}</a>`;
+    image({ href, text, title }: Tokens.Image): string {
+      return link(escaped(text), href, title);
+    },
+    link({ raw, href, title, tokens }: Tokens.Link): string {
+      const inner = this.parser.parseInline(tokens);
+      return raw.startsWith("[") ? link(inner, href, title) : `<a href="${address(href)}">${inner}</a>`;
+    },
+    code({ text, lang }: Tokens.Code): string {
+      return `${lang ? `<p class="info">${escaped(lang)}</p>` : ""}<pre><code>${escaped(text)}</code></pre>`;
     },
     html({ text }: Tokens.HTML | Tokens.Tag): string {
       return escaped(text);
@@ -45,12 +67,64 @@ const ALLOWED = {
   RETURN_TRUSTED_TYPE: true,
 };
 
+const html = (parsed: string): string => DOMPurify.sanitize(parsed, ALLOWED) as unknown as string;
+
+function contentOf(clean: string): DocumentFragment {
+  const box = document.createElement("template");
+  box.innerHTML = clean;
+  return box.content;
+}
+
+// Signs of Markdown's own, and what is laid out anew.
+const SIGNS = /[\s\\`*_{}[\]()#+\-.!|~<>&;:="']/gu;
+const BAR = /(?<!\\)(?:\\\\)*\|/;
+
+/** The numbers that a list is drawn with. */
+const numbers = (start: number, items: ArrayLike<unknown>): string[] => Array.from(items, (_, at) => `${start + at}`);
+
+/** Whether a list is numbered anew, or a row has more cells than the heading, when `token` is drawn. */
+function changes(token: Token): boolean {
+  if (token.type === "list" && token.ordered) {
+    const { start, items } = token as Tokens.List;
+    const written = items.map((each) => /^\s*([0-9]+)/.exec(each.raw)?.[1]);
+    return numbers(Number(start), items).some((each, at) => each !== written[at]);
+  }
+  if (token.type !== "table") return false;
+  return token.raw.split("\n").some((line) =>
+    line.trim().replace(/^\|/, "").split(BAR).slice((token as Tokens.Table).header.length).some((cell) => cell.trim()));
+}
+
+/** Whether a visible character of `raw` is not in its drawing, `clean`, or not in its place. */
+function loses(raw: string, tokens: Token[], clean: string): boolean {
+  let isChanged = false;
+  marked.walkTokens(tokens as TokensList, (token) => void (isChanged ||= changes(token)));
+  if (isChanged) return true;
+  const drawn = contentOf(clean);
+  const twice = [...drawn.querySelectorAll(`a.${TWICE}`)].map((each) => each.textContent);
+  // A browser draws the numbers of lists, and boxes.
+  const lists = [...drawn.querySelectorAll("ol")].flatMap((each) => numbers(each.start, each.children));
+  const boxes = [...drawn.querySelectorAll("input:checked")].map(() => "xX");
+  const left = new Map<string, number>();
+  for (const char of [drawn.textContent, ...twice, ...lists, ...boxes].join("")) left.set(char, (left.get(char) ?? 0) + 1);
+  // Entities are drawn as what they mean. Without an element, no hook would see the text.
+  const wanted = contentOf(html(`<p>${raw.replace(/</g, "&lt;")}</p>`)).textContent!;
+  for (const char of wanted.replace(SIGNS, "")) {
+    const count = left.get(char) ?? 0;
+    if (count === 0) return true;
+    left.set(char, count - 1);
+  }
+  return false;
+}
+
+/** The block as HTML: Markdown that is drawn without a loss, or else its text. */
+function drawing(raw: string, tokens: Token[]): string {
+  const clean = html(marked.parser(tokens));
+  return loses(raw, tokens, clean) ? html(`<p class="written">${escaped(raw.replace(/\n+$/, ""))}</p>`) : clean;
+}
+
 const Block = memo(function Block({ raw, token }: { raw: string; token: Token | null }) {
   const place = useRef<HTMLDivElement>(null);
-  const html = useMemo(() => {
-    const parsed = token ? marked.parser([token]) : (marked.parse(raw, { async: false }) as string);
-    return DOMPurify.sanitize(parsed, ALLOWED) as unknown as string;
-  }, [raw]);
+  const drawn = useMemo(() => drawing(raw, token ? [token] : marked.lexer(raw)), [raw]);
   useLayoutEffect(() => {
     for (const pre of place.current!.querySelectorAll("pre")) {
       pre.tabIndex = 0;
@@ -72,8 +146,8 @@ const Block = memo(function Block({ raw, token }: { raw: string; token: Token | 
       table.replaceWith(box);
       box.append(table);
     }
-  }, [html]);
-  return <div ref={place} dangerouslySetInnerHTML={{ __html: html }} />;
+  }, [drawn]);
+  return <div ref={place} dangerouslySetInnerHTML={{ __html: drawn }} />;
 }, (before, after) => before.raw === after.raw);
 
 /** Splits a growing text into blocks; `rest` is the part whose last block may still grow. */

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
+from itertools import takewhile
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -174,7 +175,8 @@ def _loses(text: str, shown: _Shown, console: Console) -> bool:
 
     Both sides are compared without what only the rendering writes: bullets, numbers of lists, frames.
     """
-    if any(_has_more_cells(place, shown.tokens, text) for place in range(len(shown.tokens))):
+    places = range(len(shown.tokens))
+    if any(_has_more_cells(at, shown.tokens, text) or _is_renumbered(at, shown.tokens) for at in places):
         return True
     tokens = [each for token in shown.tokens for each in (token, *(token.children or ()))]
     wanted = terminal_text("\n".join(part for token in tokens for part in _content(token)))
@@ -216,6 +218,21 @@ def _has_more_cells(place: int, tokens: Sequence[Token], text: str) -> bool:
     cells = sum(token.type in ("th_open", "td_open") for token in tokens[place:end])
     line = text.split("\n")[row.map[0]].strip(" \t>")
     return len(_BAR.findall(line.removeprefix("|"))) - line.endswith("|") >= cells
+
+
+def _is_renumbered(place: int, tokens: Sequence[Token]) -> bool:
+    """Whether a list begins at ``place`` whose written numbers do not rise by one; it would be drawn with others."""
+    opened = tokens[place]
+    if opened.type != "ordered_list_open":
+        return False
+    within = takewhile(
+        lambda each: each.level > opened.level, (tokens[at] for at in range(place + 1, len(tokens)))
+    )
+    written = [
+        each.info for each in within if each.type == "list_item_open" and each.level == opened.level + 1
+    ]
+    start = int(opened.attrs.get("start", 1))
+    return written != [str(start + index) for index in range(len(written))]
 
 
 _BAR: Final = re.compile(r"(?<!\\)\|")
