@@ -184,7 +184,7 @@ def unfinished(text: str) -> int:
 
 
 def unfinished_wrap(text: str) -> int:
-    """Where a line wrap or a control sequence begins that more text may complete; the length of ``text`` without one."""
+    """Where a line wrap or a control sequence begins that more text may complete; else the length of ``text``."""
     found = _compiled(rf"{_STRING_START}\x1b?\Z").search(text, max(0, len(text) - _LONGEST_STRING - 3))
     return min(_tail(text, _UNFINISHED_WRAP), found.start() if found else len(text))
 
