@@ -357,3 +357,15 @@ def test_punctuation_in_a_line_passes_for_no_ascii(text: str, shown: str | None)
     assert exact_line(text) == (shown or text)
     assert exact_json(json.dumps(text, ensure_ascii=False)) == f'"{shown or text}"'
     assert exact_blanks("She said: “it’s – so”") == "She said: “it’s – so”"
+
+
+def test_no_letter_looks_like_its_parts() -> None:
+    """Such as a Tamil vowel of two halves: fonts draw the one character and its halves alike."""
+    for code in range(0x80, 0x110000):
+        char = chr(code)
+        if unicodedata.decomposition(char) and (parts := unicodedata.normalize("NFD", char)) != char:
+            for letter in ("", "\u0b95", "a"):
+                assert exact(letter + char) != exact(letter + parts)
+                assert unicodedata.normalize("NFC", exact(letter + parts)) == exact(letter + parts), ascii(
+                    parts
+                )

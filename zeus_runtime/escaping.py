@@ -386,7 +386,10 @@ def _looks_like_another(text: str, place: int) -> bool:
     if _DRAWN_IN.match(char) or _is_variant(char):
         return True
     if unicodedata.category(char) not in _MARKS:
-        return unicodedata.normalize("NFC", char) != char
+        # Also one that makes another letter of the one before it, such as the second half of a Tamil vowel.
+        before = text[max(place - 1, 0) : place]
+        normal = unicodedata.normalize("NFC", before + char)
+        return normal != unicodedata.normalize("NFC", before) + char
     start = place
     while start > 0 and place - start < _MOST_MARKS and unicodedata.category(text[start]) in _MARKS:
         start -= 1

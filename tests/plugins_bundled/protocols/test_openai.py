@@ -655,3 +655,24 @@ async def test_a_title_shows_no_part_of_a_secret_that_the_prompt_has_further_on(
         await client.chat.completions.create(model="test", messages=[user(f"Use {masked} and {cut}.")])
         (session,) = (await native.get("/v1/sessions")).json()
     assert session["title"] == "Use <secret:LONG_TOKEN> and <secret:OTHER_TOKEN>."
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_unseen_characters_are_escapes_in_the_json_that_a_client_may_print(
+    tmp_path: Path, streams: bool
+) -> None:
+    text = "a\u202eb\u200bc\u009bd"
+    async with asked(tmp_path) as (client, native, _):
+        body = {"model": "test", "messages": [user(text)], "stream": streams}
+        raw = (await native.post("/v1/chat/completions", json=body)).text
+        responses = (
+            await native.post("/v1/responses", json={"model": "test", "input": text, "stream": streams})
+        ).text
+        refused = (
+            await native.post("/v1/chat/completions", json={"model": text, "messages": [user("x")]})
+        ).text
+        answer = await client.chat.completions.create(model="test", messages=[user(text)])
+    for told in (raw, responses, refused):
+        assert not set(told) & set("\u202e\u200b\u009b"), told
+        assert "\\u202e" in told
+    assert text in str(answer.choices[0].message.content)

@@ -32,7 +32,7 @@ from zeus_runtime.serving.http.routes import (
     what_if,
 )
 from zeus_runtime.serving.http.routes.depends import MetricsReader, given_token, known
-from zeus_runtime.serving.http.visible_json import VisibleJSON
+from zeus_runtime.serving.http.visible_json import VisibleBodies, VisibleJSON
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol
@@ -159,6 +159,8 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
             raise UsageError(
                 f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
             )
+        if (served := getattr(route, "app", None)) is not None:
+            route.app = VisibleBodies(served)  # type: ignore[attr-defined]
         app.router.routes.append(route)
     # Starlette takes the prefix off any path that has it: with `/page`, `/page/page.js` would become `/page.js`.
     paths = {"/v1", *own, *(getattr(each, "path", "") for each in (*page.router.routes, *app.router.routes))}

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http.limits import TooManyRequestsError
-from zeus_runtime.serving.http.visible_json import VisibleJSON
+from zeus_runtime.serving.http.visible_json import VisibleJSON, visible_json
 from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def in_protocol(
         if (answer := each.refusal(path, status, code, message)) is not None:
             for name, value in (headers or {}).items():
                 answer.headers.setdefault(name, value)
+            answer.body = visible_json(bytes(answer.body))
+            answer.headers["content-length"] = str(len(answer.body))
             return answer
     return None
 
