@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from zeus_runtime.agent.session_plans import SessionPlans
 from zeus_runtime.errors import MissingError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import Plan, make_plan
+from zeus_runtime.plan.shown import reach_object
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plan.workspace_root import folder_name
 from zeus_runtime.run.connections import Connections
@@ -272,6 +274,56 @@ async def test_the_change_of_a_sub_agent_s_waiting_call_is_shown_for_its_session
                 _ = [event async for event in agent.resume(info.session)]
                 assert (tmp_path / "desk" / info.session / "mine.txt").exists()
     assert (tmp_path / "desk/mine.txt").read_text() == "of all"
+
+
+async def test_a_sub_agent_s_waiting_call_is_judged_by_its_session_s_files(tmp_path: Path) -> None:
+    write_family(tmp_path)
+    path = tmp_path / "helper.yaml"
+    path.write_text(
+        path.read_text() + "middlewares: [{approve: {deny: [{write_file: {path: 'secret/**'}}]}}]\n"
+    )
+    yaml = HELPER + "middlewares: [{approve: {allow: [task]}}]\n"
+    async with agent_in(tmp_path, yaml, delegating(), tools="[filesystem, subagents]") as agent:
+        for who in ("ann", "bob"):
+            _ = [event async for event in agent.stream(who)]
+        outermost = {each.title: each.session for each in await agent.sessions() if not each.parent}
+        (tmp_path / "desk" / outermost["bob"] / "mine.txt").symlink_to("secret/mine.txt")
+        refused = {
+            str(each.arguments["content"]): "still not run" in each.reason
+            for each in await agent.pending_approvals()
+        }
+    assert refused == {"secret of ann": False, "secret of bob": True}
+
+
+@pytest.mark.parametrize(("per", "is_shared"), [("user", False), ("session", False), (None, True)])
+async def test_an_agent_with_a_workspace_alone_shares_no_toolset_with_its_parent(
+    tmp_path: Path, per: str | None, *, is_shared: bool
+) -> None:
+    (tmp_path / "desk").mkdir()
+    workspace = "{}" if per is None else f"{{root: desk, per: {per}}}"
+    yaml = f"agents: {{helper: {{description: h, overrides: {{workspace: {workspace}}}}}}}\n"
+    write_agent(tmp_path, yaml, plugin=LAMP, tools="[subagents, lamp]")
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    async with Agent(checked, make_plan(checked), model=script("Done.")) as agent:
+        connections = await agent._runner.connections()
+        plans = [
+            await agent._runner._plans._of(each, connections, None) for each in ("session_1", "session_2")
+        ]
+        outer = {id(connections.toolsets_of(each)) for each in plans}
+        below = {id(connections.toolsets_of(each.agents["helper"].plan)) for each in plans}
+        assert len(outer) == 1
+        assert len(below) == (2 if per == "session" else 1)
+        assert (outer == below) is is_shared
+
+
+def test_a_plan_for_no_session_is_shown_with_the_place_of_a_session_s_folder(
+    tmp_path: Path, work: Path
+) -> None:
+    write_agent(tmp_path, OWN)
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    for session, name in (("", "<session>"), ("session_1", "session_1")):
+        of_session = replace(checked, session=session)
+        assert reach_object(of_session, make_plan(of_session))["folders"]["/"] == str(work / name)
 
 
 async def test_toolsets_that_sessions_share_stay_open_when_the_plan_of_one_goes(
