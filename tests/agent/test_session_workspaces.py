@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.agents import call, calling, script, write_agent
+from tests.run.test_toolsets import LAMP
+from tests.support.agents import PositionModel, call, calling, script, write_agent
 from zeus_runtime import Agent
 from zeus_runtime.agent import runner, session_plans
 from zeus_runtime.agent.session_plans import SessionPlans
 from zeus_runtime.errors import MissingError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import Plan, make_plan
+from zeus_runtime.plan.shown import reach_object
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plan.workspace_root import folder_name
 from zeus_runtime.run.connections import Connections
@@ -120,6 +123,221 @@ async def test_sub_agents_work_in_the_folder_of_their_parent(tmp_path: Path, wor
         (below,) = plan.agents.values()
         assert below.plan.context.workspace.root == plan.context.workspace.root == work / "session_1"
         await agent.aclose()
+
+
+def delegating(names: tuple[str, ...] = ("helper",), path: str = "/mine.txt") -> PositionModel:
+    """A model whose agents hand a prompt on to the next of ``names``; the last writes it to a file, then lists all."""
+
+    def answer(request: Any) -> Any:
+        start = max(place for place, each in enumerate(request.messages) if each.type == "human")
+        said = sum(each.type == "ai" for each in request.messages[start:])
+        *above, prompt = str(request.messages[start].content).split(">")
+        if len(above) < len(names):
+            below = call(
+                "task", "t", description="d", prompt=">".join((*above, "", prompt)), agent=names[len(above)]
+            )
+            return [calling(below), "Done."][said]
+        write = call("write_file", "w", path=path, content=f"secret of {prompt}")
+        return [calling(write), calling(call("grep", "g", pattern="secret of")), "Done."][said]
+
+    return PositionModel(answer)
+
+
+def found_by_the_last(model: PositionModel) -> str:
+    """What the last agent's search told it."""
+    return str(
+        [
+            each
+            for request in model.requests
+            for each in request.messages
+            if each.type == "tool" and each.name == "grep"
+        ][-1].content
+    )
+
+
+def write_family(folder: Path, per: str = "session") -> None:
+    """Configs of sub-agents: ``helper.yaml`` has folders in ``desk``; ``low.yaml`` works below ``middle.yaml``."""
+    for name in ("desk", "work"):
+        (folder / name).mkdir(exist_ok=True)
+    for name, more in (
+        ("helper", f"workspace: {{root: desk, per: {per}}}\n"),
+        ("low", ""),
+        (
+            "middle",
+            f"workspace: {{root: desk, per: {per}}}\nagents: {{low: {{description: l, config: low.yaml}}}}\n",
+        ),
+    ):
+        tools = "[filesystem, subagents]" if "agents:" in more else "[filesystem]"
+        (folder / f"{name}.yaml").write_text(f"version: 1\nname: {name}\nmodel: x\ntools: {tools}\n{more}")
+
+
+HELPER = "agents: {helper: {description: h, config: helper.yaml}}\n"
+FAMILIES = {
+    "a sub-agent's config": (HELPER, ("helper",)),
+    "overrides": (
+        "agents: {helper: {description: h, overrides: {workspace: {root: desk, per: session}}}}\n",
+        ("helper",),
+    ),
+    "below a user's": ("workspace: {root: work, per: user}\n" + HELPER, ("helper",)),
+    "below a session's": ("workspace: {root: work, per: session}\n" + HELPER, ("helper",)),
+    "two levels below": (
+        "agents: {middle: {description: m, config: middle.yaml}}\n",
+        ("middle", "low"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("yaml", "names"), FAMILIES.values(), ids=FAMILIES)
+async def test_a_sub_agent_with_folders_of_its_own_has_one_for_each_session_which_goes_with_it(
+    tmp_path: Path, yaml: str, names: tuple[str, ...]
+) -> None:
+    write_family(tmp_path)
+    model = delegating(names)
+    async with agent_in(tmp_path, yaml, model, tools="[filesystem, subagents]") as agent:
+        sessions = []
+        for who in ("ann", "bob", "ann"):
+            sessions.append(
+                (await agent.run(who, session=sessions[0] if len(sessions) == 2 else None)).session
+            )
+            assert found_by_the_last(model).count("secret of") == 1, found_by_the_last(model)
+            assert f"secret of {who}" in found_by_the_last(model)
+        one, two, _ = sessions
+        assert names_in(tmp_path / "desk") == sorted((one, two))
+        assert (tmp_path / "desk" / one / "mine.txt").read_text() == "secret of ann"
+        await agent.delete_session(one)
+        assert names_in(tmp_path / "desk") == [two]
+
+
+async def test_a_sub_agent_has_a_folder_for_each_user_whatever_its_parent_has(tmp_path: Path) -> None:
+    write_family(tmp_path, per="user")
+    for who in ("ann", "bob"):
+        model = delegating()
+        async with agent_in(tmp_path, HELPER, model, Owner(who), tools="[filesystem, subagents]") as agent:
+            session = (await agent.run(who)).session
+            assert found_by_the_last(model).count("secret of") == 1
+            await agent.delete_session(session)
+        assert (tmp_path / "desk" / who / "mine.txt").read_text() == f"secret of {who}"
+    assert names_in(tmp_path / "desk") == ["ann", "bob"]
+
+
+async def test_a_sub_agent_s_quota_is_counted_anew_with_each_run(tmp_path: Path) -> None:
+    write_family(tmp_path)
+    path = tmp_path / "helper.yaml"
+    path.write_text(path.read_text().replace("per: session", "quota: {files: 1}"))
+    async with agent_in(tmp_path, HELPER, delegating(), tools="[filesystem, subagents]") as agent:
+        await agent.run("ann")
+        (tmp_path / "desk/mine.txt").rename(tmp_path / "mine.txt")
+        await agent.run("ann")
+    assert (tmp_path / "desk/mine.txt").exists(), "the file of the first run was counted, which is elsewhere"
+
+
+@pytest.mark.parametrize("of_helper", [False, True])
+def test_a_plan_for_no_session_has_no_folder_rather_than_that_of_all(
+    tmp_path: Path, *, of_helper: bool
+) -> None:
+    write_family(tmp_path)
+    (tmp_path / "desk/all.txt").write_text("of all")
+    write_agent(
+        tmp_path,
+        HELPER if of_helper else OWN.replace("root: work", "root: desk"),
+        tools="[filesystem, subagents]" if of_helper else "[filesystem]",
+    )
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    plan = make_plan(checked)
+    files = (plan.agents["helper"].plan if of_helper else plan).context.workspace
+    assert files.root.parent == tmp_path / "desk"
+    assert not files.root.exists()
+    with pytest.raises(WorkspaceError):
+        files.read("/all.txt", max_bytes=100)
+    assert names_in(tmp_path / "desk") == ["all.txt"]
+
+
+async def test_the_change_of_a_sub_agent_s_waiting_call_is_shown_for_its_session_s_files(
+    tmp_path: Path,
+) -> None:
+    write_family(tmp_path)
+    path = tmp_path / "helper.yaml"
+    path.write_text(path.read_text() + "middlewares: [approve]\n")
+    (tmp_path / "desk/mine.txt").write_text("of all")
+    yaml = HELPER + "middlewares: [{approve: {allow: [task]}}]\n"
+    async with agent_in(tmp_path, yaml, delegating(), tools="[filesystem, subagents]") as agent:
+        for who in ("ann", "bob"):
+            _ = [event async for event in agent.stream(who)]
+        for pending in await agent.pending_approvals():
+            preview = (await agent.previewed(pending.id)).preview
+            assert preview is not None
+            assert not preview.problem
+            assert [each.before for each in preview.changes] == [None]
+            await agent.decide(pending.session, {pending.id: Decision("approve")})
+        for info in await agent.sessions():
+            if not info.parent:
+                _ = [event async for event in agent.resume(info.session)]
+                assert (tmp_path / "desk" / info.session / "mine.txt").exists()
+    assert (tmp_path / "desk/mine.txt").read_text() == "of all"
+
+
+async def test_a_sub_agent_s_waiting_call_is_judged_by_its_session_s_files(tmp_path: Path) -> None:
+    write_family(tmp_path)
+    path = tmp_path / "helper.yaml"
+    path.write_text(
+        path.read_text() + "middlewares: [{approve: {deny: [{write_file: {path: 'secret/**'}}]}}]\n"
+    )
+    yaml = HELPER + "middlewares: [{approve: {allow: [task]}}]\n"
+    async with agent_in(tmp_path, yaml, delegating(), tools="[filesystem, subagents]") as agent:
+        for who in ("ann", "bob"):
+            _ = [event async for event in agent.stream(who)]
+        outermost = {each.title: each.session for each in await agent.sessions() if not each.parent}
+        (tmp_path / "desk" / outermost["bob"] / "mine.txt").symlink_to("secret/mine.txt")
+        refused = {
+            str(each.arguments["content"]): "still not run" in each.reason
+            for each in await agent.pending_approvals()
+        }
+    assert refused == {"secret of ann": False, "secret of bob": True}
+
+
+@pytest.mark.parametrize(("per", "is_shared"), [("user", False), ("session", False), (None, True)])
+async def test_an_agent_with_a_workspace_alone_shares_no_toolset_with_its_parent(
+    tmp_path: Path, per: str | None, *, is_shared: bool
+) -> None:
+    (tmp_path / "desk").mkdir()
+    workspace = "{}" if per is None else f"{{root: desk, per: {per}}}"
+    yaml = f"agents: {{helper: {{description: h, overrides: {{workspace: {workspace}}}}}}}\n"
+    write_agent(tmp_path, yaml, plugin=LAMP, tools="[subagents, lamp]")
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    async with Agent(checked, make_plan(checked), model=script("Done.")) as agent:
+        connections = await agent._runner.connections()
+        plans = [
+            await agent._runner._plans._of(each, connections, None) for each in ("session_1", "session_2")
+        ]
+        outer = {id(connections.toolsets_of(each)) for each in plans}
+        below = {id(connections.toolsets_of(each.agents["helper"].plan)) for each in plans}
+        assert len(outer) == 1
+        assert len(below) == (2 if per == "session" else 1)
+        assert (outer == below) is is_shared
+
+
+def test_a_plan_for_no_session_is_shown_with_the_place_of_a_session_s_folder(
+    tmp_path: Path, work: Path
+) -> None:
+    write_agent(tmp_path, OWN)
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    for session, name in (("", "<session>"), ("session_1", "session_1")):
+        of_session = replace(checked, session=session)
+        assert reach_object(of_session, make_plan(of_session))["folders"]["/"] == str(work / name)
+
+
+async def test_toolsets_that_sessions_share_stay_open_when_the_plan_of_one_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_plans, "KEPT", 0)
+    write_family(tmp_path)
+    write_agent(tmp_path, HELPER, plugin=LAMP, tools="[subagents, lamp]")
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    async with Agent(checked, make_plan(checked), model=script("Done.")) as agent:
+        for _ in range(3):
+            await agent.run("go")
+        assert (tmp_path / "log.txt").read_text() == "opened\n"
+    assert (tmp_path / "log.txt").read_text() == "opened\nclosed\n"
 
 
 async def test_the_plan_of_a_session_that_begins_stays_open_while_many_others_begin(

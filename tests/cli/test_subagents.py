@@ -128,3 +128,28 @@ def test_validate_names_the_circle(zeus: Zeus, project: Project) -> None:
     assert result.exit_code == 3
     assert "zeus.yaml → zeus.yaml" in result.out
     assert "zeus.yaml:6:47: agents-circle" in result.out
+
+
+def test_a_sub_agent_with_folders_of_its_own_has_one_for_each_session(zeus: Zeus, project: Project) -> None:
+    (project.folder / "desk").mkdir()
+    writes = {"call": "write_file", "args": {"path": "/one.txt", "content": "mine"}}
+    seeks = {"call": "glob", "args": {"pattern": "**/*"}}
+    overrides = {
+        "tools": ["filesystem"],
+        "workspace": {"root": "desk", "per": "session"},
+        "model": {"scripted": {"answers": [json.dumps(seeks), json.dumps(writes), "written"]}},
+    }
+    agents = f"agents:\n  helper: {{description: Writes., overrides: {json.dumps(overrides)}}}\n"
+    path = project.agent(TASK, "the end", more=agents)
+    path.write_text(path.read_text().replace("tools: [voices]", "tools: [voices, subagents]"))
+    for _ in range(2):
+        result = zeus("run", "zeus.yaml", "go")
+        assert (result.exit_code, result.out) == (0, "the end\n")
+    listed = zeus("sessions", "list", "--json").json
+    parents = [each["session"] for each in listed if not each["parent"]]
+    written = [each.relative_to(project.folder / "desk") for each in project.folder.rglob("one.txt")]
+    assert sorted(map(str, written)) == sorted(f"{each}/one.txt" for each in parents)
+    for child in (each["session"] for each in listed if each["parent"]):
+        assert "/one.txt" not in zeus("sessions", "show", child).out.partition("write_file")[0]
+    assert zeus("sessions", "delete", parents[0], "--yes").exit_code == 0
+    assert [each.name for each in (project.folder / "desk").iterdir()] == parents[1:]

@@ -38,10 +38,16 @@ URL = "sqlite:///.zeus/serve.db"
 
 @asynccontextmanager
 async def keyed(
-    folder: Path, settings: Settings | None = None, *, more: str = "", model: Any = None, url: str = URL
+    folder: Path,
+    settings: Settings | None = None,
+    *,
+    more: str = "",
+    tools: str = "[probe]",
+    model: Any = None,
+    url: str = URL,
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Database]]:
     """A service with a database of keys: its client (with the local token) and the database."""
-    write_agent(folder, more)
+    write_agent(folder, more, tools=tools)
     database = Database(url, directory=folder)
     if database.server is None:  # a server's tables are made by their owner
         await ready(database)

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from tests.serving.test_http_keys import URL as KEYS
 from tests.serving.test_http_keys import bearer, keyed, made
-from tests.support.agents import call, calling, script, write_agent
+from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.databases import SQLITE_URL, execute, storage
 from tests.support.least_rights import as_agent
 from tests.support.serving import begun, until
@@ -297,3 +297,39 @@ async def test_a_user_has_their_own_memories_in_their_role(tmp_path: Path) -> No
         assert memory is not None
         assert (memory.user, memory.project, memory.role) == ("bob", "blue", role)
     await service.aclose()
+
+
+def texts_in(folder: Path) -> list[str]:
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*.txt"))
+
+
+async def test_a_sub_agent_with_folders_of_its_own_shows_no_user_the_files_of_another(tmp_path: Path) -> None:
+    (tmp_path / "desk").mkdir()
+    (tmp_path / "helper.yaml").write_text(
+        "version: 1\nname: helper\nmodel: x\ntools: [filesystem]\nworkspace: {root: desk, per: session}\n"
+    )
+
+    def answer(request: Any) -> Any:
+        said, prompt = sum(each.type == "ai" for each in request.messages), str(request.messages[0].content)
+        if not prompt.startswith("work of "):
+            task = call("task", "t", description="d", prompt=f"work of {prompt}", agent="helper")
+            return [calling(task), "Done."][said]
+        write = call("write_file", "w", path=f"/{prompt[8:]}.txt", content=f"secret {prompt}")
+        return [calling(write), calling(call("grep", "g", pattern="secret")), "Done."][said]
+
+    more = "agents: {helper: {description: h, config: helper.yaml}}\n"
+    sessions = {}
+    model = PositionModel(answer)
+    async with keyed(tmp_path, more=more, tools="[subagents]", model=model) as (client, database):
+        keys = {name: bearer(await made(database, name)) for name in ("ann", "bob")}
+        for name, key in keys.items():
+            client.headers.update(key)
+            sessions[name], run = await begun(client, name)
+            await until(client, run, "complete")
+        found = [str(each.content) for each in model.requests[-2].messages if each.type == "tool"][-1]
+        assert "secret work of bob" in found
+        assert "ann" not in found
+        assert texts_in(tmp_path / "desk") == sorted(f"{each}/{name}.txt" for name, each in sessions.items())
+        client.headers.update(keys["ann"])
+        assert (await client.delete(f"/v1/sessions/{sessions['ann']}")).status_code == 204
+        assert texts_in(tmp_path / "desk") == [f"{sessions['bob']}/bob.txt"]

@@ -11,6 +11,7 @@ from zeus_runtime.agent.present_rules import judgement_of
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.redaction import masked_for
+from zeus_runtime.run.connections import differs_by_session
 from zeus_runtime.store.approvals import note_shown
 from zeus_runtime.store.session_tree import parent_of
 from zeus_runtime.tools.approval import ApprovalRequest
@@ -98,8 +99,9 @@ async def _judgements(
             found.append(None)
             continue
         entries, outermost = await _entries(log, pending.session)
-        # Sessions have plans of their own only if each has a workspace.
-        place = outermost if checked.config.workspace.per == "session" else ""
+        if not plans:
+            plans[""] = await asyncio.to_thread(_plan_of, checked, "")
+        place = outermost if (common := plans[""]) is not None and differs_by_session(common) else ""
         if place not in plans:
             plans[place] = await asyncio.to_thread(_plan_of, checked, outermost)
         plan = plans[place]

@@ -364,7 +364,7 @@ class Runner:
             connections.saver,
             self.running.__contains__,
             context.workspace,
-            forgetting(self._checked, self._plan),
+            forgetting(self._plan),
             context.memory,
         )
 

@@ -10,13 +10,12 @@ from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.config.model import WorkspaceQuota
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.middleware.chain import overrides
 from zeus_runtime.middleware.protocol import METHODS
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
-from zeus_runtime.run.connections import plans, sandboxes_of
+from zeus_runtime.run.connections import differs_by_session, plans, sandboxes_of
 from zeus_runtime.tools.routes import WorkspaceConfigError
 from zeus_runtime.tools.run_to_completion import all_tried
 
@@ -71,15 +70,13 @@ class SessionPlans:
                 del self._lent[session]
 
     async def _of(self, session: str, connections: Connections, policies: str | None) -> Plan:
-        has_workspace = self._plan.config.workspace.per == "session"
-        if not has_workspace and policies is None:
+        if policies is None and not differs_by_session(self._plan):
             return self._plan
         async with self._lock:
             # Taken out and put back at the end, so that the dict is in the order of last use.
             plan = self._made.pop(session, None)
             if plan is None:
-                own = session if has_workspace else ""
-                plan = (await asyncio.to_thread(self._planned, own, policies))[1]
+                plan = (await asyncio.to_thread(self._planned, session, policies))[1]
                 connections.share(self._plan, plan)
             self._made[session] = plan
             idle = [each for each in self._made if each != session and each not in self._lent]
@@ -115,8 +112,7 @@ class SessionPlans:
         Raises:
             ConfigError, UntrustedError: as for ``lent``.
         """
-        has_workspace = self._plan.config.workspace.per == "session"
-        found = await asyncio.to_thread(self._planned, session if has_workspace else "", policies)
+        found = await asyncio.to_thread(self._planned, session, policies)
         try:
             yield found
         finally:
@@ -126,7 +122,7 @@ class SessionPlans:
         """The config and the plan of a session.
 
         Args:
-            session: empty for a session without its own workspace.
+            session: empty for none yet.
             policies: its own middlewares as YAML; None for those of the config.
             are_new: they may hold no secret.
         """
@@ -181,12 +177,17 @@ async def make_roots(plan: Plan) -> None:
         MissingError: it cannot be made.
     """
 
-    def make() -> None:
-        for each in plans(plan):
-            each.context.workspace.make_root()
+    made = [
+        each.context.workspace
+        for each in plans(plan)
+        if each.config.workspace.per is not None or each.context.workspace.quota is not None
+    ]
 
-    workspace = plan.config.workspace
-    if workspace.per is None and workspace.quota == WorkspaceQuota():
+    def make() -> None:
+        for each in made:
+            each.make_root()
+
+    if not made:
         return
     try:
         await asyncio.to_thread(make)

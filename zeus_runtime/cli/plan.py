@@ -140,7 +140,7 @@ def _of_session(process: Process, checked: Checked, session: str) -> Checked:
     from zeus_runtime.plan.parts_with_subagents import all_parts
 
     own = checked if policies is None else checked.with_middlewares(policies, all_parts(checked))
-    return replace(own, session=session) if own.config.workspace.per == "session" else own
+    return replace(own, session=session)
 
 
 def _read(process: Process, which: ConfigArgs, output: str) -> Checked:

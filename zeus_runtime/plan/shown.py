@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from zeus_runtime.plan.chosen_embeddings import EmbeddingsInUse
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.plan import Plan
@@ -149,7 +151,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     lifting = gate.policy.floor.lifting
     return {
         "folders": {
-            "/": f"{gate.mounts.root}{_own_folder(checked)}",
+            "/": _root(checked, gate.mounts.root),
             **{prefix: str(host) for prefix, host in plan.context.workspace.routes.items()},
         },
         "rules": [
@@ -165,9 +167,10 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _own_folder(checked: Checked) -> str:
+def _root(checked: Checked, root: Path) -> str:
     # The plan of a session, or of another user, has that one's folder.
-    return "/<session>" if checked.config.workspace.per == "session" and not checked.session else ""
+    is_for_each = checked.config.workspace.per == "session" and not checked.session
+    return str(root.parent / "<session>" if is_for_each else root)
 
 
 def _agents_object(plan: Plan) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zeus_runtime.config import ConfigError
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
-from zeus_runtime.plan.workspace_root import place_of, workspace_root
+from zeus_runtime.plan.workspace_root import folder_name, place_of, workspace_root
 from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Diagnostic
     from zeus_runtime.config.model import Mode
     from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
 
 ARCHIVE_ROUTES: Final = {f"/{name}/": f"{STATE}/{name}" for name in ARCHIVES}
@@ -77,11 +77,16 @@ def planned_workspace(
     return files
 
 
-def session_folder(checked: Checked, session: str) -> WorkspaceFiles | None:
-    """The folder of a session, without its access policy; None if sessions have none of their own."""
-    if checked.config.workspace.per != "session":
+def session_folder(plan: Plan, session: str) -> WorkspaceFiles | None:
+    """The folder of a session, without its access policy; None if sessions have none of their own.
+
+    Args:
+        plan: that of the agent or of one of its sub-agents, for whichever session.
+        session: the id of the outermost agent's session.
+    """
+    if plan.config.workspace.per != "session":
         return None
-    return WorkspaceFiles(workspace_root(replace(checked, session=session)), is_own=True)
+    return WorkspaceFiles(plan.context.workspace.root.parent / folder_name((session,)), is_own=True)
 
 
 def _quota(checked: Checked) -> Quota | None:

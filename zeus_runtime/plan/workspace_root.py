@@ -21,11 +21,15 @@ def workspace_root(checked: Checked) -> Path:
 
 
 def place_of(checked: Checked) -> tuple[str, ...]:
-    """Whose folder below ``workspace.root`` is the workspace; empty if it is the root itself."""
+    """Whose folder below ``workspace.root`` is the workspace; empty if it is the root itself.
+
+    A plan that is made for no session, and whose sessions have their own, has a folder that nothing makes: the root
+    holds the files of all.
+    """
     workspace = checked.config.workspace
     if workspace.per == "user":
         return checked.place or (checked.config.user,)
-    return (checked.session,) if workspace.per == "session" and checked.session else ()
+    return (checked.session,) if workspace.per == "session" else ()
 
 
 def folder_name(place: Sequence[str]) -> str:

@@ -47,8 +47,8 @@ class OpenToolsets:
         def needs(each: Plan) -> object:
             config = each.config
             given = [(one.name, one.value) for one in each.opens]
-            # Of sessions with workspaces of their own, each has servers that see its own.
-            place = each.context.workspace.root if config.workspace.per == "session" else None
+            # Whoever has a workspace alone has servers that see this one.
+            place = each.context.workspace.root if config.workspace.per is not None else None
             return config.mcp_servers, config.connectors, given, place
 
         return plan is self._plan or needs(plan) == needs(self._plan)
@@ -228,7 +228,9 @@ class Connections:
         for each in self.toolsets:
             if each.serves(plan):
                 return each
-        self.toolsets.append(OpenToolsets(plan))
+        # Those of the agent's own plan stay open, where a session's end with its plan while others use them.
+        opened = OpenToolsets(self.alike.get(id(plan), plan))
+        self.toolsets.append(opened if opened.serves(plan) else OpenToolsets(plan))
         return self.toolsets[-1]
 
     async def close_toolsets(self) -> None:
@@ -359,3 +361,8 @@ def plans(plan: Plan) -> Iterator[Plan]:
     yield plan
     for each in plan.agents.values():
         yield from plans(each.plan)
+
+
+def differs_by_session(plan: Plan) -> bool:
+    """Whether sessions have plans of their own: each has a workspace alone, or a sub-agent of it has."""
+    return any(each.config.workspace.per == "session" for each in plans(plan))

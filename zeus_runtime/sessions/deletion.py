@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from zeus_runtime.plan.workspace import session_folder
-from zeus_runtime.run.connections import sandboxes_of
+from zeus_runtime.run.connections import plans, sandboxes_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -14,20 +14,22 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.plan.plan import Plan
-    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.sessions.lifecycle import SessionLifecycle
     from zeus_runtime.store.threads import Thread
 
 
-def forgetting(checked: Checked, plan: Plan) -> list[Callable[[str], Awaitable[None]]]:
-    """The further steps for a deleted session: its sandboxes, and its workspace if sessions have their own."""
+def forgetting(plan: Plan) -> list[Callable[[str], Awaitable[None]]]:
+    """The further steps for a deleted session: its sandboxes, and the folders that it and its sub-agents had alone."""
 
-    async def remove_folder(session: str) -> None:
-        folder = session_folder(checked, session)
-        if folder is not None:
-            await asyncio.to_thread(folder.remove_root)
+    def removing(each: Plan) -> Callable[[str], Awaitable[None]]:
+        async def remove_folder(session: str) -> None:
+            folder = session_folder(each, session)
+            if folder is not None:
+                await asyncio.to_thread(folder.remove_root)
 
-    return [*(each.remove for each in sandboxes_of(plan)), remove_folder]
+        return remove_folder
+
+    return [*(each.remove for each in sandboxes_of(plan)), *map(removing, plans(plan))]
 
 
 async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:

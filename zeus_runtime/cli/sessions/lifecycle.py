@@ -326,7 +326,7 @@ def _with_keeper(
                     log,
                     saver,
                     files=context.workspace,
-                    forget=forgetting(checked, plan),
+                    forget=forgetting(plan),
                     memory=context.memory,
                 )
                 return await work(lifecycle)
