@@ -33,7 +33,7 @@ from zeus_runtime.run.attachments import gather
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.transcript import tool_message
 from zeus_runtime.store.database import Database
-from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic, moved_links
 from zeus_runtime.tools.access import Deciding
 from zeus_runtime.tools.attachments import keep
 from zeus_runtime.tools.gate import calling as calling_tool
@@ -531,6 +531,106 @@ def test_a_link_in_a_rule_is_followed_again_when_it_changes(folder: Path) -> Non
         with calling_tool("probe"):
             seen = {each for each in ("42", "43") if not files.hides(f"/releases/{each}/secrets/key")}
             assert seen == {"42", "43"} - {release}
+
+
+MOVED = [
+    ("instructions: {file: current/prompt.md}", "prompt.md"),
+    ("workspace: {root: current}", ".claude/skills/mine/SKILL.md"),
+    ("workspace: {root: current, per: session}", "s1/.claude/skills/mine/SKILL.md"),
+    ("storage: {url: sqlite:///current/data/x.db}", "data/x.db-wal"),
+    ("workspace: {root: current, routes: {/large_tool_results/: current/kept}}", "kept/abc.txt"),
+    ("middlewares: [{hooks: {before_run: [{command: [python3, current/hook.py]}]}}]", "hook.py"),
+    ("homes: [current/home]", "home/skills/mine/SKILL.md"),
+    ("homes: [current/home]", "home/prompts/x.md"),
+    ("extends: current/base.yaml", "base.yaml"),
+    ("", "own.py"),
+]
+
+
+def move(folder: Path, link: str, target: str) -> None:
+    """As deployments do: another link is renamed over it."""
+    (folder / "new link").symlink_to(target)
+    (folder / "new link").replace(folder / link)
+
+
+@pytest.mark.parametrize("way", [["current"], ["current", "releases/latest"], ["."]])
+@pytest.mark.parametrize(("yaml", "file"), MOVED)
+def test_what_decides_stays_protected_behind_a_link_that_moves_while_the_process_runs(
+    folder: Path, yaml: str, file: str, way: Sequence[str]
+) -> None:
+    for release in ("41", "42"):
+        put(folder, *(f"releases/{release}/{each}" for each in ("prompt.md", "hook.py", "open", "s1/open")))
+        put(folder, f"releases/{release}/home/prompts/x.md", text="")
+        put(folder, f"releases/{release}/base.yaml", text="version: 1\n")
+        (folder / f"releases/{release}/data").mkdir()
+        (folder / f"releases/{release}/kept").mkdir()
+    link_all(folder, current="releases/latest" if len(way) > 1 else "releases/41")
+    link_all(folder, **{"releases/latest": "41"})
+    above = files_of(folder, "workspace: {routes: {/large_tool_results/: .zeus/kept}}")
+    put(folder, "releases/41/own.py", "releases/42/own.py", text=(folder / "probe.py").read_text())
+    assert above.gate is not None
+    config = write_agent(folder, yaml, tools=TOOLS)
+    config.write_text(config.read_text().replace("[probe.py]", "[current/own.py]", 1))
+    trust = recorded_trust({}, "all")
+    checked = check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}, trust=trust)
+    # The folder of all is seen by an agent above, with one record of the files that decide.
+    add_deciding(above.gate.policy.floor.deciding, checked)
+    refused = "it decides|holds the sessions|Zeus itself keeps"
+    for release in ("41", "42", "43"):
+        if release == "43":
+            (folder / "releases/42").rename(folder / "releases/43")
+        if release != "41" and way != ["."]:
+            move(folder, way[-1], release if len(way) > 1 else f"releases/{release}")
+        with calling_tool("probe"):
+            if release == "41" or way != ["."]:
+                with pytest.raises(WorkspaceError, match=refused):
+                    above.write(f"/releases/{release}/{file}", b"evil")
+            else:
+                assert above.gate.policy.floor.deciding.now() is above.gate.policy.floor.deciding
+            above.write(f"/releases/{release}/open", b"new")
+
+
+def test_a_key_behind_a_link_that_moves_stays_closed_also_while_the_link_is_missing_for_a_moment(
+    folder: Path,
+) -> None:
+    put(folder, "conf/a", "conf/b", "conf/c", text="K=v\n")
+    link_all(folder, **{".env": "conf/a"})
+    files = files_of(folder)
+    assert files.gate is not None
+    with calling_tool("probe"):
+        assert [files.hides(f"/conf/{each}") for each in "abc"] == [True, False, False]
+        before = files.gate.seen_with()
+        move(folder, ".env", "conf/b")
+        assert not files.hides("/conf/b")  # one call has one view of the links
+    with calling_tool("probe"):
+        assert [files.hides(f"/conf/{each}") for each in "abc"] == [True, True, False]
+        assert files.gate.seen_with() != before
+        assert str(folder.resolve() / "conf/b") in set(files.gate.unseen())
+        assert files.gate.mount_refusal(str(folder.resolve() / "conf")) is not None
+        assert files.gate.is_key((folder / "conf/b").stat())
+    (folder / ".env").unlink()
+    with calling_tool("probe"):
+        assert files.hides("/conf/a")
+    link_all(folder, **{".env": "conf/c"})
+    with calling_tool("probe"):
+        assert files.hides("/conf/c")
+
+
+def test_links_that_have_not_moved_are_only_read_by_a_call(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "conf/a", "open", text="K=v\n")
+    link_all(folder, **{".env": "conf/a"})
+    files = files_of(folder)
+    files.hides("/conf/a")
+    asked: list[str] = []
+    monkeypatch.setattr(moved_links, "real_path", lambda path: asked.append(path) or str(path))
+    monkeypatch.setattr(moved_links, "links_passed", asked.append)
+    for _ in range(3):
+        with calling_tool("probe"):
+            assert files.hides("/conf/a")
+            assert not files.hides("/open")
+    assert asked == []
 
 
 def test_links_are_searched_once_and_not_for_each_call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,8 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
         elif each.role == "archive":
             # Else this agent could open nothing where it works.
             if not _holds(each.file, work):
-                deciding.archives[real_path(each.file)] = each.route
+                for at in _spellings(each.file):
+                    deciding.add_archive(at, each.route)
         elif each.role not in ("home", "root"):
             _add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role == "program" and each.file.suffix == ".py":
@@ -170,7 +171,7 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
                 _add_linked_code(deciding, each.file, work)
             # Also behind a link that is deeper than links are searched.
             for file in (files_in(each.file) or ()) if each.role == "read" else ():
-                _add(deciding, Path(real_path(file)), holds_keys=each.holds_keys)
+                _add(deciding, Path(file), holds_keys=each.holds_keys)
 
 
 def _add_own_home(deciding: Deciding, checked: Checked) -> None:

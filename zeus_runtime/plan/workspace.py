@@ -17,6 +17,7 @@ from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
+from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
 from zeus_runtime.tools.patterns import compile_glob, expand_braces, has_magic, parts_of, pattern_slip
 from zeus_runtime.tools.quota import Quota
@@ -49,7 +50,7 @@ def planned_workspace(
     workspace = checked.config.workspace
     rules = _rules(checked)
     # One record for the whole family: a sub-agent must not open the files that decide about its parent.
-    deciding = Deciding() if above is None else above.policy.floor.deciding
+    deciding = FollowedDeciding() if above is None else above.policy.floor.deciding
     add_deciding(deciding, checked)
     quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
     try:

@@ -353,7 +353,7 @@ class Deciding:
         key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
-        archives: the real folders in which routes of configs have Zeus keep originals, each with the route's name.
+        archives: the folders in which routes of configs have Zeus keep originals, each with the route's name.
         folders: the roots, routes and folders of options of these agents, and of those that a service runs beside
             them, as written.
         shown: the folders of options that programs see, as written.
@@ -424,6 +424,14 @@ class Deciding:
         self.added[f"{folder.rstrip('/')}/*/{'/'.join(below)}"] = None
         self._found.clear()
         self._in_each[_folded_host(folder), "/".join(map(folded, below))] = Protected(why)
+
+    def add_archive(self, folder: str, name: str) -> None:
+        """Note a folder in which a route of a config has Zeus keep originals."""
+        self.archives[folder] = name
+
+    def now(self) -> Deciding:
+        """The files that decide, as links lead at this moment; here as they led while planning."""
+        return self
 
     def archived(self, host: str) -> Iterator[tuple[str, ...]]:
         """Yield the path that a file has by each archive's route which leads to it, also by another config's."""
@@ -534,9 +542,10 @@ class Floor:
                         yield _RECORDS, [(name, index + 1)]
                 elif index == 0 and part in ARCHIVES:
                     yield _ARCHIVE, [(name, 1)]
-        for kept in self.deciding.archived(reached.host):
+        deciding = self.deciding.now()
+        for kept in deciding.archived(reached.host):
             yield _ARCHIVE, [(name, len(name.parts) + 1 - len(kept)) for name in reached.own]
-        found = self.deciding.find(reached.host)
+        found = deciding.find(reached.host)
         if found is not None:
             protected, below = found
             yield protected, [(name, len(name.parts) - below) for name in reached.own]

@@ -20,6 +20,7 @@ from zeus_runtime.tools.access import (
     FLOOR_NAMES,
     AccessPolicy,
     AccessRule,
+    Deciding,
     Floor,
     Kind,
     Name,
@@ -266,6 +267,11 @@ class Gate:
                 names = (Name(parts, foreign=True),)
         return (*names, *self._links.of(host))
 
+    @property
+    def _deciding(self) -> Deciding:
+        """The files that decide about these agents, as links lead now."""
+        return self.policy.floor.deciding.now()
+
     @cached_property
     def _links(self) -> LinkedNames:
         return LinkedNames(self.mounts, self.policy.restricting, self.linked)
@@ -313,7 +319,7 @@ class Gate:
     def _kept_paths(self, names: Iterable[Name], host: str) -> Iterator[str]:
         """Yield the paths by which the archive's routes name a file, as far as Zeus keeps it for sessions."""
         spelled = [each.parts for each in names]
-        spelled += self.policy.floor.deciding.archived(host)
+        spelled += self._deciding.archived(host)
         if f"/{STATE}/" in folded(host):
             # A route can lead to Zeus's folder, so the mount's own folder counts too.
             spelled += self.mounts.tails_of(host)
@@ -423,10 +429,10 @@ class Gate:
         """
         if any(_overlap(folder, each) for gate in self._all for each in gate.mounts.reals()):
             return "it is in the workspace, or the workspace is in it"
-        deciding = self.policy.floor.deciding
+        deciding = self._deciding
         if any(_overlap(folder, each) for each in deciding.added):
             return "it holds files that decide about this agent, or is among them"
-        works = (*map(real_path, deciding.folders), *deciding.archives)
+        works = (*map(real_path, deciding.folders), *map(real_path, deciding.archives))
         if any(_overlap(folder, each) for each in works):
             return "another agent works in it or around it, or Zeus keeps files of sessions there"
         ruling = self._ruling(self.mounts.parts_outside(folder), folder, "read", None, foreign=True)
@@ -438,7 +444,7 @@ class Gate:
         A folder in which all names are of keys is one of them: SQLite makes files beside its database at any time.
         """
         for gate in self._all:
-            deciding = gate.policy.floor.deciding
+            deciding = gate._deciding
             yield from gate.mounts.reals()
             yield from deciding.keys
             for folder in deciding.key_folders:
@@ -454,7 +460,7 @@ class Gate:
 
     def seen_with(self) -> object:
         """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""
-        return _CALL.get().call.tool, [dict(gate._links.targets) for gate in self._all]
+        return _CALL.get().call.tool, [(dict(gate._links.targets), gate._deciding) for gate in self._all]
 
     def tops(self) -> Iterator[Path]:
         """Yield the folders that Zeus opens by their paths, as they are written, of all agents that run with this one.
@@ -468,7 +474,7 @@ class Gate:
     def unasked(self) -> Iterator[Path]:
         """Yield the folders, there or not, whose contents decide, or are executed, without a question."""
         for gate in self._all:
-            deciding = gate.policy.floor.deciding
+            deciding = gate._deciding
             # What is in another protected folder cannot be made.
             folders = map(Path, deciding.unasked)
             yield from (each for each in folders if deciding.find(str(each.parent)) is None)
@@ -478,17 +484,12 @@ class Gate:
 
         If such a link led elsewhere, other files would be protected.
         """
-        paths = (
-            each for gate in self._all for each in (*gate.policy.floor.deciding.added, *gate._links.hosts)
-        )
+        paths = (each for gate in self._all for each in (*gate._deciding.added, *gate._links.hosts))
         return frozenset(links_passed(paths))
 
     def keys_on(self, device: int) -> object:
         """Return which files on a device hold keys, by any name: what rulings on files with several names depend on."""
-        return [
-            _identities(set(gate.policy.floor.deciding.keys)) | gate._linked_keys(device)
-            for gate in self._all
-        ]
+        return [_identities(set(gate._deciding.keys)) | gate._linked_keys(device) for gate in self._all]
 
     def is_of_sessions(self, parts: Parts, host: str) -> bool:
         """Whether Zeus keeps files of all sessions in a folder, and each may read its own alone; also for `.zeus`."""
@@ -558,7 +559,7 @@ class Gate:
 
     def _is_judged_as_key(self, host: str) -> bool:
         """Whether the floor closes the path to reading: then only a rule that names it can have opened the file."""
-        found = self.policy.floor.deciding.find(host)
+        found = self._deciding.find(host)
         return found is not None and found[0].holds_keys
 
     def _may_be_linked(self, names: Iterable[Parts]) -> bool:
@@ -568,7 +569,7 @@ class Gate:
     def is_key(self, status: os.stat_result) -> bool:
         """Whether the file contains keys, by whichever name it was opened."""
         this = (status.st_dev, status.st_ino)
-        keys = set(self.policy.floor.deciding.keys)
+        keys = set(self._deciding.keys)
         if this in _identities(keys) or (status.st_nlink > 1 and this in self._linked_keys(status.st_dev)):
             return True
         return self.above is not None and self.above.is_key(status)

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.frozen import dataclass
@@ -28,10 +28,8 @@ _MOST_LINKED_FOLDERS: Final = 100
 Targets: TypeAlias = "Mapping[Parts, Sequence[Parts]]"
 """The parts of a real path, folded, to the virtual paths that lead there through links."""
 
-RESOLVED: ContextVar[dict[int, tuple[LinkedNames, Targets]] | None] = ContextVar(
-    "zeus_resolved_links", default=None
-)
-"""The targets for the running tool call, which is short; None where links are resolved for each file."""
+RESOLVED: ContextVar[dict[int, tuple[object, Any]] | None] = ContextVar("zeus_resolved_links", default=None)
+"""Where links lead for the running tool call, which is short; None where they are resolved for each file."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +65,7 @@ class LinkedNames:
         """Where the links lead now."""
         if not self.rules:
             return {}
-        known = RESOLVED.get()
-        if known is None:
-            return self._resolved()
-        if id(self) not in known:
-            # `self` is kept too: while it lives, no other object gets its id.
-            known[id(self)] = self, self._resolved()
-        return known[id(self)][1]
+        return once_in_call(self, self._resolved)
 
     def _resolved(self) -> Targets:
         found: dict[Parts, list[Parts]] = {}
@@ -122,6 +114,21 @@ class LinkedNames:
 
     def _may_match(self, parts: Parts) -> bool:
         return any(rule.may_fit_below(parts) for rule in self.rules)
+
+
+Resolved = TypeVar("Resolved")
+
+
+def once_in_call(owner: object, resolved: Callable[[], Resolved]) -> Resolved:
+    """What ``resolved`` returned first for ``owner`` in the running tool call; outside of one, what it returns now."""
+    known = RESOLVED.get()
+    if known is None:
+        return resolved()
+    if id(owner) not in known:
+        # `owner` is kept too: while it lives, no other object gets its id.
+        known[id(owner)] = owner, resolved()
+    found: Resolved = known[id(owner)][1]
+    return found
 
 
 def folded_parts(path: str) -> Parts:

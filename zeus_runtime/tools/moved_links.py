@@ -1,0 +1,153 @@
+"""The files that decide about an agent, also where a link on the way of one leads elsewhere since the planning."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from zeus_runtime.disk_paths import links_passed, real_path
+from zeus_runtime.tools.access import Deciding
+from zeus_runtime.tools.links import once_in_call
+
+
+class _Addition(NamedTuple):
+    """A call that added a path.
+
+    Args:
+        host: the path.
+        what: which names below the path are meant; empty for the path itself.
+        add: makes the same call for another path.
+    """
+
+    host: str
+    what: str
+    add: Callable[[Deciding, str], None]
+
+
+_Links: TypeAlias = Mapping[str, str | None]
+
+
+class _Seen(NamedTuple):
+    """A look at the links.
+
+    Args:
+        added: how many paths had been added.
+        watched: all links that were ever found on the way of a path: one may be missing while a program replaces it.
+        links: where those links and the ones behind them led.
+        deciding: the files that decided then.
+    """
+
+    added: int
+    watched: frozenset[str]
+    links: _Links
+    deciding: Deciding
+
+
+class FollowedDeciding(Deciding):
+    """The files that decide, with the paths as they were spelled, so that the links on their way are followed again.
+
+    A deployment moves a link such as ``current -> releases/42`` while the process runs. Each tool call reads only the
+    links, and the paths are resolved again if one of them changed. What the links led to while planning stays
+    protected.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._additions: list[_Addition] = []
+        self._seen: _Seen | None = None
+
+    def add(
+        self,
+        host: str,
+        why: str = "it decides about this agent",
+        *,
+        holds_keys: bool = False,
+        is_liftable: bool = True,
+    ) -> None:
+        def again(to: Deciding, at: str) -> None:
+            to.add(at, why, holds_keys=holds_keys, is_liftable=is_liftable)
+
+        super().add(host, why, holds_keys=holds_keys, is_liftable=is_liftable)
+        self._additions.append(_Addition(host, "", again))
+
+    def add_names(
+        self,
+        folder: str,
+        pattern: str,
+        why: str = "it would decide about this agent",
+        *,
+        but: Collection[str] = (),
+        holds_keys: bool = False,
+    ) -> None:
+        def again(to: Deciding, at: str) -> None:
+            to.add_names(at, pattern, why, but=but, holds_keys=holds_keys)
+
+        super().add_names(folder, pattern, why, but=but, holds_keys=holds_keys)
+        self._additions.append(_Addition(folder, pattern, again))
+
+    def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
+        super().add_in_each(folder, below, why)
+        what = f"*/{'/'.join(below)}"
+        self._additions.append(_Addition(folder, what, lambda to, at: to.add_in_each(at, below, why)))
+
+    def add_archive(self, folder: str, name: str) -> None:
+        super().add_archive(folder, name)
+        self._additions.append(_Addition(folder, f"/{name}", lambda to, at: to.add_archive(at, name)))
+
+    def now(self) -> Deciding:
+        return once_in_call(self, self._followed)
+
+    def _followed(self) -> Deciding:
+        seen = self._seen
+        # A sub-agent that is planned later adds its files.
+        if seen is None or seen.added != len(self._additions) or seen.links != _read(seen.links):
+            # One assignment, because tools run in several threads.
+            self._seen = seen = self._look(frozenset() if seen is None else seen.watched)
+        return seen.deciding
+
+    def _look(self, watched: frozenset[str]) -> _Seen:
+        additions = tuple(self._additions)
+        ways = {each.host: _above(each.host) for each in additions}
+        watched |= frozenset(
+            filter(os.path.islink, {place for way in ways.values() for place in way} - watched)
+        )
+        behind = [each for each in additions if not watched.isdisjoint(ways[each.host])]
+        # Before the paths are resolved: a link that is moved between is found changed by the next call.
+        links = _read({*watched, *links_passed(each.host for each in behind)})
+        known = {(each.host, each.what) for each in additions}
+        moved = [(at, each) for each in behind for at in _leads_to(each) if (at, each.what) not in known]
+        return _Seen(len(additions), watched, links, self._with(additions, moved) if moved else self)
+
+    def _with(self, additions: Sequence[_Addition], moved: Sequence[tuple[str, _Addition]]) -> Deciding:
+        found = Deciding()
+        found.unasked, found.folders, found.shown = self.unasked, self.folders, self.shown
+        found.around, found.sources = self.around, self.sources
+        for each in additions:
+            each.add(found, each.host)
+        for at, each in moved:
+            each.add(found, at)
+        return found
+
+
+def _above(host: str) -> list[str]:
+    """A path, and the folders on its way as it is spelled."""
+    parts = host.split("/")
+    return ["/".join(parts[:length]) for length in range(2, len(parts) + 1)]
+
+
+def _leads_to(addition: _Addition) -> set[str]:
+    """Where a path leads, and where its last name lies, which may be a link."""
+    folder, _, name = addition.host.rpartition("/")
+    return {real_path(addition.host), f"{real_path(folder or '/').rstrip('/')}/{name}"}
+
+
+def _read(links: Collection[str]) -> _Links:
+    return {each: _target(each) for each in links}
+
+
+def _target(link: str) -> str | None:
+    try:
+        return os.readlink(link)  # noqa: PTH115 - each tool call asks
+    except OSError:  # not there now, or no link
+        return None
