@@ -19,7 +19,8 @@ from openai import APIError, AsyncOpenAI
 from tests.support.scripted_service import TOKEN, ScriptedService
 
 pytestmark = pytest.mark.xdist_group("stopping")
-PROMPT = "count"
+PROMPT = "count slowly"
+"""So slowly that on a busy machine the first turn runs when the last one begins."""
 """Its answer takes more than a second."""
 
 

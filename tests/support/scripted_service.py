@@ -50,7 +50,7 @@ class Scripted:
         for word in text.split(" "):
             yield TextDelta(word + " ")
             if "count" in prompt:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.1 if "slowly" in prompt else 0.02)
         for index, each in enumerate(calls):
             yield ToolCallDelta(index, each["id"], each["name"], "")
         yield ModelResponse(AIMessage(text, tool_calls=calls))
