@@ -214,7 +214,7 @@ def _spelled_part(pattern: str, *, is_wide: bool) -> PartTest:
     return fits
 
 
-class _Step(NamedTuple):
+class _PatternStep(NamedTuple):
     """A step of a pattern for one name.
 
     Args:
@@ -234,7 +234,7 @@ def _lettered(pattern: str, *, or_literal: bool) -> PartTest:
     pieces[::2] = map(decomposed_fold, pieces[::2])
     pieces[-1] = pieces[-1].rstrip(ENDING)
     steps = [
-        _wildcard(each, or_literal=or_literal) if place % 2 else _Step(each)
+        _wildcard(each, or_literal=or_literal) if place % 2 else _PatternStep(each)
         for place, each in enumerate(pieces)
         if each
     ]
@@ -265,9 +265,9 @@ def _never(_: str) -> bool:
     return False
 
 
-def _wildcard(wildcard: str, *, or_literal: bool) -> _Step:
+def _wildcard(wildcard: str, *, or_literal: bool) -> _PatternStep:
     if not wildcard.startswith("["):
-        return _Step(takes=lambda *_: True, is_any=wildcard != "?")
+        return _PatternStep(takes=lambda *_: True, is_any=wildcard != "?")
     test = re.compile(translate(composed(wildcard)), re.IGNORECASE).match
     is_negated = wildcard.startswith("[!")
     # Of a range only the ends are compared by their folds; for its other letters, cases are.
@@ -279,7 +279,7 @@ def _wildcard(wildcard: str, *, or_literal: bool) -> _Step:
             return fold not in folds and test(letter) is not None
         return fold in folds or test(letter) is not None
 
-    return _Step(decomposed_fold(wildcard) if or_literal else "", takes)
+    return _PatternStep(decomposed_fold(wildcard) if or_literal else "", takes)
 
 
 def text_test(pattern: str) -> PartTest:
