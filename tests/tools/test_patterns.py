@@ -18,6 +18,7 @@ from zeus_runtime.tools.patterns import (
     expand_braces,
     folded_glob,
     folded_part,
+    folded_start,
     literal_prefix,
     parts_of,
 )
@@ -149,6 +150,58 @@ def test_a_pattern_covers_every_spelling_of_a_name(name: str) -> None:
 )
 def test_a_folded_pattern_keeps_its_wildcards(pattern: str, path: str, fits: bool) -> None:
     assert folded_glob(pattern)(path.split("/")) is fits
+
+
+@pytest.mark.parametrize("is_wide", [True, False])
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("?.PEM", "ß.pem", True),
+        ("?.Pem", "İ.pem", True),
+        ("?.PEM", "i\u0307.pem", False),
+        ("key[ß].PEM", "keyß.pem", True),
+        ("key[ß].pem", "keyẞ.PEM", True),
+        ("key[!ß].PEM", "keyẞ.pem", False),
+        ("key[!ß].PEM", "keyŉ.pem", True),
+        ("key[a-cß].PEM", "keyẞ.pem", True),
+        ("key[À-Ü].PEM", "keyä.pem", True),
+        ("key[à-üß].PEM", "key-.pém", False),
+        ("?-KEY/**", "ß-key/a", True),
+        ("[ı]ß.pem", "Iß.pem", True),
+        ("*/?/Secret.txt", "a/ŉ/secret.txt", True),
+        ("?S.pem", "ßs.pem", True),
+        ("?ß.PEM", "ßSS.pem", True),
+        ("?SS.pem", "ßß.pem", True),
+        ("SS*ß?.x", "ßaßssß.X", True),
+        ("?.pem", "ßß.pem", False),
+        ("ß??.PEM", "ssŉ\u200db.pem", True),
+        ("*J\u030c?.PEM", "xǰß.pem", True),
+        ("?.PEM", "ß.pem. ", True),
+        ("?*", "ß", True),
+        ("*?*.PEM*", "ß.pem", True),
+        ("[!x]?É.Pem", "xße\u0301.pem", False),
+        ("*" * 3 + "?*a" * 20 + "B", "ß" + "a" * 60, False),
+    ],
+)
+def test_a_wildcard_takes_one_letter_of_the_name_whatever_the_letter_is_folded_to(
+    pattern: str, path: str, *, fits: bool, is_wide: bool
+) -> None:
+    assert folded_glob(pattern, or_literal=is_wide)(path.split("/")) is fits
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"), [("?s.pem", "ß.PEM"), ("k[s]?.pem", "kß.PEM"), ("[é]ß.x", "[É]SS.x")]
+)
+def test_only_the_wide_reading_takes_a_letter_of_the_folded_name_or_brackets_as_text(
+    pattern: str, name: str
+) -> None:
+    assert folded_glob(pattern)([name])
+    assert not folded_glob(pattern, or_literal=False)([name])
+
+
+def test_the_beginning_of_a_pattern_takes_letters_of_names_too() -> None:
+    assert folded_start("?-KEY/x/**")(["ß-Key"])
+    assert not folded_start("?-KEY/x/**")(["ßß-key"])
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class _Addition(NamedTuple):
 _Links: TypeAlias = Mapping[str, str | None]
 
 
-class _Looked(NamedTuple):
+class _FollowedLinks(NamedTuple):
     """A look at the links.
 
     Args:
@@ -55,7 +55,7 @@ class FollowedDeciding(Deciding):
     def __init__(self) -> None:
         super().__init__()
         self._additions: list[_Addition] = []
-        self._seen: _Looked | None = None
+        self._seen: _FollowedLinks | None = None
 
     def add(
         self,
@@ -106,7 +106,7 @@ class FollowedDeciding(Deciding):
             self._seen = seen = self._look(frozenset() if seen is None else seen.watched)
         return seen.deciding
 
-    def _look(self, watched: frozenset[str]) -> _Looked:
+    def _look(self, watched: frozenset[str]) -> _FollowedLinks:
         additions = tuple(self._additions)
         ways = {each.host: _above(each.host) for each in additions}
         watched |= frozenset(
@@ -117,7 +117,7 @@ class FollowedDeciding(Deciding):
         links = _read({*watched, *links_passed(each.host for each in behind)})
         known = {(each.host, each.what) for each in additions}
         moved = [(at, each) for each in behind for at in _leads_to(each) if (at, each.what) not in known]
-        return _Looked(len(additions), watched, links, self._with(additions, moved) if moved else self)
+        return _FollowedLinks(len(additions), watched, links, self._with(additions, moved) if moved else self)
 
     def _with(self, additions: Sequence[_Addition], moved: Sequence[tuple[str, _Addition]]) -> Deciding:
         found = Deciding()

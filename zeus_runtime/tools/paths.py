@@ -93,3 +93,16 @@ def folded_piece(text: str) -> str:
     # Decomposed, so that marks that have an upper case (U+0345) are behind the others, whatever letter they are on.
     # Upper case first: some letters (ı) share their upper case with another letter. Case folding may decompose (ΐ).
     return composed(unicodedata.normalize("NFD", shown).upper().casefold())
+
+
+@lru_cache(maxsize=8_192)
+def decomposed_fold(text: str) -> str:
+    """Return ``folded_piece`` in Unicode's decomposed form: there, the folds of letters in a row are that of all."""
+    return unicodedata.normalize("NFD", folded_piece(text))
+
+
+@lru_cache(maxsize=8_192)
+def letters_of(name: str) -> tuple[tuple[str, str], ...]:
+    """The letters of a name in the composed form, each with its fold; ß has the fold ss. Ignored ones are left out."""
+    shown = composed("".join(each for each in name if decomposed_fold(each)))
+    return tuple((each, decomposed_fold(each)) for each in shown)

@@ -11,7 +11,7 @@ from fnmatch import translate
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
-from zeus_runtime.tools.paths import ENDING, composed, folded, folded_piece
+from zeus_runtime.tools.paths import ENDING, composed, decomposed_fold, folded, folded_piece, letters_of
 
 Parts: TypeAlias = Sequence[str]
 PathTest: TypeAlias = Callable[[Parts], bool]
@@ -150,18 +150,7 @@ def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
         ValueError: more than 64 alternatives in braces.
     """
     patterns = [*expand_braces(pattern), *(_with_literal_braces(pattern) if or_literal else ())]
-    test = _compiled(patterns, partial(_part, or_literal=or_literal))
-    same = _compiled(patterns, partial(folded_part, or_literal=or_literal))
-
-    def fits(parts: Sequence[str]) -> bool:
-        if test(parts) or same([folded(part) for part in parts]):
-            return True
-        # `key.*` also names `KEY.`, whose folded form has no dot at its end.
-        return any(part.endswith(tuple(ENDING)) for part in parts) and same(
-            [folded_piece(part) for part in parts]
-        )
-
-    return fits
+    return _compiled(patterns, partial(_spelled_part, is_wide=or_literal))
 
 
 def folded_start(pattern: str) -> PathTest:
@@ -174,14 +163,13 @@ def folded_start(pattern: str) -> PathTest:
     """
     patterns = [*expand_braces(pattern), *_with_literal_braces(pattern)]
     tests = [
-        [None if part == _ANY else folded_part(part, or_literal=True) for part in parts_of(each)]
+        [None if part == _ANY else _spelled_part(part, is_wide=True) for part in parts_of(each)]
         for each in dict.fromkeys(patterns)
     ]
     anywhere = [_past_any({0}, each) for each in tests]
 
     def fits(parts: Parts) -> bool:
-        names = [folded(part) for part in parts]
-        return any(_reached(each, names) - free for each, free in zip(tests, anywhere, strict=True))
+        return any(_reached(each, parts) - free for each, free in zip(tests, anywhere, strict=True))
 
     return fits
 
@@ -199,6 +187,99 @@ def folded_part(pattern: str, *, or_literal: bool = False) -> PartTest:
     # A range cannot be folded: [A-Z] must fit the small letters of a folded name.
     has_range = any(piece.startswith("[") for piece in pieces[1::2])
     return _matcher(pieces, re.IGNORECASE if has_range else re.NOFLAG, texts)
+
+
+def _spelled_part(pattern: str, *, is_wide: bool) -> PartTest:
+    """A test of a name, in any spelling, against one part of a pattern.
+
+    A wildcard takes one letter of the name, whatever the letter is folded to: `?.PEM` also names `ß.pem`.
+
+    Args:
+        is_wide: a wildcard also takes a letter of the folded name, and brackets are also plain text.
+    """
+    exact, same = _part(pattern, or_literal=is_wide), folded_part(pattern, or_literal=is_wide)
+    lettered = _lettered(pattern, or_literal=is_wide) if _WILDCARDS.search(pattern) else None
+
+    def fits(name: str) -> bool:
+        if exact(name):
+            return True
+        is_plain = lettered is None or name.isascii()
+        # `key.*` also names `KEY.`, whose folded form has no dot at its end.
+        if (is_plain or is_wide) and (
+            same(folded(name)) or (name.endswith(tuple(ENDING)) and same(folded_piece(name)))
+        ):
+            return True
+        return lettered is not None and not is_plain and lettered(name)
+
+    return fits
+
+
+class _PatternStep(NamedTuple):
+    """A step of a pattern for one name.
+
+    Args:
+        text: folded text that it takes; empty if it takes none.
+        takes: whether it takes a letter, by the letter and its fold; None for text alone.
+        is_any: it takes any number of letters.
+    """
+
+    text: str = ""
+    takes: Callable[[str, str], bool] | None = None
+    is_any: bool = False
+
+
+def _lettered(pattern: str, *, or_literal: bool) -> PartTest:
+    """A test of a name, letter by letter: text takes a letter by its fold, and a wildcard takes the letter itself."""
+    pieces = _WILDCARDS.split(pattern)
+    pieces[::2] = map(decomposed_fold, pieces[::2])
+    pieces[-1] = pieces[-1].rstrip(ENDING)
+    steps = [
+        _wildcard(each, or_literal=or_literal) if place % 2 else _PatternStep(each)
+        for place, each in enumerate(pieces)
+        if each
+    ]
+    free = [None if each.is_any else _never for each in steps]
+
+    def reaches_end(letters: Sequence[tuple[str, str]]) -> bool:
+        # Each position is a step and how much of its text is taken.
+        reached = {(index, 0) for index in _past_any({0}, free)}
+        for letter, fold in letters:
+            following = set()
+            for index, start in reached:
+                if index == len(steps):
+                    continue
+                text, takes, is_any = steps[index]
+                if text.startswith(fold, start):
+                    end = start + len(fold)
+                    following.add((index + 1, 0) if end == len(text) else (index, end))
+                if start == 0 and takes is not None and takes(letter, fold):
+                    following.add((index, 0) if is_any else (index + 1, 0))
+            whole = {index for index, start in following if start == 0}
+            reached = following | {(index, 0) for index in _past_any(whole, free)}
+        return (len(steps), 0) in reached
+
+    return lambda name: any(map(reaches_end, (letters_of(name), letters_of(name.rstrip(ENDING)))))
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+def _wildcard(wildcard: str, *, or_literal: bool) -> _PatternStep:
+    if not wildcard.startswith("["):
+        return _PatternStep(takes=lambda *_: True, is_any=wildcard != "?")
+    test = re.compile(translate(composed(wildcard)), re.IGNORECASE).match
+    is_negated = wildcard.startswith("[!")
+    # Of a range only the ends are compared by their folds; for its other letters, cases are.
+    named = re.sub("(.)-(.)", r"\1\2", composed(wildcard)[1 + is_negated : -1])
+    folds = frozenset(map(decomposed_fold, named))
+
+    def takes(letter: str, fold: str) -> bool:
+        if is_negated:
+            return fold not in folds and test(letter) is not None
+        return fold in folds or test(letter) is not None
+
+    return _PatternStep(decomposed_fold(wildcard) if or_literal else "", takes)
 
 
 def text_test(pattern: str) -> PartTest:
