@@ -309,6 +309,8 @@ async def test_an_agent_with_a_workspace_alone_shares_no_toolset_with_its_parent
         plans = [
             await agent._runner._plans._of(each, connections, None) for each in ("session_1", "session_2")
         ]
+        for each in (*plans, *(one.agents["helper"].plan for one in plans)):
+            assert connections.toolsets_of(each).serves(each)
         outer = {id(connections.toolsets_of(each)) for each in plans}
         below = {id(connections.toolsets_of(each.agents["helper"].plan)) for each in plans}
         assert len(outer) == 1
