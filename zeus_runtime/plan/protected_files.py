@@ -192,7 +192,7 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
     Libraries that Zeus uses read them too, and some execute what they name (``~/.aws/config``, ``~/.gitconfig``).
     """
     environ = checked.process_environ
-    places = [Path(real_path(each)) for each in (*work, *deciding.folders)]
+    places = [Path(real_path(each)) for each in (*work, *deciding.folders, *deciding.around)]
 
     def reached(name: str) -> Path | None:
         given = environ.get(name, "")
