@@ -512,6 +512,54 @@ def test_a_prompt_that_may_hold_keys_is_asked_for(project: Project, zeus: Zeus, 
     assert zeus("plan").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "how", ["instructions: {file: sa.json}", "prompt: {files: {soul: link.md}}", "linked"]
+)
+def test_a_prompt_that_a_variable_of_zeus_names_as_a_key_is_asked_for(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its name says nothing, and no tool reads it; a later commit made it a prompt, unasked."""
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(project.write("sa.json", "{}")))
+    (project.folder / "link.md").symlink_to("sa.json")
+    if how == "linked":
+        project.write(".zeus/prompts/CORE.md", "").unlink()
+        (project.folder / ".zeus/prompts/CORE.md").symlink_to("../../sa.json")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n" + ("" if how == "linked" else how))
+    result = zeus("plan")
+    assert (result.exit_code, "sa.json" in result.out) == (4, True)
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
+    assert zeus("plan").exit_code == 0
+
+
+@pytest.mark.parametrize("at", ["home", "config"])
+@pytest.mark.parametrize(
+    "name",
+    [".ssh/id", ".netrc", ".config/gh/hosts.yml", ".config/zeus/accounts/a.json", ".config/zeus/notes.md"],
+)
+def test_a_file_of_the_users_programs_is_asked_for_where_the_home_folder_is_the_project(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, name: str, at: str
+) -> None:
+    home = Path(os.environ["HOME"])
+    for each in (name, ".config/zeus/prompts/mine.md", "notes.md"):
+        (home / each).parent.mkdir(parents=True, exist_ok=True)
+        (home / each).write_text("text")
+    (home / "evil").mkdir()
+    config = (home if at == "config" else home / "evil") / "zeus.yaml"
+    if at == "home":
+        monkeypatch.chdir(home)
+    for file, code in ((name, 4), ("notes.md", 0), (".config/zeus/prompts/mine.md", 0)):
+        config.write_text(f"version: 1\nmodel: gpt-4o\ninstructions: {{file: '{home / file}'}}\n")
+        assert zeus("plan", str(config)).exit_code == code, file
+
+
+def test_a_sub_agents_config_with_a_secret_is_no_text_for_the_model(project: Project, zeus: Zeus) -> None:
+    project.write(
+        "helper.yaml", "version: 1\nmodel: {litellm: {model: gpt-4o, api_key: sk-Ab3kQ9xZ7mN2pL5v}}\n"
+    )
+    project.write("zeus.yaml", AGENT + HELPER.format(config="helper.yaml", more="name: h"))
+    assert zeus("plan").exit_code == 0
+
+
 def test_a_prompt_of_the_project_is_not_asked_for(project: Project, zeus: Zeus) -> None:
     (project.folder / "soul.md").write_text("kind")
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nprompt: {files: {soul: soul.md}}\n")

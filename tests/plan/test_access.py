@@ -1845,6 +1845,27 @@ def test_the_settings_of_programs_are_closed_where_the_home_folder_is_in_the_wor
     assert files_of(folder).write_refusal(".aws/config") is None
 
 
+def test_the_programs_of_the_user_are_closed_where_the_home_folder_is_the_workspace(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's next `zeus` was the program that a tool had written to `~/.local/bin`."""
+    put(folder, ".local/state/bash/history", ".local/state/zeus/chat_history", ".local/bin/tool")
+    monkeypatch.setenv("HOME", str(folder))
+    files = files_of(folder)
+    for path in (
+        "bin/zeus",
+        "lib/python3.12/site-packages/usercustomize.py",
+        "state/x",
+        "state/zeus/x",
+        "share/x",
+    ):
+        assert files.write_refusal(f".local/{path}") is not None, path
+    for path in ("bash/history", "zeus/chat_history"):
+        with pytest.raises(WorkspaceError, match="programs of the user read it"):
+            files.read(f".local/state/{path}", max_bytes=9)
+    assert files.read(".local/bin/tool", max_bytes=9) is not None
+
+
 def test_a_link_of_keys_closes_its_target_among_any_number_of_files(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.plan.workspace import LiftingRule
     from zeus_runtime.registry import Registry
+    from zeus_runtime.tools.access import Deciding
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.masking import PartMask
     from zeus_runtime.trust.parts import Command, Part, Project, Remote
@@ -69,18 +71,22 @@ def part_source(
     return PartSource(document, trust, installed, config, registry, homes)
 
 
-def executing(ground: PartSource) -> tuple[Part, ...]:
+def executing(ground: PartSource, protected: Callable[[], Deciding]) -> tuple[Part, ...]:
     """Every part of one config that needs permission, without those of its sub-agents.
+
+    Args:
+        protected: gives the files that decide about the agent; called only if the config names a text for the model.
 
     Most configs have none, so the module that makes parts is imported only when one is found.
 
     A feature that runs hooks or commands belongs here: yield a part for it, and check the permission where it starts.
     """
+    protected = cache(protected)
     return (
         *_plugin_files(ground),
         *_options(ground),
-        *named_parts(ground),
-        *_home_files(ground),
+        *named_parts(ground, protected),
+        *_home_files(ground, protected),
         *_databases(ground),
         *_used_files(ground),
         *_servers(ground),
@@ -89,11 +95,15 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
     )
 
 
-def named_parts(ground: FileSource) -> Iterator[Part]:
-    """The parts of all that a YAML file names by keys that its schema marks, whichever keys these are."""
+def named_parts(ground: FileSource, protected: Callable[[], Deciding] | None = None) -> Iterator[Part]:
+    """The parts of all that a YAML file names by keys that its schema marks, whichever keys these are.
+
+    Args:
+        protected: gives the files that decide about the agent; None for a YAML file that is no config.
+    """
     yield from _destinations(ground)
     yield from _layers(ground)
-    yield from _files(ground)
+    yield from _files(ground, protected)
 
 
 def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str) -> Iterator[Part]:
@@ -371,8 +381,8 @@ def _layers(ground: FileSource) -> Iterator[Part]:
             yield _with_owner(ground, part)
 
 
-def _files(ground: FileSource) -> Iterator[Part]:
-    """The files elsewhere that a config reads, such as a prompt, and the project's files of keys.
+def _files(ground: FileSource, protected: Callable[[], Deciding] | None) -> Iterator[Part]:
+    """The files elsewhere that a config reads, such as a prompt, and those that no tool may read.
 
     Plugin files are found by ``_plugin_files``, and those in Homes by ``_home_files``.
     """
@@ -380,6 +390,8 @@ def _files(ground: FileSource) -> Iterator[Part]:
         if not each.is_file or each.path[:2] == ("plugins", "files"):
             continue
         named = Path(each.text)
+        # A sub-agent's config is closed where it has a secret, and no model reads it.
+        known = None if each.path[:1] == ("agents",) and each.path[-1] == "config" else protected
         below = () if each.path[:1] == ("homes",) else files_in(named)
         if below is None:
             # Any of its links may lead elsewhere.
@@ -390,7 +402,9 @@ def _files(ground: FileSource) -> Iterator[Part]:
             # A file that is not there yet may be, when it is read; a link to itself leads nowhere.
             file = Path(real_path(opened))
             # The key of an SSH sandbox, for one, is read as such and not sent.
-            is_asked = _is_unread(ground, file) or (not each.is_closed and _has_keys(ground, opened, file))
+            is_asked = _is_unread(ground, file) or (
+                not each.is_closed and _is_unreadable(ground, known, opened, file)
+            )
             # Permission for a folder is for all that is in it.
             if is_asked and asked.isdisjoint((file, *file.parents)):
                 asked.add(file)
@@ -412,7 +426,7 @@ def files_in(named: Path) -> Iterable[Path] | None:
         return None
 
 
-def _home_files(ground: PartSource) -> Iterator[Part]:
+def _home_files(ground: PartSource, protected: Callable[[], Deciding]) -> Iterator[Part]:
     """The files elsewhere that links in a project's or a config's Home make prompts, skills and profiles of the agent.
 
     All that is in ``prompts/`` counts: components also read files there, such as the one of ``summarization.prompt``.
@@ -431,7 +445,7 @@ def _home_files(ground: PartSource) -> Iterator[Part]:
     found = {file: file.resolve() for file in files if file.exists()}
     for named, file in found.items():
         is_named = any(file.is_relative_to(home) for home in _named_homes(ground))
-        if (_is_unread(ground, file) and not is_named) or _has_keys(ground, named, file):
+        if (_is_unread(ground, file) and not is_named) or _is_unreadable(ground, protected, named, file):
             from zeus_runtime.trust.parts import file_part
 
             shown = _shown(named, directory)
@@ -453,21 +467,42 @@ def _is_unread(ground: FileSource, file: Path) -> bool:
 
     Of the user's own Home a project may use prompts and skills: it also has keys of accounts.
     """
+    if _is_for_all(ground, file):
+        return False
+    # The working directory may be the whole home folder, with the user's own Home in it.
+    holders = [each for each in ground.trust.homes if file.is_relative_to(each)]
+    return not any(
+        file.is_relative_to(each) and all(each.is_relative_to(home) for home in holders)
+        for each in _inside(ground)
+    )
+
+
+def _is_for_all(ground: FileSource, file: Path) -> bool:
+    """Whether each config may have a file read: a prompt or skill of the user's own Home, or an installed file."""
     own = (home / each for home in ground.trust.homes for each in ("prompts", "skills"))
-    theirs = (*ground.trust.bundled, *ground.installed)
-    return not any(file.is_relative_to(each) for each in (*_inside(ground), *own, *theirs))
+    return any(file.is_relative_to(each) for each in (*own, *ground.trust.bundled, *ground.installed))
 
 
-def _has_keys(ground: FileSource, *paths: Path) -> bool:
-    """Whether a file of the project may hold keys, by its path (``.env.local``) or by where a link leads."""
-    for path in paths:
+def _is_unreadable(
+    ground: FileSource, protected: Callable[[], Deciding] | None, named: Path, file: Path
+) -> bool:
+    """Whether no tool may read a text for the model, by its path (``.env.local``) or by where a link leads.
+
+    Args:
+        protected: the files that decide about the agent; None for names alone.
+        file: the real path.
+    """
+    if _is_for_all(ground, file):
+        return False
+    from zeus_runtime.tools.access import Deciding, Floor, Name, Reached
+
+    deciding = Deciding() if protected is None else protected()
+    floor = Floor(deciding)
+    for path in dict.fromkeys((named, file)):
         below = [path.relative_to(each).parts for each in _inside(ground) if path.is_relative_to(each)]
-        if below:
-            from zeus_runtime.tools.access import is_key_name
-
-            nearest: tuple[str, ...] = min(below, key=len)
-            if any(map(is_key_name, nearest)):
-                return True
+        names = (Name(min(below, key=len)),) if below else ()
+        if deciding.may_hold_keys(str(path)) or floor.ruling(Reached(names, str(path)), "read", None):
+            return True
     return False
 
 

@@ -193,7 +193,7 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
     Libraries that Zeus uses read them too, and some execute what they name (``~/.aws/config``, ``~/.gitconfig``).
     """
     environ = checked.process_environ
-    places = [Path(real_path(each)) for each in (*work, *deciding.folders)]
+    places = [Path(real_path(each)) for each in (*work, *deciding.folders, *deciding.around)]
 
     def reached(name: str) -> Path | None:
         given = environ.get(name, "")
@@ -203,7 +203,9 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
     home, settings = reached("HOME"), reached("XDG_CONFIG_HOME")
     if home is not None:
         deciding.add_names(str(home), ".*", _PROGRAMS, but=_OF_PROJECTS, holds_keys=True)
-    within = [] if home is None else [home / ".config", home / ".local" / "share"]
+        deciding.add_names(str(home / ".local"), "*", _PROGRAMS, but=("share", "state"))
+        deciding.add_names(str(home / ".local/state/zeus"), "*", _PROGRAMS, holds_keys=True)
+    within = [] if home is None else [home / each for each in (".config", ".local/share", ".local/state")]
     for folder in within if settings is None else [*within, settings]:
         # Zeus's own Home has protections of its own.
         deciding.add_names(str(folder), "*", _PROGRAMS, but=("zeus",), holds_keys=True)

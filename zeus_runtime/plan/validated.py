@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from zeus_runtime.notice import Notice
     from zeus_runtime.registry import PluginProblem, Registry
     from zeus_runtime.store.threads import Role
-    from zeus_runtime.tools.access import AccessRule
+    from zeus_runtime.tools.access import AccessRule, Deciding
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
 
@@ -400,7 +400,8 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     if not trust.work:  # a sub-agent's config gets that of the outermost one
         trust = replace(trust, work=work_folders(checked))
     source = part_source(document, config, registry, homes, trust)
-    checked = replace(checked, trust=trust, parts=executing(source))
+    checked = replace(checked, trust=trust)
+    checked = replace(checked, parts=executing(source, partial(_protected, checked)))
     if not config.workspace.access:
         return checked
     # The files of the other parts are protected too, so these parts come last.
@@ -409,6 +410,16 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     found = tuple(lifts(checked))
     allowed = tuple((each.rule, each.reasons) for each in found)
     return replace(checked, lifting=allowed, parts=(*checked.parts, *lifting(source, found)))
+
+
+def _protected(checked: Checked) -> Deciding:
+    from zeus_runtime.plan.protected_files import add_deciding
+    from zeus_runtime.tools.access import Deciding
+
+    # Most configs name no text, so these modules are imported only for one.
+    deciding = Deciding()
+    add_deciding(deciding, checked)
+    return deciding
 
 
 def discovered(

@@ -467,6 +467,15 @@ class Deciding:
         found = self.find(host)
         return found is not None and found[0].holds_keys
 
+    def may_hold_keys(self, host: str) -> bool:
+        """Whether the file at ``host`` may contain keys, by all names above it, also where a config names it."""
+        parts = parts_of(host)
+        places = (
+            ("/".join(("", *map(folded, parts[:depth]))), folded(parts[depth])) for depth in range(len(parts))
+        )
+        named = (self._named(*place) for place in places)
+        return self.holds_keys(host) or any(each is not None and each.holds_keys for each in named)
+
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()
         return next((protected for fits, protected in named if fits(name)), None)
