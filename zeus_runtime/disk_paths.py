@@ -1,10 +1,10 @@
-"""Paths on the disk: ``~`` for a home folder, and links resolved."""
+"""Paths on the disk: ``~`` for a home folder, the folder for what Zeus records, and links resolved."""
 
 from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -157,3 +157,17 @@ _WAYS: Final[tuple[Callable[[str], str], ...]] = (
     "{}.".format,
     "{}\u200d".format,
 )
+
+
+def state_folder(environ: Mapping[str, str]) -> Path | None:
+    """The folder for what Zeus records for this user; None for a process without a home.
+
+    Args:
+        environ: the environment of the process itself: ``XDG_STATE_HOME`` or ``HOME``.
+    """
+    state = environ.get("XDG_STATE_HOME", "")
+    # The XDG specification says to ignore a relative path.
+    if state and Path(state).is_absolute():
+        return Path(state) / "zeus"
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return Path(home) / ".local" / "state" / "zeus" if home else None

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Final, Self
 
 from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.disk_paths import state_folder
 from zeus_runtime.errors import UsageError
 
 MOST_REMEMBERED: Final = 1000
@@ -97,8 +98,5 @@ class PromptInput:
 
 def history_file(environ: Mapping[str, str]) -> Path | None:
     """Where prompts are remembered: the XDG state folder; None where the user has no home."""
-    state = environ.get("XDG_STATE_HOME", "")
-    if state and Path(state).is_absolute():
-        return Path(state) / "zeus" / "chat_history"
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    return Path(home) / ".local" / "state" / "zeus" / "chat_history" if home else None
+    state = state_folder(environ)
+    return None if state is None else state / "chat_history"

@@ -10,15 +10,12 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from zeus_runtime.disk_paths import real_path
-from zeus_runtime.errors import MissingError, ZeusError
-from zeus_runtime.trust.decision import records_folder
-
-if TYPE_CHECKING:
-    from zeus_runtime.trust.parts import Part
+from zeus_runtime.disk_paths import real_path, state_folder
+from zeus_runtime.errors import ZeusError
 
 _log = logging.getLogger(__name__)
 
@@ -122,13 +119,13 @@ def marker(folder: Path) -> Path:
 
 
 def marks_folder(environ: Mapping[str, str]) -> Path | None:
-    """The folder where Zeus records the marks of its folders, beside the permissions; None without a home.
+    """The folder where Zeus records the marks of its folders; None for a process without a home.
 
     Args:
         environ: the environment of the process itself.
     """
-    records = records_folder(environ)
-    return None if records is None or not records.is_absolute() else records.with_name("folders")
+    state = state_folder(environ)
+    return None if state is None or not state.is_absolute() else state / "folders"
 
 
 def owned(folder: Path) -> bool:
@@ -141,14 +138,9 @@ def owned(folder: Path) -> bool:
             return True
         case (above, place, _) if above == STATE and place == SANDBOXES:
             return True
-    marks = marks_folder(os.environ)
-    with suppress(OSError, ValueError):
-        mark = _mark_of(folder)
-        if mark and marks is not None:
-            from zeus_runtime.trust.records import is_recorded
-
-            part = _part(folder, mark)
-            return is_recorded(marks, part.name, part.digest)
+    with suppress(OSError):
+        record = _record(folder, _mark_of(folder))
+        return record is not None and record.is_file()
     return False
 
 
@@ -162,7 +154,7 @@ def claim(folder: Path) -> None:
         return
     # A folder beside which nothing may be written stays without a marker: it is used, and never cleaned.
     with suppress(OSError), opened(folder.parent, create=True) as above:
-        mark = f"{_MARKED}\n{os.urandom(16).hex()}\n"
+        mark = f"{_MARKED}\n{os.urandom(16).hex()}\n".encode()
         if not _is_noted(folder, mark):
             return
         # It is not this one's: it has no record, or another process has just put it there.
@@ -171,46 +163,50 @@ def claim(folder: Path) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
         descriptor = os.open(marker(folder).name, flags, 0o600, dir_fd=above)
         try:
-            os.write(descriptor, mark.encode())
+            os.write(descriptor, mark)
         finally:
             os.close(descriptor)
 
 
-def _is_noted(folder: Path, mark: str) -> bool:
-    from zeus_runtime.trust.records import add
-
+def _is_noted(folder: Path, mark: bytes) -> bool:
+    """Whether a mark could be recorded."""
+    record = _record(folder, mark)
     try:
-        marks = marks_folder(os.environ)
-        if marks is None:
-            raise MissingError("neither HOME nor XDG_STATE_HOME is set", remedy="set one of them")
-        part = _part(folder, mark)
-        add(marks, part.name, part)
-    except MissingError as error:
-        _log.warning("Zeus never removes old files in %s: %s (%s)", folder, error.message, error.remedy)
+        if record is None:
+            raise OSError("HOME and XDG_STATE_HOME are not set")
+        record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        record.write_bytes(os.fsencode(folder))
+    except OSError as error:
+        _log.warning(
+            "old files in %s stay: XDG_STATE_HOME names no folder to record it in (%s)", folder, error
+        )
         return False
     return True
 
 
-def _mark_of(folder: Path) -> str:
-    """The text of a folder's mark; empty without one.
+def _mark_of(folder: Path) -> bytes:
+    """A folder's mark; empty without one.
 
     Raises:
-        OSError, ValueError: it cannot be read.
+        OSError: it cannot be read.
     """
     # A pipe in its place must not hold Zeus up.
     flags = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(marker(folder), flags)
     try:
-        return os.read(descriptor, _LONGEST_MARK).decode()
+        return os.read(descriptor, _LONGEST_MARK)
     finally:
         os.close(descriptor)
 
 
-def _part(folder: Path, mark: str) -> Part:
-    from zeus_runtime.trust.parts import Part, part_digest
-
+def _record(folder: Path, mark: bytes) -> Path | None:
+    """The file that records a mark, in a folder for all marks of this folder; it holds the folder's path."""
+    marks = marks_folder(os.environ)
     # The folder itself may be a link, which the mark is not for.
-    return Part("folder", f"{real_path(folder.parent)}/{folder.name}", part_digest("folder", mark=mark))
+    place = f"{real_path(folder.parent)}/{folder.name}"
+    return (
+        None if marks is None else marks / sha256(os.fsencode(place)).hexdigest() / sha256(mark).hexdigest()
+    )
 
 
 @contextmanager
@@ -251,18 +247,9 @@ def remove_tree(folder: Path) -> bool:
         if not os.path.lexists(folder):
             with suppress(FileNotFoundError):
                 os.unlink(marker(folder).name, dir_fd=above)
-            _forget(folder)
+            if (record := _record(folder, b"")) is not None:
+                shutil.rmtree(record.parent, ignore_errors=True)
     return True
-
-
-def _forget(folder: Path) -> None:
-    """Remove the records of a folder's marks."""
-    marks = marks_folder(os.environ)
-    if marks is not None:
-        from zeus_runtime.trust.records import revoke
-
-        with suppress(MissingError):
-            revoke(marks, _part(folder, "").name)
 
 
 def _inner(above: int, name: str, folder: Path) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.disk_paths import state_folder
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.frozen import dataclass
 
@@ -155,12 +156,8 @@ def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trus
 
 def records_folder(environ: Mapping[str, str]) -> Path | None:
     """The folder with the user's permissions; None for a process without a home."""
-    state = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification says to ignore a relative path.
-    if state and Path(state).is_absolute():
-        return Path(state) / "zeus" / "trust"
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    return Path(home) / ".local" / "state" / "zeus" / "trust" if home else None
+    state = state_folder(environ)
+    return None if state is None else state / "trust"
 
 
 def _is_digest(text: str) -> bool:

@@ -490,7 +490,11 @@ async def test_files_there_are_their_owners_alone(server: Server, tmp_path: Path
         assert stat.S_IMODE((tmp_path / path).stat().st_mode) == mode
 
 
-async def test_files_go_with_their_age_or_with_the_agent(server: Server, tmp_path: Path) -> None:
+async def test_files_go_with_their_age_or_with_the_agent(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The marks of folders are recorded there.
+    monkeypatch.setenv("XDG_STATE_HOME", str(server.home / ".local/state"))
     for name, days in (("old", 40), ("new", 5)):
         make_session_folder(tmp_path / "there" / name)
         os.utime(tmp_path / "there" / name, (time.time() - days * 86_400,) * 2)

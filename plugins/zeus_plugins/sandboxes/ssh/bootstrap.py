@@ -16,6 +16,7 @@ from zeus_runtime.plugin.sandbox import SandboxLimits, remove_older
 from zeus_runtime.plugin.tool import finished
 
 _MODULES: Final = (
+    "zeus_runtime.disk_paths",
     "zeus_plugins.sandboxes.bubblewrap.cgroups",
     "zeus_plugins.sandboxes.bubblewrap.command",
     "zeus_plugins.sandboxes.bubblewrap.host",
