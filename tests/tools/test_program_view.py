@@ -135,8 +135,10 @@ def test_no_command_can_make_folders_whose_contents_are_executed_unasked(
     packages = tmp_path / ".local/lib/packages/site-packages"
     monkeypatch.setattr("site.getusersitepackages", lambda: str(packages))
     found = view(workspace(tmp_path, {}))
-    places = ("/.config/zeus", "/.local/state/zeus/trust", "/.local/lib/packages/site-packages")
+    # All of `.local/lib` is closed to changes, once it is there.
+    places = ("/.config/zeus", "/.local/state/zeus/trust", "/.local/lib")
     assert [found[each] for each in places] == ["read"] * 3
+    assert packages.is_dir()
     # A folder above would be renamed otherwise.
     assert found["/.config"] == found["/.local/state"] == "write"
 

@@ -475,9 +475,11 @@ class Gate:
         """Yield the folders, there or not, whose contents decide, or are executed, without a question."""
         for gate in self._all:
             deciding = gate._deciding
-            # What is in another protected folder cannot be made.
-            folders = map(Path, deciding.unasked)
-            yield from (each for each in folders if deciding.find(str(each.parent)) is None)
+            for each in map(Path, deciding.unasked):
+                found = deciding.find(str(each.parent))
+                # What is in another protected folder that is there cannot be made.
+                if found is None or not os.path.lexists((each.parent, *each.parent.parents)[found[1]]):
+                    yield each
 
     def deciding_links(self) -> frozenset[str]:
         """Return the links on the way to files that the rules or the built-in protection name.
