@@ -62,13 +62,13 @@ GUESSED: dict[str, Callable[[str], str]] = {
     st.booleans(),
 )
 def test_no_guess_at_a_secret_is_answered_by_how_much_of_a_text_waits(
-    parts: list[tuple[str, str, int]], pair: tuple[str, str], by_words: bool
+    parts: list[tuple[str, str, int]], pair: tuple[str, str], by_lines: bool
 ) -> None:
     guessed = pair[0][:-1]
     text = "".join(joint + GUESSED[way](guessed[:length]) for joint, way, length in parts)
     true, false = (Redactor().adding({each: "S"}) for each in pair)
     assume(true.text(text) == text)
-    assert true.settled(text, by_words=by_words) == false.settled(text, by_words=by_words)
+    assert true.settled(text, by_lines=by_lines) == false.settled(text, by_lines=by_lines)
 
 
 @pytest.mark.parametrize("end", ["", " ", "\n", " x", " one two three four five six"])

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from zeus_runtime.cli.streams import (
-    answer,
-    columns_of,
-    complain,
-    is_terminal,
-    reader_columns,
-    terminal_columns,
-)
+from zeus_runtime.cli.streams import answer, complain, reader_columns, terminal_columns
 from zeus_runtime.columns import columns, cut_line, hanging, most_columns, shortened
 from zeus_runtime.escaping import json_text, terminal_line, utf8_text
 from zeus_runtime.frozen import dataclass
@@ -133,8 +126,7 @@ def tell(
 
 def complain_table(table: TextTable, *, mask: Mask | None = None) -> None:
     """Write a table to standard error."""
-    width = columns_of(sys.stderr) if is_terminal(sys.stderr) else None
-    complain(table.text(width=width, mask=mask), laid_out=True)
+    complain(table.text(width=terminal_columns(sys.stderr), mask=mask), laid_out=True)
 
 
 def complain_masked(process: Process, text: str, style: Style = "plain") -> None:
@@ -159,11 +151,19 @@ def rendered(shown: Shown, *, mask: Mask | None = None) -> str:
 
 def _folded(text: str) -> str:
     width = reader_columns()
-    if width is None:
-        return text
+    return text if width is None else "\n".join(folded_lines(text.split("\n"), width))
+
+
+def folded_lines(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """The lines for a terminal; one that is too long for it continues after a dotted bar.
+
+    Args:
+        width: columns of a line; None where there is no terminal.
+    """
+    # Not at import: `validate` and `plan` of a preset fold nothing.
     from zeus_runtime.tools.question import StyledLine, folded
 
-    return "\n".join(part.text for line in text.split("\n") for part in folded(StyledLine(line), width))
+    return (part.text for line in lines for part in folded(StyledLine(line), width))
 
 
 def as_json(value: Any, *, indent: int | None = 2, mask: Mask | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +18,8 @@ from zeus_runtime.cli.options import (
     read_config,
     set_option,
 )
-from zeus_runtime.cli.output import TextTable, as_json, rendered
-from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.cli.output import TextTable, as_json, folded_lines, rendered
+from zeus_runtime.cli.streams import answer, complain, terminal_columns
 from zeus_runtime.config.model import ExtractEvery, Memory
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.escaping import terminal_line
@@ -156,14 +155,14 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
 
 def _tell_needed(checked: Checked, output: str) -> None:
     """Show the parts that need permission, also those of sub-agents."""
-    from zeus_runtime.cli.trusting import folded_lines, shown
+    from zeus_runtime.cli.trusting import shown
     from zeus_runtime.plan.parts_with_subagents import all_parts
 
     if output == "json":
         answer(as_json({"config": checked.document.source, "executes": parts_object(checked)}))
     else:
         missing = [part for part in all_parts(checked) if not checked.trust.allows(part)]
-        answer("\n".join(("needs your permission", *folded_lines(shown(missing), sys.stdout))))
+        answer("\n".join(("needs your permission", *folded_lines(shown(missing), terminal_columns()))))
 
 
 def _explained(ctx: click.Context, checked: Checked, path: str) -> str:

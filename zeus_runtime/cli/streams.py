@@ -86,9 +86,10 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def terminal_columns() -> int | None:
-    """The width of the terminal that shows standard output; None if it is not a terminal."""
-    return columns_of(sys.stdout) if is_terminal(sys.stdout) else None
+def terminal_columns(stream: TextIO | None = None) -> int | None:
+    """The width of the terminal that shows ``stream``, by default standard output; None if it is not a terminal."""
+    shown = stream or sys.stdout
+    return columns_of(shown) if is_terminal(shown) else None
 
 
 def reader_columns() -> int | None:

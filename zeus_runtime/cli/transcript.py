@@ -28,8 +28,9 @@ def transcript(messages: Sequence[BaseMessage], notes: Sequence[str] = ()) -> st
         notes: a text beside the author, one for each message.
     """
     beside = notes or [""] * len(messages)
-    said = ("\n".join(_lines(message, note)) for message, note in zip(messages, beside, strict=True))
-    return "\n\n".join(said)
+    return "\n\n".join(
+        "\n".join(_lines(message, note)) for message, note in zip(messages, beside, strict=True)
+    )
 
 
 def tail(messages: Sequence[BaseMessage], width: int, most: int = 6) -> str:

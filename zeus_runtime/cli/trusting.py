@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TextIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
-from zeus_runtime.cli.output import padded
-from zeus_runtime.cli.streams import columns_of, complain, is_terminal
+from zeus_runtime.cli.output import folded_lines, padded
+from zeus_runtime.cli.streams import complain, is_terminal, terminal_columns
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.trust.decision import UntrustedError
 
@@ -307,16 +307,8 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
 
 def complain_lines(lines: Iterable[str]) -> None:
     """Write lines to standard error, each of them folded; ``trust/masking`` says which secrets a person must see."""
-    for line in folded_lines(lines, sys.stderr):
+    for line in folded_lines(lines, terminal_columns(sys.stderr)):
         complain(line, as_is=True, laid_out=True)
-
-
-def folded_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
-    """The lines for ``stream``; one that is too long for a terminal continues after a dotted bar."""
-    from zeus_runtime.tools.question import StyledLine, folded
-
-    width = columns_of(stream) if is_terminal(stream) else None
-    return (part.text for line in lines for part in folded(StyledLine(line), width))
 
 
 def _line(mark: str, label: str, value: str, *, whole: bool) -> str:

@@ -43,24 +43,24 @@ def masked_bytes(data: bytes, secrets: Redactor) -> bytes:
     return data if (masked := secrets.text(text)) == text else _encoded(masked)
 
 
-def open_bytes(data: bytes, secrets: Redactor, *, by_words: bool = False) -> int:
+def open_bytes(data: bytes, secrets: Redactor, *, by_lines: bool = False) -> int:
     """How many bytes at the end of growing output wait, as ``Redactor.settled`` says; also in UTF-16.
 
     Only the last 32 KiB are searched.
 
     Args:
-        by_words: as of ``Redactor.settled``.
+        by_lines: as of ``Redactor.settled``.
     """
     if not secrets.forms:
         return 0
     data = data[-OPEN_BYTES:]
     if b"\0" not in data:
-        return _open_text(data, secrets, by_words=by_words)
+        return _open_text(data, secrets, by_lines=by_lines)
     forms = [form.encode(each, "surrogatepass") for form in secrets.forms for each in _WIDE]
     # As many as a secret has, whether they agree with one or not.
-    at = len(data) if by_words else max(0, len(data) - max(map(len, forms)))
+    at = len(data) if by_lines else max(0, len(data) - max(map(len, forms)))
     while True:
-        at -= _open_text(data[:at], secrets, by_words=by_words)
+        at -= _open_text(data[:at], secrets, by_lines=by_lines)
         found = ((data.rfind(each, 0, at + len(each) - 1), len(each)) for each in forms)
         torn = [start for start, length in found if 0 <= start < at < start + length]
         if not torn:
@@ -68,9 +68,9 @@ def open_bytes(data: bytes, secrets: Redactor, *, by_words: bool = False) -> int
         at = min(torn)
 
 
-def _open_text(data: bytes, secrets: Redactor, *, by_words: bool) -> int:
+def _open_text(data: bytes, secrets: Redactor, *, by_lines: bool) -> int:
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    _, rest = secrets.settled(decoder.decode(data), by_words=by_words)
+    _, rest = secrets.settled(decoder.decode(data), by_lines=by_lines)
     return len(_encoded(rest)) + len(decoder.getstate()[0])  # also a character that is not complete yet
 
 

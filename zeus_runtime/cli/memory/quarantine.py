@@ -12,9 +12,8 @@ from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option, session_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
-from zeus_runtime.cli.output import tell
-from zeus_runtime.cli.streams import complain, is_terminal
-from zeus_runtime.cli.trusting import folded_lines
+from zeus_runtime.cli.output import folded_lines, tell
+from zeus_runtime.cli.streams import complain, is_terminal, terminal_columns
 from zeus_runtime.escaping import exact_line
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _with_quarantined(
     if not yes:
         if not is_terminal(sys.stdin):
             raise UsageError(f"{verb.lower()}: not a terminal, so nobody can be asked", remedy="Say --yes.")
-        for line in folded_lines(_lines(found, process.secrets.text), sys.stderr):
+        for line in folded_lines(_lines(found, process.secrets.text), terminal_columns(sys.stderr)):
             complain(line, laid_out=True)
         agree(f"{verb} {', '.join(wanted)}?")
     with_memory(process, checked, lambda memory: work(memory, found), session=session)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from itertools import accumulate, count, cycle
+from itertools import accumulate, count, cycle, pairwise
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces
@@ -47,7 +47,9 @@ from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
 _LEAST_OPEN: Final = 4_096
+"""Characters of a growing text that may wait, however short the secrets are: an encoding makes them longer."""
 _MOST_WORDS: Final = 200
+"""Of a secret; of a longer one, a stream may show the first words."""
 _DEPTH: Final = 3
 """How many encodings may be within each other."""
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
@@ -257,15 +259,15 @@ class Redactor:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
         return _each(value, self.text) if self._forms else value
 
-    def settled(self, text: str, *, by_words: bool = False) -> tuple[str, str]:
+    def settled(self, text: str, *, by_lines: bool = False) -> tuple[str, str]:
         """The part of a growing text that nothing after it can change, masked, and the rest as it is.
 
         The rest is the last word, whether it agrees with a secret or not, or a secret that another one may overlap. A
         word may be wrapped over lines, and so many words wait as a secret has.
 
         Args:
-            by_words: a line end ends a word too: for output that somebody waits for. A part of a secret is not masked
-                if it comes before a line end at which the text was read, and the rest after it.
+            by_lines: nothing before a line end waits: for output that somebody waits for. A secret that comes in two
+                pieces, with a line end between them, is not masked.
         """
         if not self._forms:
             return text, ""
@@ -277,7 +279,7 @@ class Redactor:
             breaks=searches.breaks,
             quotes=searches.quotes,
         )
-        if by_words:
+        if by_lines:
             end = max(end, text.rfind("\n") + 1)
         groups = list(self._found(text))
         # More text may lengthen a secret that reaches the open end, or overlap it: its whole group waits.
@@ -633,16 +635,12 @@ def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:
 
 def _breaks(texts: Iterable[str]) -> str:
     """The characters outside ASCII whose block of 256 has none of ``texts``, for a character class."""
-    taken = {ord(char) >> 8 for text in texts if not text.isascii() for char in text} | {0}
-    # A surrogate is a byte of a text that is not in UTF-8.
-    free = [block for block in range(1, 0x1100) if block not in taken]
-    joined: list[list[int]] = []
-    for block in free:
-        if joined and joined[-1][1] == block - 1:
-            joined[-1][1] = block
-        else:
-            joined.append([block, block])
-    return "".join(f"\\U{first << 8:08x}-\\U{last << 8 | 0xFF:08x}" for first, last in joined)
+    # ASCII, and the rest of its block, is in every secret.
+    taken = {0, *(ord(char) >> 8 for text in texts if not text.isascii() for char in text)}
+    edges = pairwise((*sorted(taken), 0x1100))
+    return "".join(
+        f"\\U{first + 1 << 8:08x}-\\U{(end << 8) - 1:08x}" for first, end in edges if end - first > 1
+    )
 
 
 def _way(shown: str, kind: str, written: str, place: str = "") -> str:

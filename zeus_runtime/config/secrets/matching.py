@@ -77,7 +77,7 @@ _FILLERS: Final = (
 """Bytes that are not UTF-8; wraps, with a backslash or blanks before them and the number that ``read_file`` shows
 behind, also between the quotes of two string literals; colours and other control sequences (ECMA-48); the zeros of
 UTF-16; invisible characters."""
-LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
+_LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are not UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
 _BLANKS: Final = _Stage((), r"\s+", "")
@@ -287,7 +287,7 @@ def _tail(text: str, pattern: str) -> int:
 def _decoded(match: re.Match[str]) -> str:
     token = match[0]
     if "\udc80" <= token <= "\udcff":
-        return token.translate(LATIN_1)
+        return token.translate(_LATIN_1)
     if token[0] == "%":
         return _of_bytes(re.sub("%(?:25)*(?=[0-9a-fA-F]{2})", "", token))
     if token[0] == "&":
@@ -307,7 +307,7 @@ def _decoded(match: re.Match[str]) -> str:
 
 def _of_bytes(digits: str) -> str:
     """UTF-8; a byte that is none by itself as Latin-1."""
-    return bytes.fromhex(digits).decode("utf-8", "surrogateescape").translate(LATIN_1)
+    return bytes.fromhex(digits).decode("utf-8", "surrogateescape").translate(_LATIN_1)
 
 
 @cache

@@ -54,7 +54,7 @@ class _Telling:
 
     def hear(self, data: bytes) -> None:
         # The last word waits for the next piece, since it may begin a secret.
-        masked, self._held = self._secrets.settled(self._held + self._decoder.decode(data), by_words=True)
+        masked, self._held = self._secrets.settled(self._held + self._decoder.decode(data), by_lines=True)
         text = self._text + masked.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         self._text = text[cut_place(text, max(0, len(text) - MOST_CHARACTERS)) :]
         if self._timer is None:

@@ -214,7 +214,7 @@ class TakenOutput:
             head, tail = whole[:first], whole[last:]
         else:
             head, tail = b"", whole
-        kept = 0 if has_ended else open_bytes(tail, secrets, by_words=True)
+        kept = 0 if has_ended else open_bytes(tail, secrets, by_lines=True)
         end = len(tail) - kept
         return head, lost, tail[:end], tail[end:]
 
