@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 import zeus_runtime
+from zeus_runtime.config.secrets.masking import Learned
+from zeus_runtime.cutting import cut_words, first_line, mask_before_cutting
 from zeus_runtime.models.error_classification import classify
-from zeus_runtime.plugin import Redactor, cut_text, last_words, unwrapped
+from zeus_runtime.plugin import SPARE, Redactor, cut_text, last_words, unwrapped
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.masked_log import MaskedLog
 from zeus_runtime.store.session_tree import open_child
@@ -67,7 +70,7 @@ def of_server_process(text: str) -> str:
     from zeus_plugins.tools.mcp.stderr import ErrorLog
 
     log = object.__new__(ErrorLog)
-    log._last = text.encode()[-2_001:]
+    log._last = text.encode()[-2_000 - SPARE :]
     return log.last_words
 
 
@@ -191,6 +194,74 @@ def test_wherever_a_text_is_cut_no_part_of_a_secret_shows(cut: Callable[[str], s
     assert was_cut
 
 
+def in_lines(text: str, width: int) -> str:
+    return "\n  ".join(text[start : start + width] for start in range(0, len(text), width))
+
+
+PHRASE = "correct horse 漢字battery staple-4417"
+FORMS = {
+    "wrapped": (SECRET, in_lines(SECRET, 13)),
+    "base64 in lines": (SECRET, in_lines(b64encode(SECRET.encode()).decode(), 20)),
+    "several words": (PHRASE, PHRASE),
+    "several words in lines": (PHRASE, PHRASE.replace(" ", "\r\n\t")),
+    "letters that are words": ("Passwort漢字鍵盤倉庫2024xyz", "Passwort漢字鍵盤倉庫2024xyz"),
+}
+"""Secrets that are more than one word, to what cuts between words."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("cut", CUTTERS, ids=lambda cut: f"{cut.__name__}-{CUTTERS[cut]}")
+def test_a_known_secret_is_masked_before_its_text_is_cut_or_its_lines_are_joined(
+    cut: Callable[[str], str], form: str
+) -> None:
+    secret, written = FORMS[form]
+    known = Redactor().adding({secret: "API_KEY"})
+    mask_before_cutting(known)
+    most, was_shown = CUTTERS[cut], False
+    halves = {piece for word in written.split() for piece in (word[:6], word[-6:])}
+    for place in range(0, most, max(3, most // 16 | 1)):
+        text = (WORDS * most)[: max(0, most - place)] + f" {written} " + WORDS * (2 if place % 2 else 200)
+        shown = known(cut(text))
+        assert not [each for each in halves if each in shown], (place, shown[-100:])
+        was_shown |= "<secret:API_KEY" in shown
+    assert was_shown
+    assert len(cut("word " * most)) > 30, "and nothing else is dropped"
+
+
+def test_a_reader_that_is_full_keeps_enough_to_recognise_a_secret_at_the_cut() -> None:
+    known = Redactor().adding({SECRET: "API_KEY"})
+    mask_before_cutting(known)
+    for place in range(0, 60, 4):
+        output = f"{WORDS * 900}{in_lines(SECRET, 13)} {'x ' * place}".encode()[-60 - SPARE :]
+        assert not parts_of(last_words(output, 60))
+
+
+def test_secrets_that_are_learned_later_count_and_nothing_is_kept_alive() -> None:
+    known = Redactor({}, (Learned(),))
+    mask_before_cutting(known)
+    assert unwrapped("a\nlate-secret-1") == "a late-secret-1"
+    known.learn("late-secret-1", "LATE")
+    for masked in (
+        unwrapped("a\nlate-secret-1"),
+        first_line("a late-secret-1\nb"),
+        cut_text("a late-secret-1", 99),
+        cut_words("a late-secret-1", 99),
+        last_words(b"a late-secret-1", 99),
+    ):
+        assert masked == "a <secret:LATE>"
+    del known
+    assert first_line("late-secret-1") == "late-secret-1"
+
+
+def test_a_text_that_masking_made_longer_or_shorter_is_cut_as_any_other() -> None:
+    known = Redactor().adding({"s3cr3t-77": "A_LONG_NAME_OF_A_SECRET", SECRET * 3: "K"})
+    mask_before_cutting(known)
+    assert cut_text("one s3cr3t-77", 13).startswith("one…")
+    # Of what a reader cut, the last word may be half of another secret.
+    assert cut_words(f"{SECRET * 3} one tw", 60).endswith("> one…")
+    assert last_words(f"lf {SECRET * 3}".encode(), 60) == "<secret:K>"
+
+
 def test_what_is_left_are_whole_words_and_the_length() -> None:
     assert cut_text("one two three", 13) == "one two three"
     assert cut_text("one two three", 12) == "one two… (13 characters)"
@@ -227,7 +298,6 @@ AFTER_MASKING = {
     "zeus_runtime/config/messages/diagnostics.py": "a source line, masked",
     "zeus_runtime/config/yaml/sources.py": "a source line, masked one line above",
     "zeus_runtime/context/inspection/excerpts.py": "a message, masked when it was read",
-    "zeus_runtime/cutting.py": "it cuts between words",
 }
 """Files that cut by characters, and why no secret is in what they cut."""
 

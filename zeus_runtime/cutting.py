@@ -1,25 +1,57 @@
-"""Cut text that may contain secrets, only between words, because half of a secret cannot be recognised. Pure.
+"""Cut text that may contain secrets, and join its lines.
 
-Text that is masked afterwards contains every secret completely or not at all. A word is a run without a space; in a
-script that writes no spaces, each letter is a word. The place of the cut does not depend on the known secrets, so it
-reveals nothing about them.
+Half of a secret cannot be recognised, nor one in which a line end became a blank. So what this process knows is masked
+first (``mask_before_cutting``), and what it does not know yet is cut only between words. A word is a run without a
+space; in a script that writes no spaces, each letter is a word.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
+SPARE: Final = 8_192
+"""Bytes that a reader keeps beyond those it shows, so that a secret at the cut is complete, and thus masked."""
 _BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
+
+
+class Masker(Protocol):
+    """Knows secrets."""
+
+    def text(self, text: str) -> str:
+        """``text`` with known secrets replaced by their placeholders."""
+
+
+# Of the process, because a text comes from where nobody knows the agent: a server's pipe, a provider's library.
+_MASKERS: Final[WeakValueDictionary[int, Masker]] = WeakValueDictionary()
+
+
+def mask_before_cutting(masker: Masker) -> None:
+    """Mask the secrets that ``masker`` knows, now or later, in all text that is cut, as long as the object exists."""
+    _MASKERS[id(masker)] = masker
+
+
+def _masked(text: str) -> str:
+    # The references are copied at once: another thread may add one.
+    for reference in _MASKERS.valuerefs():
+        masker = reference()
+        if masker is not None:
+            text = masker.text(text)
+    return text
 
 
 def cut_text(text: str, most: int) -> str:
     """``text``, or as many whole words of its beginning as fit into ``most`` characters, followed by its length."""
-    if len(text) <= most:
-        return text
-    end = most if _parts(text[most]) else _word_start(text, most)
-    return f"{text[:end].rstrip()}… ({len(text):,} characters)"
+    shown, is_cut = _beginning(text, most, most)
+    return f"{shown}… ({len(text):,} characters)" if is_cut else shown
+
+
+def cut_words(text: str, most: int) -> str:
+    """As ``cut_text``, with an ellipsis within ``most`` instead of the length behind it."""
+    shown, is_cut = _beginning(text, most, most - 1)
+    return f"{shown}…" if is_cut else shown
 
 
 def unwrapped(text: str) -> str:
@@ -27,34 +59,42 @@ def unwrapped(text: str) -> str:
 
     Control characters stay; ``str.split`` would drop them.
     """
-    return _BLANKS.sub(" ", text).strip(" ")
+    return _BLANKS.sub(" ", _masked(text)).strip(" ")
 
 
-def without_last_word(text: str) -> str:
-    """``text`` without its last word, which may have been cut."""
-    return f"{text[: _word_start(text, len(text))].rstrip()}…"
+def first_line(text: str) -> str:
+    """The first line of ``text`` that is not blank; "" if none."""
+    return _masked(text).strip().partition("\n")[0].rstrip()
 
 
 def last_words(data: bytes, most: int) -> str:
     """The whole words within the last ``most`` bytes of a program's output, as text.
 
     Args:
-        data: at least one byte more than ``most`` if the output was longer, so that a cut word can be recognised.
+        data: ``SPARE`` bytes more than ``most`` if the output was longer.
     """
+    is_cut, start = len(data) > most, 0
+    # Bytes that are not UTF-8 survive, since a character may be cut at the beginning.
+    data = _masked(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     text = data[-most:].decode(errors="replace")
-    start = 0
-    if len(data) > most and not data[-most - 1 : -most].isspace():
+    if is_cut and not data[-most - 1 : -most].isspace():
         while start < len(text) and not _parts(text[start]):
             start += 1
     # `strip()` alone would drop control characters.
     return text[start:].strip(" \t\r\n")
 
 
-def _word_start(text: str, end: int) -> int:
-    while end and not _parts(text[end - 1]):
-        end -= 1
-    return end
+def _beginning(text: str, most: int, room: int) -> tuple[str, bool]:
+    masked = _masked(text)
+    if max(len(text), len(masked)) <= most:
+        return masked, False
+    end = min(room, len(masked))
+    # A text that only masking made short enough may have been cut by its reader, within its last word.
+    if not _parts(masked[end : end + 1]):
+        while end and not _parts(masked[end - 1]):
+            end -= 1
+    return masked[:end].rstrip(), True
 
 
 def _parts(char: str) -> bool:
-    return char.isspace() or unicodedata.category(char) == "Lo"
+    return char.isspace() or (bool(char) and unicodedata.category(char) == "Lo")

@@ -47,7 +47,10 @@ class Process:
 
     def learn(self, redactor: Redactor) -> None:
         """Mask these secrets too, from now on."""
+        from zeus_runtime.cutting import mask_before_cutting
+
         self._redactor = redactor.joined(self._redactor) if self._redactor else redactor
+        mask_before_cutting(self._redactor)
         # Made anew at the next use: the environment's secrets are joined to all that were learned.
         self._known = None
 

@@ -26,6 +26,7 @@ from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent
 from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
 from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
+from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.errors import masking_errors
 
 T = TypeVar("T")
@@ -124,6 +125,7 @@ def _service(
     http: httpx.Client | httpx.AsyncClient, url: str, token: str, patience_seconds: float
 ) -> _Service:
     secrets = secrets_of_environment({"ZEUS_TOKEN": token, "url": url})
+    mask_before_cutting(secrets)
     return _Service(http.base_url, secrets, patience_seconds)
 
 

@@ -26,10 +26,8 @@ def normalise(text: str) -> str:
     """``text`` in Unicode NFKC, without invisible characters, with single spaces and at most one empty line.
 
     Zero-width characters, direction marks, variation selectors and the invisible tag characters can hide instructions
-    from
-    a reader. They can also split a secret into parts that no pattern matches. They are removed, as are control
-    characters
-    and lone surrogates. Line breaks stay. ``normalise(normalise(text)) == normalise(text)``.
+    from a reader. They can also split a secret into parts that no pattern matches. They are removed, as are control
+    characters and lone surrogates. Line breaks stay. ``normalise(normalise(text)) == normalise(text)``.
     """
     if text.isascii() and text.isprintable() and "  " not in text and text == text.strip():
         return text

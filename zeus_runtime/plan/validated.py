@@ -16,6 +16,7 @@ from zeus_runtime.config.schema.validate import hiding, prepared, read_early
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
 from zeus_runtime.config.secrets.written_secrets import repositories_of, secrets_of_repository
+from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
@@ -400,6 +401,8 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     if not trust.work:  # a sub-agent's config gets that of the outermost one
         trust = replace(trust, work=work_folders(checked))
     source = part_source(document, config, registry, homes, trust)
+    # Before a provider, a server or a plugin says anything that could repeat one.
+    mask_before_cutting(checked.secrets)
     checked = replace(checked, trust=trust)
     checked = replace(checked, parts=executing(source, partial(_protected, checked)))
     if not config.workspace.access:

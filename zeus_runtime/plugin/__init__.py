@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor as Redactor
     from zeus_runtime.config.secrets.masking import Secret as Secret
     from zeus_runtime.config.secrets.placeholders import cut_place as cut_place
+    from zeus_runtime.cutting import SPARE as SPARE
     from zeus_runtime.cutting import cut_text as cut_text
+    from zeus_runtime.cutting import first_line as first_line
     from zeus_runtime.cutting import last_words as last_words
     from zeus_runtime.cutting import unwrapped as unwrapped
     from zeus_runtime.errors import LimitError as LimitError
@@ -98,6 +100,7 @@ _ROOMS = {
     "Remote": "trust.parts",
     "RunContext": "middleware.contexts",
     "RunError": "errors",
+    "SPARE": "cutting",
     "Secret": "config.secrets.masking",
     "SubAgent": "config.model",
     "Surroundings": "plan.checks.misfits",
@@ -111,6 +114,7 @@ _ROOMS = {
     "cut_place": "config.secrets.placeholders",
     "cut_text": "cutting",
     "dataclass": "frozen",
+    "first_line": "cutting",
     "hookimpl": "registry.hookspecs",
     "last_words": "cutting",
     "printable": "escaping",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from zeus_runtime.cutting import first_line, unwrapped
 from zeus_runtime.tools.deferred import LOADER
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ def tools_description(shown: Sequence[ShownTool], style: Literal["full", "brief"
 
 
 def _brief(shown: ShownTool) -> str:
-    from zeus_runtime.tools.modes import first_line
-
     return f"- {shown.name}: {first_line(shown.tool.description)}"
 
 
@@ -63,7 +62,7 @@ def _full(shown: ShownTool) -> Iterator[str]:
             facts.append("required")
         elif parameter.get("default") is not None:
             facts.append(f"default {json.dumps(parameter['default'], ensure_ascii=False)}")
-        text = " ".join(_resolved(parameter, schema).get("description", "").split())
+        text = unwrapped(_resolved(parameter, schema).get("description", ""))
         yield f"- {name} ({', '.join(facts)}){': ' if text else ''}{text}"
 
 

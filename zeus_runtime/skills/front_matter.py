@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from zeus_runtime.cutting import unwrapped, without_last_word
+from zeus_runtime.cutting import cut_words, first_line, unwrapped
 
 KNOWN: Final = frozenset(
     {
@@ -205,7 +205,7 @@ def _description(
     if not description:
         prose = (line.strip() for line in body.split("\n"))
         description = unwrapped(next((line for line in prose if line and line[0].isalnum()), ""))
-        description = description or unwrapped(body.lstrip("# \n").partition("\n")[0])
+        description = description or unwrapped(first_line(body.lstrip("# \n")))
         warnings.append(
             Warned(
                 *place,
@@ -216,5 +216,5 @@ def _description(
         )
     if len(description) > MAX_DESCRIPTION:
         warnings.append(Warned(*place, f"the description is cut at {MAX_DESCRIPTION:,} characters"))
-        description = without_last_word(description[: MAX_DESCRIPTION - 1])
+        description = cut_words(description, MAX_DESCRIPTION)
     return description

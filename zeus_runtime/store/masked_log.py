@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.cutting import without_last_word
+from zeus_runtime.cutting import cut_words
 from zeus_runtime.events import ModelCallStarted, Reasoning, SubAgentEvent, Text, ToolCallChunk
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS, LogEntry, StepEntry, ThreadLog
 
@@ -92,8 +92,7 @@ class MaskedLog(ThreadLog):
 
     def _titled(self, info: SessionInfo) -> SessionInfo:
         # Older titles were cut in the middle of words, and half of a secret cannot be recognised.
-        was_cut = len(info.title) == TITLE_CHARACTERS
-        title = without_last_word(info.title) if was_cut else info.title
+        title = cut_words(info.title, TITLE_CHARACTERS - 1)
         return replace(info, title=self.secrets.text(title))
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.modes import MODE_TABLE as MODE_TABLE
     from zeus_runtime.tools.modes import ShownTool as ShownTool
-    from zeus_runtime.tools.modes import first_line as first_line
     from zeus_runtime.tools.modes import permitted as permitted
     from zeus_runtime.tools.modes import showing as showing
     from zeus_runtime.tools.modes import visible as visible
@@ -49,7 +48,6 @@ _ROOMS = {
     "WorkspaceError": "paths",
     "WorkspaceFiles": "workspace",
     "check_tools": "dispatch",
-    "first_line": "modes",
     "invoke": "dispatch",
     "permitted": "modes",
     "showing": "modes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from zeus_runtime.cutting import first_line
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -89,11 +90,6 @@ def has_connectors(mode: str) -> bool:
     """Whether a mode lets anything be driven, a browser or a desktop: in others nothing tells the model of them."""
     rows = (MODE_TABLE["browser"], MODE_TABLE["desktop"])
     return mode in {name for row in rows for name, permission in row.items() if permission != "none"}
-
-
-def first_line(description: str) -> str:
-    """A description's first line, which names what the tool does."""
-    return description.strip().partition("\n")[0].rstrip()
 
 
 def _refusal(tool: Tool, mode: Mode) -> str:

@@ -10,6 +10,7 @@ from zeus_runtime.config.messages.diagnostics import ConfigError, did_you_mean
 from zeus_runtime.config.yaml.reader import read_value
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node, plain
+from zeus_runtime.cutting import unwrapped
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.profile.fields import CHOICES, ProfileField, field_names, is_list, written_value
 
@@ -35,7 +36,7 @@ def _lines(field: ProfileField) -> str:
     by_hand = field.by == "hand"
     if not by_hand:
         drawn = [field.value] if isinstance(field.value, str) else list(map(str, field.value))
-        notes += [f"from memories: {' '.join(each.split())}" for each in drawn if each]
+        notes += [f"from memories: {unwrapped(each)}" for each in drawn if each]
     comments = "".join(f"# {note}\n" for note in notes)
     return f"\n{comments}{field.name}:{_value(field, by_hand=by_hand)}\n"
 

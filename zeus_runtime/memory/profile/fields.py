@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from dataclasses import field as made_by_default
 from typing import Any, Final, Literal, TypeAlias
 
-from zeus_runtime.cutting import without_last_word
+from zeus_runtime.cutting import cut_words, unwrapped
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.normalise import duplicate_key, normalise
@@ -285,5 +285,4 @@ def drawable(item: MemoryItem, kind: ProfileKind) -> bool:
 
 def short_value(text: str) -> str:
     """A drawn value in one line of at most 300 characters."""
-    line = " ".join(normalise(text).split()).strip(" .。,，;；")
-    return line if len(line) <= _LINE_CHARACTERS else without_last_word(line[: _LINE_CHARACTERS - 1])
+    return cut_words(unwrapped(normalise(unwrapped(text))).strip(" .。,，;；"), _LINE_CHARACTERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from zeus_runtime.cutting import without_last_word
+from zeus_runtime.cutting import cut_words
 from zeus_runtime.memory.profile.fields import HAND_ONLY, ProfileField
 from zeus_runtime.memory.retrieval.ranking import one_line
 from zeus_runtime.prompt.sections import SourcedText
@@ -39,8 +39,7 @@ def profile_section(
         sources.append({"field": each.name, "by": each.by, "memories": list(each.sources)})
     blocks = [OPENING + "".join(lines) + CLOSING] if lines else []
     if own is not None:
-        fits = len(instructions) <= max_characters
-        blocks.append(instructions if fits else without_last_word(instructions[: max_characters - 1]))
+        blocks.append(cut_words(instructions, max_characters))
         sources.append({"field": own.name, "by": own.by, "memories": []})
     return SourcedText("\n\n".join(blocks), sources)
 

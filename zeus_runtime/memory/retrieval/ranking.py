@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from zeus_runtime.cutting import without_last_word
+from zeus_runtime.cutting import cut_words, unwrapped
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Scope
 from zeus_runtime.memory.normalise import normalise
@@ -184,11 +184,11 @@ def _validity(item: MemoryItem) -> str:
 
 def one_line(text: str) -> str:
     """``text`` in one line that can neither open nor close a delimiter."""
-    return " ".join(normalise(text).translate(_BRACKETS).split())
+    return unwrapped(normalise(unwrapped(text)).translate(_BRACKETS))
 
 
 def _cut(head: str, text: str, room: int) -> str | None:
     if len(head) + len(text) <= room:
         return head + text
-    kept = without_last_word(text[: max(0, room - len(head) - 1)])
+    kept = cut_words(text, max(1, room - len(head)))
     return head + kept if len(kept) > _LEAST else None

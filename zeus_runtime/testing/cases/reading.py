@@ -21,6 +21,7 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Path as ConfigPath
+from zeus_runtime.cutting import first_line
 from zeus_runtime.escaping import printable
 from zeus_runtime.testing.cases.format import Evaluation, FileState
 
@@ -356,7 +357,7 @@ def _schema_problems(path: ConfigPath, schema: Any) -> Iterator[_Problem]:
     try:
         value = schema_value(schema)
     except (OSError, ValueError, ConfigError) as error:
-        why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        why = getattr(error, "strerror", None) or first_line(str(error))
         hint = "name a JSON or YAML file that holds a JSON Schema"
         yield (*path, "file"), "unreadable-file", f"the schema cannot be read: {why}", hint, "value"
         return

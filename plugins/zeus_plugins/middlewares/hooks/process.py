@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from zeus_plugins.middlewares.hooks.answers import MOST_BYTES, HookFailedError
-from zeus_runtime.plugin import last_words
+from zeus_runtime.plugin import SPARE, last_words
 from zeus_runtime.plugin.tool import finished
 
 _DETAIL_BYTES: Final = 1_000
@@ -91,8 +91,7 @@ class _HookProcess(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._errors += data
-            # One byte more than is shown, by which `last_words` recognises a cut word.
-            del self._errors[: -_DETAIL_BYTES - 1]
+            del self._errors[: -_DETAIL_BYTES - SPARE]
         elif len(self.output) + len(data) > MOST_BYTES:
             self.has_too_much = True
             _settle(self.ended)

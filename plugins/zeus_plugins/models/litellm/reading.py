@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from zeus_runtime.plugin import cut_text
+from zeus_runtime.plugin import cut_text, first_line
 from zeus_runtime.plugin.model import ModelError, Usage
 
 MOST_TOKENS: Final = 10**9
@@ -181,7 +181,7 @@ def unreadable(error: BaseException) -> ModelError | None:
     cause = next((each for each in causes if isinstance(each, _MISREAD)), None)
     if cause is None:
         return None
-    why = cut_text(str(cause).strip().partition("\n")[0], 200)
+    why = cut_text(first_line(str(cause)), 200)
     return ModelError(f"the provider's answer cannot be read ({type(cause).__name__}: {why})", kind="server")
 
 

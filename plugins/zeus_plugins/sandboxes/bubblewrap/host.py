@@ -14,9 +14,11 @@ from typing import Final
 from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot, system_folders
 from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
+from zeus_runtime.plugin import last_words
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 
 _PROBE_SECONDS: Final = 10
+_REASON_BYTES: Final = 2_000
 _OWN: Final = ("--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL")
 _SHOWN: Final = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
 _ONE_MORE: Final = """
@@ -171,7 +173,7 @@ def try_out(bwrap: str, namespaces: Sequence[str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailableError(f"{bwrap} cannot be run: {error}", remedy=remedy) from None
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip(" \t\r\n").split("\n")
+        said = last_words(done.stderr, _REASON_BYTES).split("\n")
         raise SandboxUnavailableError(
             f"bubblewrap cannot make a sandbox: {said[-1] if said[-1] else f'exit code {done.returncode}'}",
             remedy=remedy,

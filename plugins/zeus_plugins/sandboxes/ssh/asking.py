@@ -23,7 +23,7 @@ from zeus_plugins.sandboxes.ssh.framing import (
     next_frame,
     said,
 )
-from zeus_runtime.plugin import cut_text
+from zeus_runtime.plugin import SPARE, last_words
 from zeus_runtime.plugin.sandbox import SandboxError, SandboxUnavailableError
 from zeus_runtime.plugin.tool import finished
 
@@ -176,8 +176,8 @@ class Far:
             )
         text = b""
         with suppress(asyncssh.Error, OSError):
-            text = await process.stderr.read(_REASON_BYTES + 1)
-        told = cut_text(text.decode(errors="replace"), _REASON_BYTES).strip(" \t\r\n").split("\n")
+            text = await process.stderr.read(_REASON_BYTES + SPARE)
+        told = last_words(text, _REASON_BYTES).split("\n")
         return SandboxUnavailableError(
             f"{self._options.python} on {self._line.name} cannot run programs: "
             f"{told[-1] if told[-1] else f'it ended with {code}'}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.failures import explained
 from zeus_plugins.tools.mcp.schemas import schema_problem
-from zeus_runtime.plugin import cut_text
+from zeus_runtime.plugin import cut_text, first_line
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -131,7 +131,7 @@ async def list_resources(client: Client) -> str:
 
 
 def _line(uri: str, each: Any) -> str:
-    about = (each.description or each.title or each.name).strip().partition("\n")[0]
+    about = first_line(each.description or each.title or each.name)
     return f"- {uri}: {about}" + (f" ({each.mime_type})" if each.mime_type else "")
 
 
