@@ -377,9 +377,9 @@ async def test_what_a_provider_repeats_of_a_login_is_masked(
             await log_in(running)
     told = str(refused.value)
     assert len(repeated) == 4
-    assert all(each in told for each in repeated), "the error does quote the answer"
-    assert not [each for each in repeated if each in running.masked(told)], running.masked(told)
-    assert "invalid_client" in running.masked(told)
+    assert told.count("<secret:") == 4, "the error does quote the answer"
+    assert not [each for each in repeated if each in told], told
+    assert "invalid_client" in told
 
 
 async def test_a_login_meanwhile_is_used_by_the_next_run(tmp_path: Path) -> None:
