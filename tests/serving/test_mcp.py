@@ -16,6 +16,7 @@ from mcp.types import ElicitRequestParams, ElicitResult
 from tests.support import mcp_server
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from zeus_runtime import Agent
+from zeus_runtime.errors import RunError
 from zeus_runtime.serving.mcp import server_of
 from zeus_runtime.tools.approval_form import visible
 
@@ -221,6 +222,58 @@ async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_rea
     assert facts(failed)["session"].startswith("session_")
     assert unknown.is_error
     assert "session_000000000000" in unknown.content[0].text  # type: ignore[union-attr]
+
+
+HIDING = "a\u202eb\u200bc\x1b[8md\U000e0041"
+SEEN = "a\\u202eb\\u200bc\\x1b[8md\\U000e0041"
+
+
+async def test_a_client_that_shows_the_texts_of_a_run_shows_no_unseen_character(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, f'description: "{SEEN}"')
+    model = script(HIDING, RunError(HIDING))
+    async with (
+        Agent.from_config(config, directory=tmp_path, model=model) as running,
+        Client(server_of(running)) as client,
+    ):
+        instructions = client.instructions
+        (tool,) = (await client.list_tools()).tools
+        answered = await client.call_tool("run", {"prompt": HIDING})
+        failed = await client.call_tool("run", {"prompt": "go", "session": facts(answered)["session"]})
+        unknown = await client.call_tool("run", {"prompt": "go", "session": HIDING})
+        wrong = await client.call_tool("run", {"prompt": {"a": HIDING}})
+        listed = await client.read_resource("zeus://sessions")
+        shown = await client.read_resource(f"zeus://sessions/{facts(answered)['session']}")
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(f"zeus://{HIDING}")
+    assert instructions == SEEN
+    assert str(tool.description).startswith(SEEN)
+    assert answered.content[0].text == SEEN  # type: ignore[union-attr]
+    assert facts(answered)["answer"] == HIDING, "a value for programs"
+    assert SEEN in failed.content[0].text  # type: ignore[union-attr]
+    assert SEEN in facts(failed)["message"]
+    resources = [each.contents[0].text for each in (listed, shown)]  # type: ignore[union-attr]
+    assert json.loads(resources[0])[0]["title"] == HIDING
+    assert HIDING in json.dumps(json.loads(resources[1]), ensure_ascii=False).replace("\\u001b", "\x1b")
+    told = [
+        *(each.content[0].text for each in (answered, failed, unknown, wrong)),  # type: ignore[union-attr]
+        *resources,
+        caught.value.message,
+        str(caught.value.data),
+    ]
+    for each in told:
+        assert not set(each) & set(HIDING) - set("abcd[8m"), each
+
+
+async def test_an_answer_that_is_json_keeps_its_value(tmp_path: Path) -> None:
+    form = "output: {schema: {type: object, properties: {text: {type: string}}, required: [text]}}"
+    value = {"text": "a\u202eb\u009bc\U000e0041"}
+    model = script(calling(call("final_answer", "f1", **value)))
+    living = Agent.from_config(write_agent(tmp_path, form), directory=tmp_path, model=model)
+    async with living as running, Client(server_of(running)) as client:
+        answer = await client.call_tool("run", {"prompt": "count"})
+    text = answer.content[0].text  # type: ignore[union-attr]
+    assert text.isascii()
+    assert json.loads(text) == facts(answer)["output"] == value
 
 
 async def test_the_resource_of_an_unknown_session_is_an_error_with_its_reason(

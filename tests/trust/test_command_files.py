@@ -593,6 +593,36 @@ def test_a_link_before_two_dots_is_read_as_the_system_and_as_a_shell_does(
     assert part(form, tmp_path).digest != before.digest
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("bin/server",), "#!bin/python -I"),
+        (("bin/server",), "#! FOLDER/bin/python"),
+        (("bin/server",), "#!/usr/bin/env -S python -I"),
+        (("server",), "#!/usr/bin/env python"),
+        (("sh", "-c", "bin/server --fast"), "#!bin/python"),
+        (("bin/server",), "#!bin/start\n#!bin/python"),
+    ],
+)
+def test_the_interpreter_of_a_script_is_covered(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
+    (tmp_path / "bin").mkdir()
+    first, _, second = line.replace("FOLDER", str(tmp_path)).partition("\n")
+    (tmp_path / "bin/server").write_text(f"{first}\nprint()\n")
+    (tmp_path / "bin/start").write_text(f"{second or '#!bin/start'}\n")
+    python = tmp_path / "bin/python"
+    form = Form(words, "", {"PATH": f"/usr/bin:{tmp_path}/bin"})
+    absent = part(form, tmp_path)
+    assert (str(python.parent), python.name) in absent.absent
+    python.write_bytes(b"\x7fELF")
+    before = part(form, tmp_path)
+    assert python in before.files
+    (tmp_path / "bin/server").write_text(f"#!/usr/bin/env -Spython -I\n{'#' * 5_000}")
+    assert python in part(form, tmp_path).files
+    (tmp_path / "bin/server").write_text(f"{first}\nprint()\n")
+    python.write_bytes(b"\x7fELF!")
+    assert len({each.digest for each in (absent, before, part(form, tmp_path))}) == 3
+
+
 def test_a_program_may_be_made_in_each_folder_of_the_path(tmp_path: Path) -> None:
     path = os.pathsep.join(
         [

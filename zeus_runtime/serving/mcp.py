@@ -19,6 +19,7 @@ from zeus_runtime.agent.agent import Agent
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.escaping import printable
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
+from zeus_runtime.serving.visible_results import visible_data, visible_result, visible_text
 from zeus_runtime.tools.approval_form import decision_of, question_and_form
 
 if TYPE_CHECKING:
@@ -39,20 +40,21 @@ def server_of(agent: Agent, *, whole: Whole = None) -> MCPServer[Any]:
     config = agent.plan.config
     about = config.description or f"The agent {config.name!r}."
 
-    async def masked(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Mask answers here, for also an error that the SDK makes repeats the client's own words."""
+    async def shown(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Mask answers and escape them here, for also an error that the SDK makes repeats the client's own words."""
         try:
             found = await call_next(ctx)
         except MCPError as error:
-            raise MCPError(error.code, agent.masked(error.message), agent.masked(error.data)) from None
+            message, data = agent.masked(error.message), agent.masked(error.data)
+            raise MCPError(error.code, visible_text(message), visible_data(data)) from None
         # The middleware sees the SDK's model, or what a later middleware made of it; `masked` knows plain JSON.
         if isinstance(found, BaseModel):
             found = found.model_dump(by_alias=True, mode="json", exclude_none=True)
-        result: dict[str, Any] | None = None if found is None else agent.masked(found)
+        result: dict[str, Any] | None = visible_result(agent.masked(found))
         return result
 
     app: MCPServer[Any] = MCPServer(
-        config.name, version=__version__, instructions=about, log_level="ERROR", middleware=[masked]
+        config.name, version=__version__, instructions=about, log_level="ERROR", middleware=[shown]
     )
 
     async def run(
@@ -169,7 +171,11 @@ def _result(ending: Event) -> CallToolResult:
     assert isinstance(ending, RunFailed)
     return CallToolResult(
         content=[TextContent(text=f"{ending.code}: {ending.message}\nsession: {ending.session}")],
-        structured_content={"session": ending.session, "error": ending.code, "message": ending.message},
+        structured_content={
+            "session": ending.session,
+            "error": ending.code,
+            "message": visible_text(ending.message),
+        },
         is_error=True,
     )
 

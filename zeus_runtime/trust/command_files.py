@@ -48,6 +48,8 @@ _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 # `server.py`, but not `v1.2`.
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_OPTION: Final = 255
+_LONGEST_FIRST: Final = 512
+"""Bytes of a script's first line that a system reads at most."""
 _MOST_PARTS: Final = 64
 """Folders in a path that names nothing, up to which its parts are looked up; only the program knows a longer one."""
 _CACHES: Final = "__pycache__"
@@ -137,6 +139,7 @@ def covered(
     found = list(search.program(words[0]))
     named = [list(search.named(index, word)) for index, word in enumerate(every[1:], 1)]
     found += chain.from_iterable(named)
+    found += search.interpreters(found)
     started = _started(found, words)
     exempt = {entry: set(search.places(entry)) for entry in data}
     refused = tuple(
@@ -150,7 +153,11 @@ def covered(
         for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
         for path in islice(search.unknown(word, each, free), 1)
     )
-    absent = (*search.absent_program(words[0]), *search.absent(every, search_paths, free))
+    programs = (words[0], *chain.from_iterable(_interpreter(each.path) for each in found))
+    absent = (
+        *chain.from_iterable(map(search.absent_program, dict.fromkeys(programs))),
+        *search.absent(every, search_paths, free),
+    )
     return Covered(
         tuple(read), unsplit, tuple(unknown), search.has_more, refused, tuple(dict.fromkeys(absent))
     )
@@ -284,6 +291,21 @@ class _NameSearch:
         for place in _places(str(self._cwd), word) if os.sep in word else self._on_path(word):
             if not self._mode(place) and self._is_ours(Path(place)):
                 yield from _missing(place)
+
+    def interpreters(self, scripts: Iterable[Named]) -> Iterator[Named]:
+        """The programs that the system starts for scripts by their first line, such as ``.venv/bin/python``.
+
+        Each word of the line counts as a program: ``#!/usr/bin/env -Sserver``.
+        """
+        left = list(scripts)
+        known = {each.path for each in left}
+        for script in left:  # the list grows during the loop, since an interpreter may be a script too
+            for word in chain.from_iterable(map(_begun_at, _interpreter(script.path))):
+                for each in self.program(word):
+                    if each.path not in known:
+                        known.add(each.path)
+                        left.append(replace(each, word=script.word))
+                        yield left[-1]
 
     def named(self, word: int, text: str) -> Iterator[Named]:
         """The files and folders that an argument or a value names, also files named without their suffix."""
@@ -614,6 +636,18 @@ def _missing(place: str) -> Iterator[tuple[str, str]]:
     for each in dict.fromkeys((place, real_path(place))):
         folder, name = os.path.split(each)
         yield folder, escape(name)
+
+
+def _interpreter(file: Path) -> Sequence[str]:
+    """The words of a script's first line behind ``#!``; empty for any other file."""
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return ()
+        with file.open("rb") as script:
+            line = script.readline(_LONGEST_FIRST)
+    except OSError:
+        return ()
+    return os.fsdecode(line.removeprefix(b"#!")).split() if line.startswith(b"#!") else ()
 
 
 def _begun_at(path: str) -> Iterator[str]:

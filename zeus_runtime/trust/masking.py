@@ -114,6 +114,8 @@ class PartMask:
                 return found[1] + self._word(found[3], found[2])
             if self._is_literal(found[3]) and self._hides(found[2], found[3]):
                 return found[1] + self._whole(found[3])
+            if address := _url(_WORD).fullmatch(found[3]):
+                return self.own.text(found[1] + self._masked(address, _WORD))
         elif found := (_HEADER if flag in _HEADER_FLAGS else _FIELD).fullmatch(text):
             # `Bearer TOKEN` is two words. To `bash -c -H TEXT` the text is code too.
             words = found[3].replace(" ", "") if flag in _HEADER_FLAGS else found[3]

@@ -241,6 +241,28 @@ async def test_a_client_without_elicitation_is_told_what_waits(tmp_path: Path, m
 
 
 @MODES
+async def test_a_client_that_shows_the_texts_of_a_run_shows_no_unseen_character(
+    tmp_path: Path, mode: str
+) -> None:
+    hiding, seen = "a\u202eb\u200bc\x1bd", "a\\u202eb\\u200bc\\x1bd"
+    async with serving(tmp_path) as (native, _model), connected(native, mode) as client:
+        answered = await client.call_tool("test", {"prompt": hiding})
+        session = facts(answered)["session"]
+        unknown = await client.call_tool("test", {"prompt": "x", "session": hiding})
+        more = await client.call_tool("test", {"prompt": "x", hiding: 1})
+        shown = (await client.read_resource(f"zeus://sessions/{session}")).contents[0]
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool(hiding, {"prompt": "x"})
+    assert answered.content[0].text == f"Answer 1 to: {seen}"  # type: ignore[union-attr]
+    assert facts(answered)["answer"] == f"Answer 1 to: {hiding}"
+    for each in (answered, unknown, more):
+        assert not set(each.content[0].text) & set("\u202e\u200b\x1b")  # type: ignore[union-attr]
+    assert not set(shown.text) & set("\u202e\u200b\x1b")  # type: ignore[union-attr]
+    assert hiding in json.loads(shown.text)[0].values()  # type: ignore[union-attr]
+    assert caught.value.message == f"Unknown tool: {seen}"
+
+
+@MODES
 async def test_a_cancelled_call_cancels_the_turn(tmp_path: Path, database_url: str, mode: str) -> None:
     async with serving(tmp_path, database_url) as (native, model), connected(native, mode) as client:
         calling = asyncio.create_task(client.call_tool("test", {"prompt": "hang"}))

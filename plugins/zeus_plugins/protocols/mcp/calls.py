@@ -23,7 +23,7 @@ from mcp.types import (
 
 from zeus_runtime.plugin import ZeusError, printable
 from zeus_runtime.plugin.approval import decision_of, question_and_form
-from zeus_runtime.plugin.protocol import UsageError
+from zeus_runtime.plugin.protocol import UsageError, visible_text
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -234,7 +234,7 @@ def _ended(ending: Mapping[str, Any]) -> CallToolResult:
             structured_content=facts,
         )
     waiting = (ending.get("details") or {}).get("pending", ())
-    facts = {"session": session, "error": ending["code"], "message": ending["message"]}
+    facts = {"session": session, "error": ending["code"], "message": visible_text(ending["message"])}
     told = [f"{ending['code']}: {ending['message']}", f"session: {session}"]
     if waiting:
         facts["approvals"] = waiting

@@ -27,6 +27,7 @@ from mcp.types import (
     TextContent,
     TextResourceContents,
 )
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -35,7 +36,7 @@ from zeus_plugins.protocols.mcp.calls import AgentCall, tool_of
 from zeus_plugins.protocols.mcp.options import Options
 from zeus_runtime import __version__
 from zeus_runtime.plugin import ZeusError
-from zeus_runtime.plugin.protocol import STATUS, ServedProtocol
+from zeus_runtime.plugin.protocol import STATUS, ServedProtocol, visible_data, visible_result, visible_text
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -61,7 +62,7 @@ def create(options: Options, service: ProtocolService) -> ServedProtocol:
 
 def _error(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """An error of a request whose id is not known, as JSON-RPC has it."""
-    error = {"code": INVALID_REQUEST, "message": message, "data": {"code": code}}
+    error = {"code": INVALID_REQUEST, "message": visible_text(message), "data": {"code": code}}
     return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status, headers)
 
 
@@ -84,7 +85,7 @@ class McpProtocol(ServedProtocol):
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
         )
-        self._server.middleware.append(self._masked)
+        self._server.middleware.append(self._shown)
 
     def routes(self) -> Sequence[BaseRoute]:
         return [Route(self._options.path, _Endpoint(self), methods=["GET", "POST", "DELETE"])]
@@ -132,14 +133,19 @@ class McpProtocol(ServedProtocol):
         except ZeusError as error:
             raise MCPError(INVALID_PARAMS, error.message) from None
 
-    async def _masked(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Mask answers here, for also an error that the SDK makes repeats the client's own words."""
+    async def _shown(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Mask errors and escape answers here, for also an error that the SDK makes repeats the client's own words."""
         try:
             found = await call_next(ctx)
         except MCPError as error:
             data = None if error.data is None else json.loads(self._service.mask(json.dumps(error.data)))
-            raise MCPError(error.code, self._service.mask(error.message), data) from None
-        return found
+            message = visible_text(self._service.mask(error.message))
+            raise MCPError(error.code, message, visible_data(data)) from None
+        # The middleware sees the SDK's model, or what a later middleware made of it.
+        if isinstance(found, BaseModel):
+            found = found.model_dump(by_alias=True, mode="json", exclude_none=True)
+        result: dict[str, Any] | None = visible_result(found)
+        return result
 
     async def _list_tools(
         self, ctx: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
