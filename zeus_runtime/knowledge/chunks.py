@@ -14,6 +14,8 @@ OVERLAP_TOKENS: Final = 60
 _WEIGHT: Final = 2
 """Of a word of a name or a heading, in words of the text: a field weight of BM25F (Robertson and others, 2004)."""
 
+_BETWEEN: Final = "\n\n"
+"""Between the pieces of a chunk."""
 _HEADING_CHARACTERS: Final = 200
 _TOKEN_BYTES: Final = 4
 
@@ -75,6 +77,12 @@ def chunks(
     if not found and headings.trail:
         found.append(Chunk("", "line 1", headings.path))
     return found
+
+
+def continued(first: Chunk, second: Chunk) -> tuple[str, str]:
+    """The texts of two chunks that follow each other, the second one without the end of the first that it repeats."""
+    repeated, border, rest = second.content.partition(_BETWEEN)
+    return first.content, rest if border and first.content.endswith(repeated) else second.content
 
 
 class _Headings:
@@ -200,7 +208,7 @@ class _Page:
     def _close(self) -> None:
         """Make a chunk of what is pending."""
         if self._pending:
-            text = "\n\n".join([text for _, _, text in self._pending])
+            text = _BETWEEN.join([text for _, _, text in self._pending])
             self._put(self._pending[0][0], self._pending[-1][1], text)
             self._pending, self._filled = [], 0
 
