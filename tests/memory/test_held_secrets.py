@@ -15,7 +15,7 @@ from tests.memory.test_backend import Careless
 from tests.support.databases import execute
 from tests.support.memory import OutsideStore, numbered, service
 from zeus_runtime.config.secrets.masking import Learned, Redactor
-from zeus_runtime.memory.backend import FoundMemory, MemoryFilter
+from zeus_runtime.memory.backend import FoundMemory, MemoryFilter, MemoryWrite, Written
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.service import MemoryService
 
@@ -30,8 +30,14 @@ TEXTS = (
 )
 HELD = (
     f"The vault of the team opens with {PASS} at night.",
-    "The walrus of the shop is " + base64.b64encode(f"vault:{PASS}".encode()).decode(),
+    f"The walrus of the shop is called {PASS}",
     f"In March 2026 the badger had {PASS} on it.",
+)
+WRITTEN = base64.b64encode(f"vault:{PASS}".encode()).decode()
+ENCODED = (
+    f"The badger of the shop is {WRITTEN}",
+    f"In March 2026 the zebra had {WRITTEN} on it.",
+    f"The lantern of the pier has {WRITTEN}",
 )
 WORDS = ("purple", "walrus", "tango", "4417", "badger", "zebra", "vault", "walrus tango purple")
 Answers = list[Any]
@@ -85,6 +91,39 @@ async def test_a_guess_at_a_word_of_a_secret_is_answered_as_if_its_memory_were_n
     await memory.aclose()
 
 
+async def test_a_memory_that_holds_a_secret_in_another_spelling_is_found_by_no_word(
+    tmp_path: Path, how: dict[str, Any]
+) -> None:
+    (tmp_path / ".zeus").mkdir()
+    memory = service(tmp_path, new_id=numbered(), **how)
+    await filled(memory, *TEXTS, *ENCODED)
+    assert ENCODED[1] in [each.item.content for each in await memory.search_memories("zebra", k=2)]
+    await memory.aclose()
+    memory = service(tmp_path, new_id=numbered("n"), secrets=SECRETS, **how)
+    saved = await memory.add_explicit_memory("The badger of the shop is away.")
+    assert (saved.outcome, saved.near) == ("stored", ())
+    for query in ("lantern of the pier", "zebra in March 2026", "zebra", "March 2026"):
+        found = await memory.search_memories(query, k=2)
+        assert set(ENCODED).isdisjoint(each.item.content for each in found)
+    await memory.aclose()
+
+
+async def test_no_score_depends_on_a_memory_whose_secret_is_learned_later(tmp_path: Path) -> None:
+    secrets = Redactor(learned=(Learned(),))
+    memory = service(tmp_path, secrets=secrets)
+    other = memory.for_caller(Caller("bob"))
+    await filled(memory, *TEXTS, HELD[0])
+    await filled(other, *TEXTS)
+    # It meets no memory with the secret, but these count in how rare its words are.
+    (before,) = await memory.search_memories("walrus canteen", k=1)
+    secrets.learn(PASS, "VAULT_PASSWORD")
+    (after,) = await memory.search_memories("walrus canteen", k=1)
+    (expected,) = await other.search_memories("walrus canteen", k=1)
+    assert before.item.content == after.item.content == expected.item.content
+    assert round(after.similarity, 6) == round(expected.similarity, 6) != round(before.similarity, 6)
+    await memory.aclose()
+
+
 async def test_saving_a_guess_tells_no_more_than_searching_for_it(
     tmp_path: Path, how: dict[str, Any]
 ) -> None:
@@ -99,7 +138,8 @@ async def test_saving_a_guess_tells_no_more_than_searching_for_it(
     for text in (
         "The vault of the team opens with purple walrus tango 4417 at night.",
         "The vault of the team opens with purple walrus tango 4418 at night.",
-        "The badger had purple walrus tango on it.",
+        "The badger of the shop is away.",
+        "The zebra had it in April.",
     ):
         told = []
         for each in (memory, other):
@@ -154,6 +194,11 @@ async def test_a_reader_who_may_see_the_secret_finds_its_memory(tmp_path: Path) 
 class Elsewhere(Careless):
     """Its engine finds everything, and no more than it is asked for."""
 
+    async def save(self, write: MemoryWrite) -> Written:
+        written = write.decide([FoundMemory(each, 0.7) for each in self.kept.values()])
+        self.kept |= {item.id: item for _, item in written.changes}
+        return written
+
     async def search(self, query: str, wanted: MemoryFilter, *, limit: int) -> Sequence[FoundMemory]:
         return list(await super().search(query, wanted, limit=limit))[:limit]
 
@@ -168,10 +213,13 @@ async def test_memories_of_another_backend_are_left_out_before_the_result_is_cut
     assert [each.item.content for each in found] == list(TEXTS[:2])
     found = await memory.search_memories("walrus in March 2026", k=5)
     assert {each.item.content for each in found} == set(TEXTS)
+    found = await memory.search_memories("March 2026", k=5)
+    assert [each.item.content for each in found] == [TEXTS[3]]
     held = next(each for each in backend.kept.values() if each.content == HELD[0])
     saved = await memory.add_explicit_memory(
         "The vault of the team opens with purple walrus tango 4418 at night."
     )
+    assert saved.near
     assert (saved.outcome, held.id in [each.id for each in saved.near]) == ("stored", False)
     saved = await memory.add_explicit_memory("The vault has another pass phrase now.", replaces=[held.id])
     assert [each.id for each in saved.all_replaced] == [held.id]
