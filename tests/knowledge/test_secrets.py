@@ -123,6 +123,19 @@ async def test_the_other_passages_of_its_document_are_found(tmp_path: Path) -> N
         assert (first.heading, first.content) == ("Door", "The door has no lock.")
 
 
+async def test_many_passages_with_a_secret_leave_the_others(tmp_path: Path) -> None:
+    for number in range(4):
+        lines = [
+            f"# {each}\n\nIt opens with {PASS}, she said {each} times.\n" for each in range(number, 300, 3)
+        ]
+        write(tmp_path / "docs", f"many{number}.md", "\n".join(lines))
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        await service.add("base", [stored_in(tmp_path / "docs")])
+    async with knowledge("sqlite:///kb.db", tmp_path, secrets=SECRETS) as service:
+        hits = (await service.search("walrus canteen", names=["base"], top_k=50)).hits
+        assert len(hits) == len(TOPICS)
+
+
 def shown_parts(contents: Sequence[str], secret: str) -> list[str]:
     """The parts of a secret, of six characters, that are shown."""
     return [part for at in range(len(secret) - 5) if (part := secret[at : at + 6]) in "\n".join(contents)]
@@ -204,3 +217,14 @@ async def test_passages_without_a_vector_are_counted_beside_those_that_are_withh
     async with knowledge("sqlite:///kb.db", tmp_path, secrets=SECRETS) as service:
         (notice,) = (await service.search("canteen", names=["base"])).notices
         assert notice.startswith("8 passages of 'base' have no vector")
+
+
+async def test_long_headings_are_cut_between_words(tmp_path: Path) -> None:
+    for place in range(0, 24, 2):
+        write(tmp_path / "docs", f"{place}.md", f"# Vault {PASS} {'door ' * 35}{'x' * place}\n\nIt opens.\n")
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        await service.add("base", [tmp_path / "docs"])
+    async with knowledge("sqlite:///kb.db", tmp_path, secrets=SECRETS) as service:
+        hits = (await service.search("vault door opens", names=["base"], top_k=50)).hits
+    assert any(each.heading.startswith("… door") for each in hits)
+    assert shown_parts([each.heading for each in hits], PASS) == []

@@ -108,8 +108,10 @@ class _Headings:
         above = self.trail[-1][1] if self.trail else ""
         path = f"{above} > {title}" if above and title else above or title
         self.trail.append((level, path))
-        # The end is kept: the innermost headings say most about the chunk.
-        self.path = path if len(path) <= _HEADING_CHARACTERS else "… " + path[2 - _HEADING_CHARACTERS :]
+        # The end is kept: the innermost headings say most about the chunk. It begins with a whole word, as a part of a
+        # secret cannot be recognised.
+        end = path[2 - _HEADING_CHARACTERS :]
+        self.path = path if len(path) <= _HEADING_CHARACTERS else "… " + (end.partition(" ")[2] or end)
 
 
 _Piece: TypeAlias = tuple[int, int, str]

@@ -50,6 +50,8 @@ DEPTH: Final = 3
 
 _BYTES_KEPT: Final = 1_000_000_000
 _BLOCK: Final = 200
+_LOOKED_AT: Final = 100
+"""Chunks whose text is read at once, with those around them: a statement of SQLite has 999 parameters at most."""
 
 
 @dataclass(frozen=True)
@@ -473,8 +475,8 @@ def _held(connection: Connection, keys: Collection[int], secrets: HeldSecrets) -
     """The chunks that hold a known secret, or a part of one whose rest is in the chunk before or after."""
     held: set[int] = set()
     listed = sorted(keys)
-    for start in range(0, len(listed), _BLOCK):
-        some = listed[start : start + _BLOCK]
+    for start in range(0, len(listed), _LOOKED_AT):
+        some = listed[start : start + _LOOKED_AT]
         around = [key + step for key in some for step in (-1, 0, 1)]
         found = _chunks(connection, dict.fromkeys(around))
         for key in some:
