@@ -136,6 +136,9 @@ async def test_many_passages_with_a_secret_leave_the_others(tmp_path: Path) -> N
         assert len(hits) == len(TOPICS)
 
 
+LONG = "".join(f"A{number}-" for number in range(1_000, 1_075))
+
+
 def shown_parts(contents: Sequence[str], secret: str) -> list[str]:
     """The parts of a secret, of six characters, that are shown."""
     return [part for at in range(len(secret) - 5) if (part := secret[at : at + 6]) in "\n".join(contents)]
@@ -147,6 +150,7 @@ def shown_parts(contents: Sequence[str], secret: str) -> list[str]:
     [
         ("x1y2;", 24, "sk-proj-Ab12cd34Ef-Gh56ij78Kl-Mn90op12Qr", "x1y2;" * 40),
         ("some oats. ", 11, " noble horses eat six quinces ", "some oats. " * 20),
+        pytest.param("some oats. ", 11, LONG, "some oats. ", id="over four passages"),
         # The last passage is short, so it repeats the end of the one before.
         ("some oats and ", 8, "noble horses eat six quinces ", "."),
     ],

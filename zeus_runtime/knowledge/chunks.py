@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from zeus_runtime.knowledge.blocks import Kind, Stretch, TextLines, blocks, stretches, underlined
@@ -17,7 +19,7 @@ _WEIGHT: Final = 2
 _BETWEEN: Final = "\n\n"
 """Between the pieces of a chunk."""
 _HEADING_CHARACTERS: Final = 200
-_TOKEN_BYTES: Final = 4
+TOKEN_BYTES: Final = 4
 
 
 class Chunk(NamedTuple):
@@ -50,7 +52,7 @@ class Chunk(NamedTuple):
 
 def tokens_of(text: str) -> float:
     """About how many tokens a text has: its UTF-8 bytes by four, within 5 % for Chinese and most prose."""
-    return size_of(text) / _TOKEN_BYTES
+    return size_of(text) / TOKEN_BYTES
 
 
 def chunks(
@@ -67,7 +69,7 @@ def chunks(
         chunk_tokens: of a chunk, at most, about.
         overlap_tokens: what of a chunk the next begins with, at most, about; 0 for nothing.
     """
-    limit, overlap = chunk_tokens * _TOKEN_BYTES, overlap_tokens * _TOKEN_BYTES
+    limit, overlap = chunk_tokens * TOKEN_BYTES, overlap_tokens * TOKEN_BYTES
     headings = _Headings()
     found: list[Chunk] = []
     for page in document.pages:
@@ -79,10 +81,20 @@ def chunks(
     return found
 
 
-def continued(first: Chunk, second: Chunk) -> tuple[str, str]:
-    """The texts of two chunks that follow each other, the second one without the end of the first that it repeats."""
-    repeated, border, rest = second.content.partition(_BETWEEN)
-    return first.content, rest if border and first.content.endswith(repeated) else second.content
+def with_context(some: Sequence[Chunk], at: int) -> tuple[str, str, str]:
+    """What stands before one of the chunks of a run, its text, and what stands after it.
+
+    A chunk may begin with the end of the one before: that is of the chunk, and only once in the three texts.
+    """
+    texts = [each.content for each in some]
+    for number, (first, second) in enumerate(pairwise(some)):
+        repeated, border, rest = second.content.partition(_BETWEEN)
+        if border and first.content.endswith(repeated):
+            if number < at:
+                texts[number] = texts[number].removesuffix(repeated)
+            else:
+                texts[number + 1] = rest
+    return "\n".join(texts[:at]), texts[at], "\n".join(texts[at + 1 :])
 
 
 class _Headings:
@@ -188,7 +200,7 @@ class _Page:
 
     def _again(self, kind: Kind, limit: int) -> _Piece | None:
         """The end of what is pending, if it is prose: whole lines or sentences, at most ``limit`` bytes."""
-        if kind != "text" or limit < _TOKEN_BYTES:
+        if kind != "text" or limit < TOKEN_BYTES:
             return None
         _, last, whole = piece = self._pending[-1]
         size = size_of(whole)

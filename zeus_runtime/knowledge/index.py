@@ -18,7 +18,7 @@ import numpy as np
 from sqlalchemy import and_, false, or_, select
 
 from zeus_runtime.config.secrets.masking import Redactor
-from zeus_runtime.knowledge.chunks import continued
+from zeus_runtime.knowledge.chunks import TOKEN_BYTES, with_context
 from zeus_runtime.knowledge.parts import unpacked_chunks
 from zeus_runtime.knowledge.records import BaseInfo, embedded_by, is_read_now
 from zeus_runtime.knowledge.vectors import PLACE_BITS, number_of
@@ -51,7 +51,7 @@ DEPTH: Final = 3
 _BYTES_KEPT: Final = 1_000_000_000
 _BLOCK: Final = 200
 _LOOKED_AT: Final = 100
-"""Chunks whose text is read at once, with those around them: a statement of SQLite has 999 parameters at most."""
+"""Chunks whose text is read at once: a statement of SQLite has 999 parameters at most."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +248,7 @@ class _Shelf:
         self._withheld: set[int] = set()
         self._changes = -1
         self._model = "", 0
+        self._characters = 1
         self._documents: dict[int, _Document] = {}
         self.paths: Sequence[str] = ()
         self.documents: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -306,6 +307,7 @@ class _Shelf:
         found |= _read(connection, {key: there[key] for key in sorted(there.keys() - found.keys())})
         self._documents = found
         self._model = f"{base.embedding}|{base.dimension}", base.dimension
+        self._characters = base.chunk_tokens * TOKEN_BYTES
         if known != self._known_secrets:
             self._clean.clear()
         self._compose()
@@ -324,7 +326,7 @@ class _Shelf:
         if not self._secrets:
             return False
         asked = {key for key in keys if key >> PLACE_BITS in self._documents} - self._clean - self._withheld
-        held = _held(connection, asked, self._secrets)
+        held = _held(connection, asked, self._secrets, 1 + self._secrets.longest // self._characters)
         self._clean |= asked - held
         if held:
             self._withheld |= held
@@ -471,41 +473,44 @@ def _hits(
     ]
 
 
-def _held(connection: Connection, keys: Collection[int], secrets: HeldSecrets) -> set[int]:
-    """The chunks that hold a known secret, or a part of one whose rest is in the chunk before or after."""
+def _held(connection: Connection, keys: Collection[int], secrets: HeldSecrets, reach: int) -> set[int]:
+    """The chunks that hold a known secret, or a part of one whose rest is in those before or after.
+
+    Args:
+        reach: how many chunks before and after may have the rest.
+    """
     held: set[int] = set()
     listed = sorted(keys)
     for start in range(0, len(listed), _LOOKED_AT):
         some = listed[start : start + _LOOKED_AT]
-        around = [key + step for key in some for step in (-1, 0, 1)]
-        found = _chunks(connection, dict.fromkeys(around))
+        found = _chunks(connection, some, around=reach)
         for key in some:
             if key not in found:
                 continue
             row, chunk = found[key]
-            before, after = (found[each][1] if each in found else None for each in (key - 1, key + 1))
-            if (
-                secrets.within(row.label, chunk.heading, chunk.content)
-                or (before and secrets.across(*continued(before, chunk)))
-                or (after and secrets.across(*continued(chunk, after)))
-            ):
+            there = [each for each in range(key - reach, key + reach + 1) if each in found]
+            context = with_context([found[each][1] for each in there], there.index(key))
+            if secrets.within(row.label, chunk.heading, chunk.content) or secrets.across(*context):
                 held.add(key)
     return held
 
 
-def _chunks(connection: Connection, keys: Iterable[int]) -> dict[int, tuple[Any, Chunk]]:
-    """Those of these chunks that there are, each with the row of its part and document."""
+def _chunks(connection: Connection, keys: Iterable[int], *, around: int = 0) -> dict[int, tuple[Any, Chunk]]:
+    """These chunks, as far as they are there, each with the row of its part and document.
+
+    Args:
+        around: so many before and after each are wanted too.
+    """
     columns = (PART.c.document, PART.c.number, DOCUMENT.c.base, DOCUMENT.c.label, PART.c.places, PART.c.texts)
     query = select(*columns).join(DOCUMENT, DOCUMENT.c.key == PART.c.document)
-    wanted: dict[int, list[int]] = {}
-    for key in keys:
-        wanted.setdefault(key >> PLACE_BITS, []).append(key & (1 << PLACE_BITS) - 1)
+    wanted = [(key >> PLACE_BITS, key & (1 << PLACE_BITS) - 1) for key in keys]
     holding = [
         and_(
             PART.c.document == document,
-            or_(*(and_(PART.c.number <= place, PART.c.number + PART.c.chunks > place) for place in places)),
+            PART.c.number <= place + around,
+            PART.c.number + PART.c.chunks > place - around,
         )
-        for document, places in wanted.items()
+        for document, place in wanted
     ]
     found: dict[int, tuple[Any, Chunk]] = {}
     # With `false`, no hits select no rows; an empty `or_` would be no condition.

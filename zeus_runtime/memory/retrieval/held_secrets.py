@@ -36,11 +36,17 @@ class HeldSecrets:
         """Whether one of the texts holds a secret."""
         return any(self._secrets.text(text) != text for text in texts if text)
 
-    def across(self, first: str, second: str) -> bool:
-        """Whether a secret begins in a text and ends in the text that follows it."""
-        whole, text = f"{first}\n{second}", self._secrets.text
-        masked = text(whole)
-        return masked != whole and masked != f"{text(first)}\n{text(second)}"
+    @property
+    def longest(self) -> int:
+        """Characters of the longest secret."""
+        return max(map(len, self._secrets.secrets), default=0)
+
+    def across(self, before: str, text: str, after: str) -> bool:
+        """Whether a secret begins or ends in a text, and not both: what stands before and after it has the rest."""
+        parts = [each for each in (before, text, after) if each]
+        whole = "\n".join(parts)
+        masked = self._secrets.text(whole)
+        return masked != whole and masked != "\n".join(map(self._secrets.text, parts))
 
     def words(self) -> Sequence[str]:
         """One word of each secret in all its forms: the texts that an index finds by them may hold the secret."""
