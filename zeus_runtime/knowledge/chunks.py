@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from zeus_runtime.knowledge.blocks import Kind, Stretch, TextLines, blocks, stretches, underlined
@@ -14,8 +16,10 @@ OVERLAP_TOKENS: Final = 60
 _WEIGHT: Final = 2
 """Of a word of a name or a heading, in words of the text: a field weight of BM25F (Robertson and others, 2004)."""
 
+_BETWEEN: Final = "\n\n"
+"""Between the pieces of a chunk."""
 _HEADING_CHARACTERS: Final = 200
-_TOKEN_BYTES: Final = 4
+TOKEN_BYTES: Final = 4
 
 
 class Chunk(NamedTuple):
@@ -48,7 +52,7 @@ class Chunk(NamedTuple):
 
 def tokens_of(text: str) -> float:
     """About how many tokens a text has: its UTF-8 bytes by four, within 5 % for Chinese and most prose."""
-    return size_of(text) / _TOKEN_BYTES
+    return size_of(text) / TOKEN_BYTES
 
 
 def chunks(
@@ -65,7 +69,7 @@ def chunks(
         chunk_tokens: of a chunk, at most, about.
         overlap_tokens: what of a chunk the next begins with, at most, about; 0 for nothing.
     """
-    limit, overlap = chunk_tokens * _TOKEN_BYTES, overlap_tokens * _TOKEN_BYTES
+    limit, overlap = chunk_tokens * TOKEN_BYTES, overlap_tokens * TOKEN_BYTES
     headings = _Headings()
     found: list[Chunk] = []
     for page in document.pages:
@@ -75,6 +79,22 @@ def chunks(
     if not found and headings.trail:
         found.append(Chunk("", "line 1", headings.path))
     return found
+
+
+def with_context(some: Sequence[Chunk], at: int) -> tuple[str, str, str]:
+    """What stands before one of the chunks of a run, its text, and what stands after it.
+
+    A chunk may begin with the end of the one before: that is of the chunk, and only once in the three texts.
+    """
+    texts = [each.content for each in some]
+    for number, (first, second) in enumerate(pairwise(some)):
+        repeated, border, rest = second.content.partition(_BETWEEN)
+        if border and first.content.endswith(repeated):
+            if number < at:
+                texts[number] = texts[number].removesuffix(repeated)
+            else:
+                texts[number + 1] = rest
+    return "\n".join(texts[:at]), texts[at], "\n".join(texts[at + 1 :])
 
 
 class _Headings:
@@ -100,8 +120,10 @@ class _Headings:
         above = self.trail[-1][1] if self.trail else ""
         path = f"{above} > {title}" if above and title else above or title
         self.trail.append((level, path))
-        # The end is kept: the innermost headings say most about the chunk.
-        self.path = path if len(path) <= _HEADING_CHARACTERS else "… " + path[2 - _HEADING_CHARACTERS :]
+        # The end is kept: the innermost headings say most about the chunk. It begins with a whole word, as a part of a
+        # secret cannot be recognised.
+        end = path[2 - _HEADING_CHARACTERS :]
+        self.path = path if len(path) <= _HEADING_CHARACTERS else "… " + (end.partition(" ")[2] or end)
 
 
 _Piece: TypeAlias = tuple[int, int, str]
@@ -178,7 +200,7 @@ class _Page:
 
     def _again(self, kind: Kind, limit: int) -> _Piece | None:
         """The end of what is pending, if it is prose: whole lines or sentences, at most ``limit`` bytes."""
-        if kind != "text" or limit < _TOKEN_BYTES:
+        if kind != "text" or limit < TOKEN_BYTES:
             return None
         _, last, whole = piece = self._pending[-1]
         size = size_of(whole)
@@ -200,7 +222,7 @@ class _Page:
     def _close(self) -> None:
         """Make a chunk of what is pending."""
         if self._pending:
-            text = "\n\n".join([text for _, _, text in self._pending])
+            text = _BETWEEN.join([text for _, _, text in self._pending])
             self._put(self._pending[0][0], self._pending[-1][1], text)
             self._pending, self._filled = [], 0
 

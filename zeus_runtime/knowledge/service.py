@@ -420,6 +420,8 @@ class KnowledgeService(ErrorsMasked):
     ) -> SearchResult:
         """The chunks that fit a query best, by meaning and by words; of files that the agent may read now.
 
+        A chunk that holds a known secret, since it was stored before the secret was known, is as if it were not there.
+
         Args:
             names: bases, searched as one; the linked ones by default. With several, a base whose embedding model is not
                 available is left out and named in the notices.
@@ -482,16 +484,7 @@ class KnowledgeService(ErrorsMasked):
         if count := len(unapproved):
             files = "1 file" if count == 1 else f"{count} files"
             notices.append(f"{files} not searched: reading needs an approval")
-        return SearchResult(tuple(map(self._masked, hits)), tuple(notices))
-
-    def _masked(self, hit: Hit) -> Hit:
-        """Text that was read before its secrets were known is stored unmasked, so mask it again."""
-        return replace(
-            hit,
-            source=self._secrets.text(hit.source),
-            heading=self._secrets.text(hit.heading),
-            content=self._secrets.text(hit.content),
-        )
+        return SearchResult(tuple(hits), tuple(notices))
 
     async def aclose(self) -> None:
         """Close what is open."""
@@ -674,7 +667,7 @@ class KnowledgeService(ErrorsMasked):
         if self._opened.index is None:
             from zeus_runtime.knowledge.index import KnowledgeIndex
 
-            self._opened.index = KnowledgeIndex(self._collection)
+            self._opened.index = KnowledgeIndex(self._collection, self._secrets)
         return self._opened.index
 
     def _collection(self, base: BaseInfo) -> VectorCollection | None:

@@ -48,14 +48,15 @@ def word_numbers(text: str) -> NDArray[np.uint32]:
     """The words of a text as numbers, in order."""
     language = text_language(text)
     return np.array(
-        [_number(token) for word in plain_words(text) for token in word_tokens(word, language)], np.uint32
+        [number_of_word(token) for word in plain_words(text) for token in word_tokens(word, language)],
+        np.uint32,
     )
 
 
 def query_numbers(query: str) -> list[NDArray[np.uint32]]:
     """The numbers of each word of a query, in all forms that texts may have of it."""
     tokens = dict.fromkeys(query_tokens(query))
-    return [np.unique(np.array([*map(_number, token.split(OR))], np.uint32)) for token in tokens]
+    return [np.unique(np.array([*map(number_of_word, token.split(OR))], np.uint32)) for token in tokens]
 
 
 class WordNumbers:
@@ -99,7 +100,7 @@ class _LanguageNumbers:
         self._table_keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._table_numbers: NDArray[np.uint32] = np.zeros(0, np.uint32)
         self._grow(slot_bits)
-        self._numbers = _Remembered(lambda word: [*map(_number, word_tokens(word, language))])
+        self._numbers = _Remembered(lambda word: [*map(number_of_word, word_tokens(word, language))])
 
     def of(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """As ``WordNumbers.of``."""
@@ -211,7 +212,8 @@ def _parted(text: str) -> tuple[str, str]:
     return " ".join(filter(str.isascii, between)), " ".join([each for each in between if not each.isascii()])
 
 
-def _number(token: str) -> int:
+def number_of_word(token: str) -> int:
+    """The number of a word as it is indexed."""
     # 0 means that a word is not indexed.
     return crc32(token.encode("utf-8", "surrogatepass")) or 1
 

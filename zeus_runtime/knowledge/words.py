@@ -66,6 +66,10 @@ class Postings:
     slots: NDArray[np.int32]
     lengths: NDArray[np.int32]
 
+    def having(self, words: Sequence[int]) -> NDArray[np.int32]:
+        """The chunks that have one of these words, given by number; ascending."""
+        return np.unique(self.slots[np.isin(self.words, np.array(words, np.uint32))])
+
 
 def postings(packed: Sequence[PackedWords]) -> Postings:
     """What ``packed_words`` made of texts, together."""
@@ -101,6 +105,16 @@ def parted(whole: Postings, ends: Sequence[int]) -> list[Postings]:
         )
         for (start, end), (first, last) in zip(pairwise((0, *ends)), pairwise(edges), strict=True)
     ]
+
+
+def of_slots(whole: Postings, slots: Sequence[int]) -> Postings:
+    """As if there were only these chunks, ascending."""
+    place = np.full(len(whole.lengths), -1, np.int32)
+    place[slots] = np.arange(len(slots), dtype=np.int32)
+    kept = np.flatnonzero(place[whole.slots] >= 0)
+    return Postings(
+        whole.words[kept], whole.counts[kept], place[whole.slots[kept]], whole.lengths[list(slots)]
+    )
 
 
 def together(some: Sequence[Postings]) -> Postings:

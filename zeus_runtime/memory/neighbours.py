@@ -52,6 +52,8 @@ def neighbours(
 ) -> list[Neighbour]:
     """The active memories of the scope that say the same as ``content`` or are near it by words or by vector.
 
+    Those that hold a known secret are as if they were not there: a guess at a word of it would be near them.
+
     Args:
         embedded: of the content; None if there is no vector of it.
         place: the scope's, if its row was read already.
@@ -78,12 +80,26 @@ def neighbours(
         related = settings.related_from(embedded.calibration, told=tells_change(content))
         least = min(related, zero + (same - zero) * _NEAR_SHARE)
         query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
-        cosines = dict(islice(index.vectors.nearest(connection, query), _MOST))
+        withheld = {each for part in found for each in part.shelf.withheld}
+        nearest = index.vectors.nearest(connection, query)
+        cosines = dict(islice((each for each in nearest if each[0] not in withheld), _MOST))
     near = lexical.keys() | cosines.keys()
     items = {
         item.id: (item, same)
         for item, same in records.alike(connection, content, near, parts, caller.user_id)
     }
+    if index.lexicon.withhold(item for item, _ in items.values()):
+        return neighbours(
+            connection,
+            index,
+            caller,
+            scope,
+            content,
+            embedded,
+            settings,
+            now_ms=now_ms,
+            place=place,
+        )
     if query is not None and (unknown := items.keys() - cosines.keys()):
         # Also of those that only words found: the gate weighs both.
         cosines |= index.vectors.cosines(connection, query, unknown)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.backend import MemoryBackend
     from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.removal import Derived
+    from zeus_runtime.memory.retrieval.held_secrets import HeldSecrets
     from zeus_runtime.memory.vectors import VectorStore
 
 
@@ -54,6 +55,7 @@ class MemorySource:
         open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
         open_offline: makes the model that the gate asks which values are of a kind, whatever embeds; None: none.
         secrets: known secrets; a text that holds one is refused.
+        masked: those of them that no reader is shown; by default the same.
         open_backend: makes the memory backend; None: the one in the database of ``url``.
     """
 
@@ -68,6 +70,7 @@ class MemorySource:
     open_chosen: Callable[[str, Ref], Embedder] | None = None
     open_offline: Callable[[], Embedder] | None = None
     secrets: Redactor = field(default_factory=Redactor)
+    masked: Redactor | None = None
     open_backend: Callable[[], MemoryBackend] | None = None
 
 
@@ -83,6 +86,7 @@ class OpenedMemory:
         self.choices: dict[str, str | None] = {}
         self._embedders: dict[str | None, Embedder] = {}
         self._operations: Operations | None = None
+        self._withheld: HeldSecrets | None = None
         self.made_backend: MemoryBackend | None = None
         self._places: dict[tuple[str, str], asyncio.Lock] = {}
         self._opening: asyncio.Lock | None = None
@@ -92,6 +96,16 @@ class OpenedMemory:
         self._flushed: datetime | None = None
         self._backfilling: set[str | None] = set()
         self._told_of_others: set[str] = set()
+
+    @property
+    def withheld(self) -> HeldSecrets:
+        """Finds the memories that are as if they were not there: they hold a secret that no reader is shown."""
+        from zeus_runtime.memory.retrieval.held_secrets import HeldSecrets
+
+        if self._withheld is None:
+            masked = self.source.masked
+            self._withheld = HeldSecrets(self.source.secrets if masked is None else masked)
+        return self._withheld
 
     def writing(self, scope: str, scope_id: str) -> asyncio.Lock:
         """Held while one memory of a place is written in this process, for a backend without transactions."""
@@ -148,6 +162,7 @@ class OpenedMemory:
             now=source.now,
             derived=(ProfileLines(), *source.derived),
             of_a_kind=None if source.open_offline is None else source.open_offline().of_a_kind,
+            withheld=self.withheld,
         )
         try:
             await operations.open()

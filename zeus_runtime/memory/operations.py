@@ -30,6 +30,8 @@ from zeus_runtime.memory.items import Caller, Embedding, Holds, MemoryItem, Memo
 from zeus_runtime.memory.neighbours import MOST_NEAR, near, neighbours
 from zeus_runtime.memory.permissions import Operation, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
+from zeus_runtime.memory.retrieval.held_secrets import HeldSecrets
+from zeus_runtime.memory.retrieval.lexical import Lexicon
 from zeus_runtime.memory.retrieval.ranked_search import Question, ranked_in_time, ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
@@ -79,6 +81,7 @@ class Operations:
         now: the clock, UTC.
         derived: told of every deletion.
         of_a_kind: for the gate, what knows values of one kind.
+        withheld: a search, and the decision about a new text, are as if memories that hold one were not there.
     """
 
     def __init__(
@@ -90,11 +93,12 @@ class Operations:
         now: Callable[[], datetime],
         derived: Sequence[Derived] = (),
         of_a_kind: OfAKind | None = None,
+        withheld: HeldSecrets | None = None,
     ) -> None:
         self.database: Final = MemoryDatabase(database, now)
         self.removal: Final = Removal(self.database, vectors, derived)
         self.late_vectors: Final = LateVectors(self.database, vectors)
-        self._index = SearchIndex(vectors)
+        self._index = SearchIndex(vectors, Lexicon(withheld))
         self._vectors = vectors
         self._settings = settings
         self._of_a_kind = of_a_kind

@@ -1,4 +1,7 @@
-"""One caller's search of memories: by words and meaning, by the times that a query names, and of the past."""
+"""One caller's search of memories: by words and meaning, by the times that a query names, and of the past.
+
+It answers as if memories that hold a known secret were not there. The database's own search withholds them itself.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,10 @@ class MemorySearch:
             item
             for status in ("superseded", "archived", "active")
             for item in await self._backend.list(replace(wanted, status=status), limit=_MOST_PAST)
-            if wanted.covers(item) and item.trust != "quarantined" and _is_over(item, now)
+            if wanted.covers(item)
+            and item.trust != "quarantined"
+            and _is_over(item, now)
+            and not self._is_withheld(item)
         ]
         times, rest = periods(query, now), without_times(query, now)
         fits = await self._fitting(query, rest, wanted, max(FURTHER, limit))
@@ -122,7 +128,7 @@ class MemorySearch:
         for time in times:
             said = replace(wanted, said_from=time.start, said_until=time.end + SOON)
             for item in await self._backend.list(said, limit=max(FURTHER, limit)):
-                if _is_in(item, [time]):
+                if _is_in(item, [time]) and not self._is_withheld(item):
                     found[item.id] = FoundMemory(item, TIME_ALONE)
         return list(found.values())[:limit]
 
@@ -135,7 +141,18 @@ class MemorySearch:
                 remedy="Search without the mode `vector`.",
             )
         further: dict[str, Any] = {} if mode == "fused" else {"mode": mode}
-        return await self._backend.search(query, wanted, limit=limit, **further)
+        if self._backend.in_database:
+            return await self._backend.search(query, wanted, limit=limit, **further)
+        asked = limit
+        while True:
+            found = await self._backend.search(query, wanted, limit=asked, **further)
+            shown = [each for each in found if not self._is_withheld(each.item)]
+            if len(shown) == len(found) or len(shown) >= limit or len(found) < asked:
+                return shown
+            asked *= 2
+
+    def _is_withheld(self, item: MemoryItem) -> bool:
+        return self._opened.withheld.within(item.content, item.subject)
 
 
 _MOST_PAST: Final = 2_000

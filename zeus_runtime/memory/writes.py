@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.operations import AddedMemory
     from zeus_runtime.memory.records import Action, HistoryEntry
+    from zeus_runtime.memory.retrieval.held_secrets import HeldSecrets
 
 
 class _OfItem(MemoryWrite):
@@ -71,6 +72,7 @@ class NewMemory(_OfItem):
         beside: memories that it does not affect, since it was decided elsewhere that both are true.
         elsewhere: what it had, if it comes from an export.
         asks: what the gate would say; nothing is stored.
+        withheld: memories that hold one of these secrets are as if they were not there, unless they are named.
     """
 
     caller: Caller
@@ -86,6 +88,7 @@ class NewMemory(_OfItem):
     beside: frozenset[str] = frozenset()
     elsewhere: Elsewhere | None = None
     asks: bool = False
+    withheld: HeldSecrets | None = None
 
     @property
     def content(self) -> str:  # type: ignore[override]
@@ -116,6 +119,7 @@ class NewMemory(_OfItem):
             if each.item.status == "active"
             and (each.item.scope, each.item.scope_id) == (item.scope, item.scope_id)
             and not stays_beside(self.beside, each.item, self.content)
+            and not (self.withheld and self.withheld.within(each.item.content, each.item.subject))
         ]
         decision = gate.decide(
             self.content,

@@ -91,7 +91,12 @@ class Writing:
 
     def _new(self, passed: Passed, item: MemoryItem) -> NewMemory:
         return NewMemory(
-            self._caller, passed, item, self._shared.source.settings, of_a_kind=self._of_a_kind()
+            self._caller,
+            passed,
+            item,
+            self._shared.source.settings,
+            of_a_kind=self._of_a_kind(),
+            withheld=self._shared.withheld,
         )
 
     def _of_a_kind(self) -> OfAKind | None:

@@ -176,6 +176,7 @@ def _memory_service(
         open_offline=next(iter(_offline(checked, context)), None),
         settings=settings.overridden(checked.environ),
         secrets=checked.secrets,
+        masked=masked_by(config, checked.secrets),
         open_backend=lambda: planned.backend.create(context()),
     )
     project = config.memory.project

@@ -17,6 +17,7 @@ from zeus_runtime.memory.records.columns import SAID_MS, ms_or_none, to_ms
 from zeus_runtime.memory.records.reading import searchable
 from zeus_runtime.memory.retrieval.entries import Entries, WordEntries
 from zeus_runtime.memory.retrieval.growing import grown
+from zeus_runtime.memory.retrieval.held_secrets import HeldSecrets
 from zeus_runtime.memory.retrieval.lengths import Lengths
 from zeus_runtime.memory.retrieval.named_times import NamedTimes, time_column
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
@@ -24,7 +25,7 @@ from zeus_runtime.memory.retrieval.slots import Slots
 from zeus_runtime.memory.retrieval.subjects import Subjects
 from zeus_runtime.memory.retrieval.turns import Turns
 from zeus_runtime.memory.retrieval.view import VisibleSlots
-from zeus_runtime.memory.retrieval.words import indexed_words
+from zeus_runtime.memory.retrieval.words import WORD_CHARACTERS, indexed_words
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import GONE, ITEM
 from zeus_runtime.store.word_entries import Way
@@ -75,15 +76,24 @@ _COLUMNS: Final = (
 
 
 class PlaceCache:
-    """The figures of a place's items that can be found, by slot, and the entries of words that were asked for."""
+    """The figures of a place's items that can be found, by slot, and the entries of words that were asked for.
 
-    def __init__(self, way: Way = "of the place") -> None:
+    Args:
+        secrets: an item that holds one is withheld: it keeps its slot, and counts as one that nobody may see.
+    """
+
+    def __init__(self, way: Way = "of the place", secrets: HeldSecrets | None = None) -> None:
         self._way = way
+        self._secrets = HeldSecrets() if secrets is None else secrets
         self._clear()
 
     def _clear(self) -> None:
         self.reading: object = object()
         """Another one each time it is read anew: slots of before mean nothing then."""
+        self.withheld: set[str] = set()
+        """The ids of the items that hold a known secret."""
+        self._searched = 0
+        self._known_secrets = -1
         self._place: int | None = None
         self._changes = -1
         self._figures: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
@@ -140,6 +150,7 @@ class PlaceCache:
             return
         place, changes = now
         if place == self._place and changes == self._changes:
+            self._withhold_by_words(connection)
             return
         # A smaller count is that of a database that was restored; after `_STALE` the list of removals may lack some.
         fresh = place != self._place or not self._changes <= changes <= self._changes + _STALE
@@ -148,6 +159,36 @@ class PlaceCache:
         else:
             self._catch_up(connection)
         self._place, self._changes = place, changes
+        self._withhold_by_words(connection)
+
+    def _withhold_by_words(self, connection: Connection) -> None:
+        """Withhold the items that hold a known secret, as far as its words tell them.
+
+        Before any search, so that not even how rare a word is depends on what was found before.
+        """
+        known = self._secrets.known
+        first = self._searched if known == self._known_secrets else 0
+        self._searched, self._known_secrets = len(self), known
+        words = [each[:WORD_CHARACTERS] for each in self._secrets.words()]
+        if first == len(self) or not words:
+            return
+        found = {slot for each in self.entries(connection, words) for slot in each.slots.tolist()}
+        slots = [slot for slot in sorted(found) if slot >= first and self._figures["there"][slot]]
+        keys = [self.key(slot) for slot in slots]
+        for start in range(0, len(keys), _READ_AT_ONCE):
+            asked = _TEXTS.where(ITEM.c.key.in_(keys[start : start + _READ_AT_ONCE]))
+            for item_id, content, subject in connection.execute(asked):
+                if self._secrets.within(content, subject):
+                    self.withhold(item_id)
+
+    def withhold(self, item_id: str) -> bool:
+        """Count an item as one that nobody may see; False if it is not here, or was withheld already."""
+        slot = self._slots.now(item_id)
+        if slot is None or item_id in self.withheld:
+            return False
+        self.withheld.add(item_id)
+        self._hide(slot)
+        return True
 
     @property
     def _is_worn(self) -> bool:
@@ -211,6 +252,9 @@ class PlaceCache:
             column[slot] = figure
         self._timed += sum(time != always for time, always in zip(valid, _ALWAYS, strict=True))
         self._slots.add_one(key, item.id)
+        # The gate has refused a text that holds a secret.
+        if self._searched == slot:
+            self._searched += 1
         self.turns.add([item.source_id])
         self.subjects.add([item.subject])
         self._times.add([time_column(item.content, item.said_at)])
@@ -221,9 +265,13 @@ class PlaceCache:
     def _take_away(self, key: int) -> None:
         slot = self._slots.take_away(key)
         if slot is not None:
-            self._figures["there"][slot] = False
-            for view in self._views.values():
-                view.take_away(slot, self._figures["words"][slot])
+            self.withheld.discard(self.id(slot))
+            self._hide(slot)
+
+    def _hide(self, slot: int) -> None:
+        self._figures["there"][slot] = False
+        for view in self._views.values():
+            view.take_away(slot, self._figures["words"][slot])
 
     def _append(self, rows: Sequence[Sequence[Any]]) -> None:
         if not rows:
@@ -330,6 +378,8 @@ _CHANGED: Final = Prepared(
 _GONE: Final = Prepared(
     select(GONE.c.item).where(GONE.c.place == bindparam("place"), GONE.c.changed > bindparam("since"))
 )
+_TEXTS: Final = select(ITEM.c.id, ITEM.c.content, ITEM.c.subject)
+_READ_AT_ONCE: Final = 500
 _ALWAYS: Final = (-ALWAYS_MS, ALWAYS_MS)
 _VISIBILITY: Final = {name: number for number, name in enumerate(VISIBILITIES)}
 TYPE_NUMBERS: Final = {name: number for number, name in enumerate(MEMORY_TYPES)}

@@ -18,6 +18,7 @@ from zeus_runtime.memory.items import MemoryItem, MemoryType
 from zeus_runtime.memory.permissions import Reach
 from zeus_runtime.memory.retrieval.analysis import OR
 from zeus_runtime.memory.retrieval.cache import TYPE_NUMBERS, PlaceCache
+from zeus_runtime.memory.retrieval.held_secrets import HeldSecrets
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.memory.retrieval.view import VisibleSlots
 from zeus_runtime.store.compiled_statements import Prepared, server_driver
@@ -89,10 +90,14 @@ class Lexicon:
     """The shelves that were asked for, the last used ones kept. For one thread at a time.
 
     ``way`` is how entries of words are asked for (PostgreSQL).
+
+    Args:
+        secrets: items that hold one are withheld.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: HeldSecrets | None = None) -> None:
         self.way: Way = "of the place"
+        self._secrets = HeldSecrets() if secrets is None else secrets
         self._shelves: OrderedDict[tuple[str, str, str], PlaceCache] = OrderedDict()
         self._items = 0
         self._doubted = False
@@ -147,6 +152,11 @@ class Lexicon:
             shelf.follow(before, gone, key, item)
             self._items += len(shelf)
 
+    def withhold(self, items: Iterable[MemoryItem]) -> bool:
+        """Leave those out from now on that hold a known secret; whether there is one that could be found."""
+        held = [each.id for each in items if self._secrets.within(each.content, each.subject)]
+        return sum(shelf.withhold(each) for each in held for shelf in self._shelves.values()) > 0
+
     def doubt(self) -> None:
         """Read everything anew: what was followed may not have been committed. For any thread."""
         # Only noted: another thread may be reading the shelves, and the next `find` drops them.
@@ -163,7 +173,7 @@ class Lexicon:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
         known = self._shelves.pop(key, None)
-        shelf = PlaceCache(self.way) if known is None else known
+        shelf = PlaceCache(self.way, self._secrets) if known is None else known
         self._items -= len(shelf)
         shelf.refresh(connection, now)
         self._items += len(shelf)

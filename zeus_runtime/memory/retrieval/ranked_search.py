@@ -59,8 +59,12 @@ def ranked_search(
     connection: Connection, index: SearchIndex, question: Question, top_k: int | None
 ) -> list[Ranked]:
     """The best of all that the caller may read, best first."""
-    _, similar = _compared(connection, index, question, top_k)
-    items = records.by_ids(connection, similar.keys(), question.parts, question.caller.user_id)
+    while True:
+        _, similar = _compared(connection, index, question, top_k)
+        items = records.by_ids(connection, similar.keys(), question.parts, question.caller.user_id)
+        # Each further round is without at least one memory more, so the loop ends.
+        if not index.lexicon.withhold(items.values()):
+            break
     ranked = rank(((item, similar[item.id]) for item in items.values()), top_k)
     # Without one that is surely similar the query has no answer here, and the weak ones are chance.
     return ranked if any(each.similarity >= question.measure.surely for each in ranked) else []
@@ -77,18 +81,21 @@ def ranked_in_time(
     Args:
         question: without the words that name the times.
     """
-    parts, similar = _compared(connection, index, question, max(FURTHER, top_k))
-    # `_compared` gives a few more than asked for, in no order.
-    found = sorted(_placed(parts, similar))[: max(FURTHER, top_k)]
-    if not question.query.strip() or all(each.similarity < question.measure.surely for each in found):
-        found = []
-    of_time = [part.shelf.in_time(times) for part in parts]
-    best = [each.surer() if of_time[each.part][each.slot] else each for each in found]
-    # None of these is of the times, or nothing fits the words at all.
-    if best == found:
-        best += _placed(parts, dict.fromkeys(_said_in(parts, times, top_k), TIME_ALONE))
-    chosen = {each.id: each.similarity for each in heapq.nsmallest(top_k, best)}
-    items = records.by_ids(connection, chosen, question.parts, question.caller.user_id)
+    while True:
+        parts, similar = _compared(connection, index, question, max(FURTHER, top_k))
+        # `_compared` gives a few more than asked for, in no order.
+        found = sorted(_placed(parts, similar))[: max(FURTHER, top_k)]
+        if not question.query.strip() or all(each.similarity < question.measure.surely for each in found):
+            found = []
+        of_time = [part.shelf.in_time(times) for part in parts]
+        best = [each.surer() if of_time[each.part][each.slot] else each for each in found]
+        # None of these is of the times, or nothing fits the words at all.
+        if best == found:
+            best += _placed(parts, dict.fromkeys(_said_in(parts, times, top_k), TIME_ALONE))
+        chosen = {each.id: each.similarity for each in heapq.nsmallest(top_k, best)}
+        items = records.by_ids(connection, chosen, question.parts, question.caller.user_id)
+        if not index.lexicon.withhold(items.values()):
+            break
     return rank(((item, chosen[item.id]) for item in items.values()), top_k)
 
 
