@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -531,6 +532,101 @@ def test_a_link_in_a_rule_is_followed_again_when_it_changes(folder: Path) -> Non
         with calling_tool("probe"):
             seen = {each for each in ("42", "43") if not files.hides(f"/releases/{each}/secrets/key")}
             assert seen == {"42", "43"} - {release}
+
+
+NFD_LINK = unicodedata.normalize("NFD", "käse")
+
+
+@pytest.mark.parametrize(
+    ("rule", "links"),
+    [
+        ("Data/Keys/*", {"data": "real"}),
+        ("data/keys/*", {"DATA": "real"}),
+        ("käse/keys/**", {NFD_LINK: "real"}),
+        ("App/Data/Keys/*", {"app/data": "../real"}),
+        ("{Data,x}/keys/*", {"data": "real"}),
+        ("Data/keys/[k]*", {"data": "real"}),
+        ("App/[Slug]/keys/*", {"app/[slug]": "../real"}),
+        ("app/{a,b}/keys/*", {"app/{a,b}": "../real"}),
+        ("Memory/data/keys/*", {"kept/data": "../real"}),
+        ("Data/keys/*", {"other": "open", "data": "open", "dAta": "real", "DATA": "other"}),
+        ("Data/keys/*", {"Data": "open", "data": "real"}),
+        ("Data/Keys/*", {"data": "hop", "hop": "real/./"}),
+        ("Data/Key", {"data/key": "../real/keys/key"}),
+    ],
+)
+def test_a_link_that_is_named_in_another_form_than_in_the_rule_is_followed(
+    folder: Path, rule: str, links: Mapping[str, str]
+) -> None:
+    """Also one that is made while the agent runs: only the exact name was followed, for each call."""
+    put(folder, "real/keys/key", "open/note", "app/x", "kept/x")
+    if (folder / "REAL").exists():
+        pytest.skip("the file system takes all forms for one name")
+    access = f"access: {{{json.dumps(rule)}: deny}}"
+    files = files_of(folder, f"workspace: {{{access}, routes: {{/memory/: kept}}}}")
+    with calling_tool("probe"):
+        assert not files.hides("/real/keys/key")
+    for release in ("real", "moved"):
+        for link, target in links.items():
+            (folder / link).unlink(missing_ok=True)
+            link_all(folder, **{link: target.replace("real", release)})
+        with calling_tool("probe"):
+            assert files.hides(f"/{release}/keys/key")
+            with pytest.raises(WorkspaceError, match="closes it"):
+                files.read(f"/{release}/keys/key", max_bytes=10)
+            assert files.read("/open/note", max_bytes=10) == b"needle\n"
+        assert files.gate is not None
+        way = {str(folder.resolve() / link) for link, target in links.items() if target != "open"}
+        assert way <= files.gate.deciding_links()
+        (folder / "real").rename(folder / "moved") if release == "real" else None
+
+
+def test_a_folder_is_listed_for_names_in_another_form_only_when_it_has_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "real/keys/key", "open")
+    files = files_of(folder, "workspace: {access: {Data/Keys/*: deny}}")
+    listed: list[object] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda at: (listed.append(at), scandir(at))[1])
+
+    def hidden() -> bool:
+        with calling_tool("probe"):
+            listed.clear()
+            return files.hides("/real/keys/key")
+
+    os.utime(folder, (1, 1))  # the link below may be made in the tick of this
+    assert not hidden()
+    for settled in (1 << 62, -(1 << 62)):
+        monkeypatch.setattr("zeus_runtime.tools.like_names.SETTLED_NANOSECONDS", settled)
+        assert (hidden(), listed) == (False, [str(folder.resolve())])
+    assert (hidden(), listed) == (False, [])
+    link_all(folder, data="real")
+    assert (hidden(), len(listed)) == (True, 2)
+    assert (hidden(), listed) == (True, [])
+
+
+def test_a_name_that_is_there_in_another_form_alone_means_the_missing_one_too(folder: Path) -> None:
+    put(folder, "real/x", "open/note")
+    files = files_of(folder, "workspace: {access: {current/keys/*: deny}}")
+    assert not files.hides("/open/note")
+    link_all(folder, current="real", **{"real/KEYS": "../open"})
+    for path in ("/real/keys/new", "/open/new"):
+        with pytest.raises(WorkspaceError, match="closes it"):
+            files.write(path, b"new")
+
+
+def test_names_in_more_forms_than_are_followed_end_the_call(folder: Path) -> None:
+    put(folder, "real/key")
+    if (folder / "REAL").exists():
+        pytest.skip("the file system takes all forms for one name")
+    forms = ["".join(each) for each in product(*zip("secrets", "SECRETS", strict=True))]
+    files = files_of(folder, "workspace: {access: {'secrets/secrets/secrets/**': deny}}")
+    for each in forms[:40]:
+        for inner in forms[:40]:
+            (folder / each / inner).mkdir(parents=True, exist_ok=True)
+    with pytest.raises(WorkspaceError, match="too many folders or links"):
+        files.read("/real/key", max_bytes=10)
 
 
 MOVED = [
@@ -2235,7 +2331,7 @@ def test_a_session_of_programs_does_not_see_what_another_one_kept_in_the_workspa
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rights that a look found for one session were remembered for the next."""
-    monkeypatch.setattr("zeus_runtime.tools.program_view._SETTLED_NANOSECONDS", -(1 << 62))
+    monkeypatch.setattr("zeus_runtime.tools.program_view.SETTLED_NANOSECONDS", -(1 << 62))
     put(folder, "results/r1", "results/r2", "results/r3")
     files = files_of(folder, KEPT_IN_SIGHT)
 
