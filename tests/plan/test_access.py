@@ -686,6 +686,28 @@ def test_what_decides_stays_protected_behind_a_link_that_moves_while_the_process
             above.write(f"/releases/{release}/open", b"new")
 
 
+@pytest.mark.parametrize("way", [["x.db"], ["x.db", "hop"]])
+@pytest.mark.parametrize("name", ["x.db", "other.db"])
+def test_what_sqlite_makes_beside_a_database_that_is_a_link_is_closed_where_the_link_leads(
+    folder: Path, way: Sequence[str], name: str
+) -> None:
+    put(folder, f"a/{name}", f"b/{name}", "a/open", "b/open")
+    link_all(folder, **dict(zip(way, [*way[1:], f"a/{name}"], strict=True)))
+    files = files_of(folder, "storage: {url: sqlite:///x.db}")
+    for place in "ab":
+        if place == "b":
+            move(folder, way[-1], f"b/{name}")
+        with calling_tool("probe"):
+            for closed in (f"/{place}/{name}", "/x.db"):
+                for end in ("", "-wal", "-shm", "-journal"):
+                    assert files.hides(f"{closed}{end}")
+                    with pytest.raises(WorkspaceError, match="holds the sessions"):
+                        files.write(f"{closed}{end}", b"evil")
+            assert not files.hides(f"/{place}/open")
+        assert str(folder.resolve() / place) in files.gate.policy.floor.deciding.now().key_folders  # type: ignore[union-attr]
+    assert files.hides(f"/a/{name}-wal")
+
+
 def test_a_key_behind_a_link_that_moves_stays_closed_also_while_the_link_is_missing_for_a_moment(
     folder: Path,
 ) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
+from glob import escape
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -418,6 +419,11 @@ class Deciding:
         at[pattern] = (lambda name: name not in but and fits(name)), Protected(why, holds_keys)
         if holds_keys:
             self.key_folders[folder] = None
+
+    def add_beginning(self, file: str, why: str, *, holds_keys: bool = False) -> None:
+        """Protect a file and its neighbours whose names begin with its name, such as SQLite's ``-wal``."""
+        folder, _, name = file.rpartition("/")
+        self.add_names(folder, f"{escape(name)}*", why, holds_keys=holds_keys)
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         """Protect a path of two parts below each folder in ``folder``, whether they exist yet or not."""
