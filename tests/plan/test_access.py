@@ -23,6 +23,7 @@ import pytest
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.distributions import lay_out
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval, ZeusError
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.models.messages import to_payload
@@ -2389,6 +2390,48 @@ async def test_the_files_of_another_sessions_sandbox_are_not_read(folder: Path) 
     async with Agent.from_config(config, directory=folder, model=model) as agent:
         events = await events_of(agent.stream(f"Look at {path}."))
     assert results(events) == ["1\tneedle"]
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "docker"])
+async def test_a_session_reads_its_own_files_alone_where_sandboxes_are_in_the_workspace(
+    folder: Path, backend: str
+) -> None:
+    """``folder`` of a sandbox was protected from changes, and each session read the files of all."""
+    put(folder, "boxes/session_2/key.txt", "boxes2/key.txt")
+    boxes = real_path(folder / "boxes")
+    (folder / "link").symlink_to("boxes/session_2")
+    config = write_agent(
+        folder,
+        "workspace: {routes: {/z/: boxes/session_2}}\n",
+        tools=f"[probe, filesystem, {{sandbox: {{backend: {{{backend}: {{folder: boxes}}}}}}}}]",
+    )
+    trust = recorded_trust({}, "all")
+    checked = check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}, trust=trust)
+    steps: list[Any] = ["begun"]
+    model = PositionModel(lambda request: steps[sum(each.type == "ai" for each in request.messages)])
+    async with Agent(checked, make_plan(checked), model=model) as agent:
+        own = (await agent.run("go")).session
+        put(folder, f"boxes/{own}/key.txt", f"boxes/{own}1/key.txt")
+        read = (f"boxes/{own}", "boxes2", f"boxes/{own}1", "boxes/session_2", "link", "z")
+        looks = [("read_file", {"path": f"{each}/key.txt"}) for each in read]
+        looks += [("glob", {"pattern": "**/key.txt"}), ("grep", {"pattern": "needle"})]
+        looks += [("ls", {"path": "/boxes"}), ("write_file", {"path": f"boxes/{own}/new", "content": "x"})]
+        made = (call(name, f"c{number:02}", **given) for number, (name, given) in enumerate(looks))
+        steps += [calling(*made), "done"]
+        found = results(await play(agent, "again", session=own))
+        with calling_tool("run_command"), reading_kept(SessionFiles(session=own)):
+            mounts = {
+                each.host: each.right for each in agent.plan.context.workspace.program_view(max_files=100)
+            }
+    assert ["needle" in each for each in found[:6]] == [True, True, False, False, False, False]
+    assert all("kept no such file" in each for each in found[2:6])
+    assert found[6] == f"/boxes/{own}/key.txt\n/boxes2/key.txt"
+    assert [line for line in found[7].splitlines() if line.startswith("/")] == found[6].splitlines()
+    assert found[8] == f"{own}/"
+    assert "no tool may change it" in found[9]
+    shown = {each for each, right in mounts.items() if right != "none"}
+    assert {each for each in shown if "/boxes/" in each} == {f"{boxes}/{own}/key.txt"}
+    assert mounts[boxes] == "none"
 
 
 def test_the_files_of_sandboxes_are_not_read_through_another_folder(folder: Path) -> None:

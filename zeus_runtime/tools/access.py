@@ -354,7 +354,8 @@ class Deciding:
         key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
-        archives: the folders in which routes of configs have Zeus keep originals, each with the route's name.
+        archives: the folders in which routes of configs have Zeus keep originals, each with the route's name, and those
+            of sandboxes.
         folders: the roots, routes and folders of options of these agents, and of those that a service runs beside
             them, as written.
         shown: the folders of options that programs see, as written.
@@ -432,7 +433,7 @@ class Deciding:
         self._in_each[_folded_host(folder), "/".join(map(folded, below))] = Protected(why)
 
     def add_archive(self, folder: str, name: str) -> None:
-        """Note a folder in which a route of a config has Zeus keep originals."""
+        """Note a folder in which a route of a config has Zeus keep originals, or a sandbox keeps its files."""
         self.archives[folder] = name
 
     def now(self) -> Deciding:
