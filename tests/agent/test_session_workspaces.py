@@ -22,7 +22,7 @@ from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.shown import reach_object
 from zeus_runtime.plan.validated import check
-from zeus_runtime.plan.workspace_root import folder_name
+from zeus_runtime.plan.workspace_root import session_name, user_name
 from zeus_runtime.run.connections import Connections
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
@@ -440,13 +440,29 @@ async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Pat
 
 @given(st.lists(st.lists(st.text(), min_size=1, max_size=2), min_size=2, max_size=2, unique_by=tuple))
 def test_a_folder_s_name_is_one_component_and_no_other_s(places: list[list[str]]) -> None:
-    names = [folder_name(each) for each in places]
-    assert len({each.lower() for each in names}) == 2
+    names = [user_name(each) for each in places]
+    names += [session_name(name) for name in sorted({each[0] for each in places})]
+    assert len({each.lower() for each in names}) == len(names)
     for name in names:
         assert name == Path(name).name
         assert name not in ("", ".", "..")
         assert name.isascii()
         assert not name.startswith(".")
+
+
+async def test_a_user_who_is_named_like_a_session_does_not_get_its_folder(tmp_path: Path, work: Path) -> None:
+    """Two agents have one root: with ``per: user`` a name chose the folder of a session of the other one."""
+    async with agent_in(tmp_path, OWN, writing("/a.txt", "secret of one")) as agent:
+        one = (await agent.run("go")).session
+    reading = script(
+        calling(call("glob", "g", pattern="**"), call("write_file", "w", path="b.txt", content="")), "Done."
+    )
+    async with agent_in(tmp_path, OWN.replace("per: session", "per: user"), reading, Owner(one)) as agent:
+        session = (await agent.run("go")).session
+        told = [str(each.content) for each in await agent.history(session) if each.type == "tool"]
+    assert "a.txt" not in told[0]
+    assert names_in(work / one) == ["a.txt"]
+    assert len(names_in(work)) == 2
 
 
 async def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path: Path, work: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zeus_runtime.config import ConfigError
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
-from zeus_runtime.plan.workspace_root import folder_name, place_of, workspace_root
+from zeus_runtime.plan.workspace_root import place_of, session_name, workspace_root
 from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
@@ -87,7 +87,7 @@ def session_folder(plan: Plan, session: str) -> WorkspaceFiles | None:
     """
     if plan.config.workspace.per != "session":
         return None
-    return WorkspaceFiles(plan.context.workspace.root.parent / folder_name((session,)), is_own=True)
+    return WorkspaceFiles(plan.context.workspace.root.parent / session_name(session), is_own=True)
 
 
 def _quota(checked: Checked) -> Quota | None:
