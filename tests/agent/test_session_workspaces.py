@@ -231,6 +231,66 @@ async def test_a_sub_agent_s_quota_is_counted_anew_with_each_run(tmp_path: Path)
     assert (tmp_path / "desk/mine.txt").exists(), "the file of the first run was counted, which is elsewhere"
 
 
+@pytest.mark.parametrize(
+    ("workspace", "inner", "room"),
+    [
+        ("{root: ./work/data}", "", 40),
+        ("{root: ./work}", "", 40),
+        ("{root: ./way, quota: {bytes: 70}}", "", 10),
+        ("{root: ./way, quota: {bytes: 900}}", "", 40),
+        ("{root: ./work/data, quota: {bytes: 30}}", "", 30),
+        ("{root: ./work/data, quota: {files: 9}}", "{root: ./work/data/in}", 40),
+        ("{root: ./other}", "{root: ./work/data/in}", 40),
+        ("{root: .}", "", 40),
+        ("{root: ./link}", "", 40),
+        ("{root: ./other}", "", None),
+    ],
+)
+def test_what_a_sub_agent_writes_counts_for_the_quotas_of_the_agents_above(
+    tmp_path: Path, work: Path, workspace: str, inner: str, room: int | None
+) -> None:
+    """A config of its own with a root in its parent's, or with the same one, wrote any amount there."""
+    for each in ("work/data/in", "other"):
+        (tmp_path / each).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("work/data")
+    (tmp_path / "way").symlink_to("work")
+    (work / "held").write_bytes(b"x" * 60)
+    below = "tools: [filesystem, subagents]\nagents: {inner: {description: i, config: inner.yaml}}\n"
+    for name, root, more in (
+        ("helper", workspace, below if inner else ""),
+        ("inner", inner or "{root: .}", ""),
+    ):
+        yaml = f"version: 1\nname: {name}\nmodel: x\nworkspace: {root}\n{more or 'tools: [filesystem]'}\n"
+        (tmp_path / f"{name}.yaml").write_text(yaml)
+    outermost = "workspace: {root: way, quota: {bytes: 100}}\n"
+    outermost += "agents: {helper: {description: h, config: helper.yaml}}\n"
+    write_agent(tmp_path, outermost, tools="[filesystem, subagents]")
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    plan = make_plan(checked)
+    helper = plan.agents["helper"].plan
+    files = (helper.agents["inner"].plan if inner else helper).context.workspace
+    files.make_root()  # as each run does
+    path = "/work/new" if workspace == "{root: .}" else "/new"
+    if room is None:
+        files.write(path, b"x" * 1_000)
+        return
+    with pytest.raises(WorkspaceError, match="too large"):
+        files.write(path, b"x" * (room + 1))
+    files.write(path, b"x" * room)
+    with pytest.raises(WorkspaceError, match="too large"):
+        files.append(path, b"x")
+    if workspace == "{root: .}":
+        files.write("/elsewhere", b"x" * 1_000)
+    if room == 40:
+        with pytest.raises(WorkspaceError, match="101 bytes"):
+            plan.context.workspace.append("/held", b"x")
+        (work / "held").write_bytes(b"x" * 61)
+        assert files.quota is not None
+        assert files.quota.problem() == "101 bytes, where 100 are allowed"
+        files.remove(path)
+        plan.context.workspace.append("/held", b"x" * 39)
+
+
 @pytest.mark.parametrize("of_helper", [False, True])
 def test_a_plan_for_no_session_has_no_folder_rather_than_that_of_all(
     tmp_path: Path, *, of_helper: bool
