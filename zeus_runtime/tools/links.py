@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import AccessRule, Name
-from zeus_runtime.tools.like_names import LikeNames
+from zeus_runtime.tools.like_names import LikeNames, Names
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.paths import WorkspaceError, folded, split
 from zeus_runtime.tools.patterns import parts_of, plain_beginnings
@@ -70,31 +70,32 @@ class LinkedNames:
 
     def _resolved(self) -> Targets:
         found: dict[Parts, list[Parts]] = {}
-        for parts in self._paths:
-            for place in self._places(parts):
-                real = folded_parts(real_path(place))
-                if real != folded_parts(place):
-                    found.setdefault(real, []).append(parts)
+        for parts, place in self._places():
+            real = folded_parts(real_path(place))
+            if real != folded_parts(place):
+                found.setdefault(real, []).append(parts)
         return found
 
     @property
     def hosts(self) -> Iterator[str]:
         """The paths on this machine whose links decide which files the rules restrict."""
-        return (place for parts in self._paths for place in self._places(parts)) if self.rules else iter(())
+        return (place for _, place in self._places()) if self.rules else iter(())
 
-    def _places(self, parts: Parts) -> Sequence[str]:
-        """Where a virtual path may lie on this machine if its own links are not followed.
+    def _places(self) -> Iterator[tuple[Parts, str]]:
+        """The paths, and where they may lie on this machine if their own links are not followed.
 
-        A path that a rule spells out also means the files and folders that are named in another form.
+        A path that a rule spells out also means the folders and links that are named in another form.
         """
-        if parts not in self._spelled:
-            return [self.mounts.host_of(parts)]
-        same = tuple(map(folded, parts))
-        found: list[str] = []
-        for prefix, folder in (((), self.mounts.root), *self.mounts.folders.items()):
-            if tuple(map(folded, prefix)) == same[: len(prefix)]:
-                found += self._like_names.below(self.mounts.real(folder), parts[len(prefix) :])
-        return found
+        listed: dict[str, Names] = {}
+        for parts in self._paths:
+            if parts not in self._spelled:
+                yield parts, self.mounts.host_of(parts)
+                continue
+            same = tuple(map(folded, parts))
+            for prefix, folder in (((), self.mounts.root), *self.mounts.folders.items()):
+                if tuple(map(folded, prefix)) == same[: len(prefix)]:
+                    at, below = self.mounts.real(folder), parts[len(prefix) :]
+                    yield from ((parts, place) for place in self._like_names.below(at, below, listed))
 
     @cached_property
     def _like_names(self) -> LikeNames:
