@@ -22,7 +22,7 @@ from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.shown import reach_object
 from zeus_runtime.plan.validated import check
-from zeus_runtime.plan.workspace_root import folder_name
+from zeus_runtime.plan.workspace_root import session_name, user_name
 from zeus_runtime.run.connections import Connections
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
@@ -229,6 +229,66 @@ async def test_a_sub_agent_s_quota_is_counted_anew_with_each_run(tmp_path: Path)
         (tmp_path / "desk/mine.txt").rename(tmp_path / "mine.txt")
         await agent.run("ann")
     assert (tmp_path / "desk/mine.txt").exists(), "the file of the first run was counted, which is elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("workspace", "inner", "room"),
+    [
+        ("{root: ./work/data}", "", 40),
+        ("{root: ./work}", "", 40),
+        ("{root: ./way, quota: {bytes: 70}}", "", 10),
+        ("{root: ./way, quota: {bytes: 900}}", "", 40),
+        ("{root: ./work/data, quota: {bytes: 30}}", "", 30),
+        ("{root: ./work/data, quota: {files: 9}}", "{root: ./work/data/in}", 40),
+        ("{root: ./other}", "{root: ./work/data/in}", 40),
+        ("{root: .}", "", 40),
+        ("{root: ./link}", "", 40),
+        ("{root: ./other}", "", None),
+    ],
+)
+def test_what_a_sub_agent_writes_counts_for_the_quotas_of_the_agents_above(
+    tmp_path: Path, work: Path, workspace: str, inner: str, room: int | None
+) -> None:
+    """A config of its own with a root in its parent's, or with the same one, wrote any amount there."""
+    for each in ("work/data/in", "other"):
+        (tmp_path / each).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("work/data")
+    (tmp_path / "way").symlink_to("work")
+    (work / "held").write_bytes(b"x" * 60)
+    below = "tools: [filesystem, subagents]\nagents: {inner: {description: i, config: inner.yaml}}\n"
+    for name, root, more in (
+        ("helper", workspace, below if inner else ""),
+        ("inner", inner or "{root: .}", ""),
+    ):
+        yaml = f"version: 1\nname: {name}\nmodel: x\nworkspace: {root}\n{more or 'tools: [filesystem]'}\n"
+        (tmp_path / f"{name}.yaml").write_text(yaml)
+    outermost = "workspace: {root: way, quota: {bytes: 100}}\n"
+    outermost += "agents: {helper: {description: h, config: helper.yaml}}\n"
+    write_agent(tmp_path, outermost, tools="[filesystem, subagents]")
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    plan = make_plan(checked)
+    helper = plan.agents["helper"].plan
+    files = (helper.agents["inner"].plan if inner else helper).context.workspace
+    files.make_root()  # as each run does
+    path = "/work/new" if workspace == "{root: .}" else "/new"
+    if room is None:
+        files.write(path, b"x" * 1_000)
+        return
+    with pytest.raises(WorkspaceError, match="too large"):
+        files.write(path, b"x" * (room + 1))
+    files.write(path, b"x" * room)
+    with pytest.raises(WorkspaceError, match="too large"):
+        files.append(path, b"x")
+    if workspace == "{root: .}":
+        files.write("/elsewhere", b"x" * 1_000)
+    if room == 40:
+        with pytest.raises(WorkspaceError, match="101 bytes"):
+            plan.context.workspace.append("/held", b"x")
+        (work / "held").write_bytes(b"x" * 61)
+        assert files.quota is not None
+        assert files.quota.problem() == "101 bytes, where 100 are allowed"
+        files.remove(path)
+        plan.context.workspace.append("/held", b"x" * 39)
 
 
 @pytest.mark.parametrize("of_helper", [False, True])
@@ -440,13 +500,29 @@ async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Pat
 
 @given(st.lists(st.lists(st.text(), min_size=1, max_size=2), min_size=2, max_size=2, unique_by=tuple))
 def test_a_folder_s_name_is_one_component_and_no_other_s(places: list[list[str]]) -> None:
-    names = [folder_name(each) for each in places]
-    assert len({each.lower() for each in names}) == 2
+    names = [user_name(each) for each in places]
+    names += [session_name(name) for name in sorted({each[0] for each in places})]
+    assert len({each.lower() for each in names}) == len(names)
     for name in names:
         assert name == Path(name).name
         assert name not in ("", ".", "..")
         assert name.isascii()
         assert not name.startswith(".")
+
+
+async def test_a_user_who_is_named_like_a_session_does_not_get_its_folder(tmp_path: Path, work: Path) -> None:
+    """Two agents have one root: with ``per: user`` a name chose the folder of a session of the other one."""
+    async with agent_in(tmp_path, OWN, writing("/a.txt", "secret of one")) as agent:
+        one = (await agent.run("go")).session
+    reading = script(
+        calling(call("glob", "g", pattern="**"), call("write_file", "w", path="b.txt", content="")), "Done."
+    )
+    async with agent_in(tmp_path, OWN.replace("per: session", "per: user"), reading, Owner(one)) as agent:
+        session = (await agent.run("go")).session
+        told = [str(each.content) for each in await agent.history(session) if each.type == "tool"]
+    assert "a.txt" not in told[0]
+    assert names_in(work / one) == ["a.txt"]
+    assert len(names_in(work)) == 2
 
 
 async def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path: Path, work: Path) -> None:

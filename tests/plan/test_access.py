@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pytest
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.distributions import lay_out
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval, ZeusError
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.models.messages import to_payload
@@ -533,11 +535,108 @@ def test_a_link_in_a_rule_is_followed_again_when_it_changes(folder: Path) -> Non
             assert seen == {"42", "43"} - {release}
 
 
+NFD_LINK = unicodedata.normalize("NFD", "käse")
+
+
+@pytest.mark.parametrize(
+    ("rule", "links"),
+    [
+        ("Data/Keys/*", {"data": "real"}),
+        ("data/keys/*", {"DATA": "real"}),
+        ("käse/keys/**", {NFD_LINK: "real"}),
+        ("App/Data/Keys/*", {"app/data": "../real"}),
+        ("{Data,x}/keys/*", {"data": "real"}),
+        ("Data/keys/[k]*", {"data": "real"}),
+        ("App/[Slug]/keys/*", {"app/[slug]": "../real"}),
+        ("app/{a,b}/keys/*", {"app/{a,b}": "../real"}),
+        ("Memory/data/keys/*", {"kept/data": "../real"}),
+        ("Data/keys/*", {"other": "open", "data": "open", "dAta": "real", "DATA": "other"}),
+        ("Data/keys/*", {"Data": "open", "data": "real"}),
+        ("Data/Keys/*", {"data": "hop", "hop": "real/./"}),
+        ("Data/Key", {"data/key": "../real/keys/key"}),
+    ],
+)
+def test_a_link_that_is_named_in_another_form_than_in_the_rule_is_followed(
+    folder: Path, rule: str, links: Mapping[str, str]
+) -> None:
+    """Also one that is made while the agent runs: only the exact name was followed, for each call."""
+    put(folder, "real/keys/key", "open/note", "app/x", "kept/x")
+    if (folder / "REAL").exists():
+        pytest.skip("the file system takes all forms for one name")
+    access = f"access: {{{json.dumps(rule)}: deny}}"
+    files = files_of(folder, f"workspace: {{{access}, routes: {{/memory/: kept}}}}")
+    with calling_tool("probe"):
+        assert not files.hides("/real/keys/key")
+    for release in ("real", "moved"):
+        for link, target in links.items():
+            (folder / link).unlink(missing_ok=True)
+            link_all(folder, **{link: target.replace("real", release)})
+        with calling_tool("probe"):
+            assert files.hides(f"/{release}/keys/key")
+            with pytest.raises(WorkspaceError, match="closes it"):
+                files.read(f"/{release}/keys/key", max_bytes=10)
+            assert files.read("/open/note", max_bytes=10) == b"needle\n"
+        assert files.gate is not None
+        way = {str(folder.resolve() / link) for link, target in links.items() if target != "open"}
+        assert way <= files.gate.deciding_links()
+        (folder / "real").rename(folder / "moved") if release == "real" else None
+
+
+def test_a_folder_is_listed_for_names_in_another_form_only_when_it_has_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "real/keys/key", "open")
+    files = files_of(folder, "workspace: {access: {Data/Keys/*: deny, Data/other: deny, b/c: deny}}")
+    listed: list[object] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda at: (listed.append(at), scandir(at))[1])
+
+    def hidden() -> bool:
+        with calling_tool("probe"):
+            listed.clear()
+            return files.hides("/real/keys/key")
+
+    os.utime(folder, (1, 1))  # the link below may be made in the tick of this
+    assert not hidden()
+    for settled in (1 << 62, -(1 << 62)):
+        monkeypatch.setattr("zeus_runtime.tools.like_names.SETTLED_NANOSECONDS", settled)
+        assert (hidden(), listed) == (False, [str(folder.resolve())])
+    assert (hidden(), listed) == (False, [])
+    link_all(folder, data="real")
+    assert (hidden(), len(listed)) == (True, 2)
+    assert (hidden(), listed) == (True, [])
+
+
+def test_a_name_that_is_there_in_another_form_alone_means_the_missing_one_too(folder: Path) -> None:
+    put(folder, "real/x", "open/note")
+    files = files_of(folder, "workspace: {access: {current/keys/*: deny}}")
+    assert not files.hides("/open/note")
+    link_all(folder, current="real", **{"real/KEYS": "../open"})
+    for path in ("/real/keys/new", "/open/new"):
+        with calling_tool("probe"), pytest.raises(WorkspaceError, match="closes it"):
+            files.write(path, b"new")
+    assert not (folder / "real/keys").exists()
+
+
+def test_names_in_more_forms_than_are_followed_end_the_call(folder: Path) -> None:
+    put(folder, "real/key")
+    if (folder / "REAL").exists():
+        pytest.skip("the file system takes all forms for one name")
+    forms = ["".join(each) for each in product(*zip("secrets", "SECRETS", strict=True))]
+    files = files_of(folder, "workspace: {access: {'secrets/secrets/secrets/**': deny}}")
+    for each in forms[:40]:
+        for inner in forms[:40]:
+            (folder / each / inner).mkdir(parents=True, exist_ok=True)
+    with pytest.raises(WorkspaceError, match="too many folders or links"):
+        files.read("/real/key", max_bytes=10)
+
+
 MOVED = [
     ("instructions: {file: current/prompt.md}", "prompt.md"),
     ("workspace: {root: current}", ".claude/skills/mine/SKILL.md"),
     ("workspace: {root: current, per: session}", "s1/.claude/skills/mine/SKILL.md"),
     ("storage: {url: sqlite:///current/data/x.db}", "data/x.db-wal"),
+    ("memory: {vector_store: {chroma: {path: current/kept}}}", "kept/new"),
     ("workspace: {root: current, routes: {/large_tool_results/: current/kept}}", "kept/abc.txt"),
     ("middlewares: [{hooks: {before_run: [{command: [python3, current/hook.py]}]}}]", "hook.py"),
     ("homes: [current/home]", "home/skills/mine/SKILL.md"),
@@ -588,6 +687,28 @@ def test_what_decides_stays_protected_behind_a_link_that_moves_while_the_process
             else:
                 assert above.gate.policy.floor.deciding.now() is above.gate.policy.floor.deciding
             above.write(f"/releases/{release}/open", b"new")
+
+
+@pytest.mark.parametrize("way", [["x.db"], ["x.db", "hop"]])
+@pytest.mark.parametrize("name", ["x.db", "other.db"])
+def test_what_sqlite_makes_beside_a_database_that_is_a_link_is_closed_where_the_link_leads(
+    folder: Path, way: Sequence[str], name: str
+) -> None:
+    put(folder, f"a/{name}", f"b/{name}", "a/open", "b/open")
+    link_all(folder, **dict(zip(way, [*way[1:], f"a/{name}"], strict=True)))
+    files = files_of(folder, "storage: {url: sqlite:///x.db}")
+    for place in "ab":
+        if place == "b":
+            move(folder, way[-1], f"b/{name}")
+        with calling_tool("probe"):
+            for closed in (f"/{place}/{name}", "/x.db"):
+                for end in ("", "-wal", "-shm", "-journal"):
+                    assert files.hides(f"{closed}{end}")
+                    with pytest.raises(WorkspaceError, match="holds the sessions"):
+                        files.write(f"{closed}{end}", b"evil")
+            assert not files.hides(f"/{place}/open")
+        assert str(folder.resolve() / place) in files.gate.policy.floor.deciding.now().key_folders  # type: ignore[union-attr]
+    assert files.hides(f"/a/{name}-wal")
 
 
 def test_a_key_behind_a_link_that_moves_stays_closed_also_while_the_link_is_missing_for_a_moment(
@@ -2235,7 +2356,7 @@ def test_a_session_of_programs_does_not_see_what_another_one_kept_in_the_workspa
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rights that a look found for one session were remembered for the next."""
-    monkeypatch.setattr("zeus_runtime.tools.program_view._SETTLED_NANOSECONDS", -(1 << 62))
+    monkeypatch.setattr("zeus_runtime.tools.program_view.SETTLED_NANOSECONDS", -(1 << 62))
     put(folder, "results/r1", "results/r2", "results/r3")
     files = files_of(folder, KEPT_IN_SIGHT)
 
@@ -2271,6 +2392,48 @@ async def test_the_files_of_another_sessions_sandbox_are_not_read(folder: Path) 
     async with Agent.from_config(config, directory=folder, model=model) as agent:
         events = await events_of(agent.stream(f"Look at {path}."))
     assert results(events) == ["1\tneedle"]
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "docker"])
+async def test_a_session_reads_its_own_files_alone_where_sandboxes_are_in_the_workspace(
+    folder: Path, backend: str
+) -> None:
+    """``folder`` of a sandbox was protected from changes, and each session read the files of all."""
+    put(folder, "boxes/session_2/key.txt", "boxes2/key.txt")
+    boxes = real_path(folder / "boxes")
+    (folder / "link").symlink_to("boxes/session_2")
+    config = write_agent(
+        folder,
+        "workspace: {routes: {/z/: boxes/session_2}}\n",
+        tools=f"[probe, filesystem, {{sandbox: {{backend: {{{backend}: {{folder: boxes}}}}}}}}]",
+    )
+    trust = recorded_trust({}, "all")
+    checked = check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}, trust=trust)
+    steps: list[Any] = ["begun"]
+    model = PositionModel(lambda request: steps[sum(each.type == "ai" for each in request.messages)])
+    async with Agent(checked, make_plan(checked), model=model) as agent:
+        own = (await agent.run("go")).session
+        put(folder, f"boxes/{own}/key.txt", f"boxes/{own}1/key.txt")
+        read = (f"boxes/{own}", "boxes2", f"boxes/{own}1", "boxes/session_2", "link", "z")
+        looks = [("read_file", {"path": f"{each}/key.txt"}) for each in read]
+        looks += [("glob", {"pattern": "**/key.txt"}), ("grep", {"pattern": "needle"})]
+        looks += [("ls", {"path": "/boxes"}), ("write_file", {"path": f"boxes/{own}/new", "content": "x"})]
+        made = (call(name, f"c{number:02}", **given) for number, (name, given) in enumerate(looks))
+        steps += [calling(*made), "done"]
+        found = results(await play(agent, "again", session=own))
+        with calling_tool("run_command"), reading_kept(SessionFiles(session=own)):
+            mounts = {
+                each.host: each.right for each in agent.plan.context.workspace.program_view(max_files=100)
+            }
+    assert ["needle" in each for each in found[:6]] == [True, True, False, False, False, False]
+    assert all("kept no such file" in each for each in found[2:6])
+    assert found[6] == f"/boxes/{own}/key.txt\n/boxes2/key.txt"
+    assert [line for line in found[7].splitlines() if line.startswith("/")] == found[6].splitlines()
+    assert found[8] == f"{own}/"
+    assert "no tool may change it" in found[9]
+    shown = {each for each, right in mounts.items() if right != "none"}
+    assert {each for each in shown if "/boxes/" in each} == {f"{boxes}/{own}/key.txt"}
+    assert mounts[boxes] == "none"
 
 
 def test_the_files_of_sandboxes_are_not_read_through_another_folder(folder: Path) -> None:

@@ -505,7 +505,7 @@ class Looks:
     """A look that uses earlier ones, beside one that does not."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(program_view, "_SETTLED_NANOSECONDS", -(10**20))
+        monkeypatch.setattr(program_view, "SETTLED_NANOSECONDS", -(10**20))
         self.kept: list[str] = []
         keep = JudgedFolders.keep
 

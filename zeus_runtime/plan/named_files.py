@@ -18,7 +18,7 @@ from zeus_runtime.config.yaml.tree import Node, find, plain
 from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
-from zeus_runtime.tools.own_folders import ARCHIVES
+from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
@@ -41,10 +41,10 @@ class NamedFile(NamedTuple):
         role: ``read`` by Zeus; ``written`` by Zeus, with files beside it whose names begin with its name; ``database``,
             the same for sessions; ``folder`` in which Zeus changes the files; ``sent`` if a provider's library would
             read keys from it; ``home``; ``root`` of a workspace, which may hold skills; ``archive`` where Zeus keeps
-            originals; ``program`` of a server or an option, or a folder with its files; ``absent`` if a program would
-            start it as soon as it is there.
+            originals, or files of sandboxes; ``program`` of a server or an option, or a folder with its files;
+            ``absent`` if a program would start it as soon as it is there.
         holds_keys: whether no tool may read it either.
-        route: of an archive, its name in ``ARCHIVES``.
+        route: of an archive, its name in ``ARCHIVES``, or ``OWN_SANDBOXES``.
     """
 
     file: Path
@@ -171,6 +171,8 @@ class _Named:
             yield NamedFile(self._directory / value.text, "written", value.is_closed)
         if value.is_folder and not value.kept_from:
             yield NamedFile(self._directory / value.text, "folder")
+            if value.is_of_sessions:
+                yield NamedFile(self._directory / value.text, "archive", route=OWN_SANDBOXES)
         # A provider's library reads keys from such a file, as `vertex_credentials` names one, and addresses from one
         # that a tool has written since the config was checked.
         if value.may_name_file and "://" not in value.text:

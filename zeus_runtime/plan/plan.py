@@ -144,9 +144,7 @@ def make_plan(
     toolsets = (*implied_component(checked), *planned_toolsets(checked))
     middlewares = with_approvals(checked, planned_middlewares(checked))
     # Before the context and the tools: components are created with a workspace whose access rules hold already.
-    files = planned_workspace(
-        checked, config.mode, (*toolsets, *middlewares), None if above is None else above.gate
-    )
+    files = planned_workspace(checked, config.mode, (*toolsets, *middlewares), above)
     context = plan_context(checked, config, profile, files, memory)
     counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))

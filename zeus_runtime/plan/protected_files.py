@@ -498,10 +498,9 @@ def _spec(name: str, search: Sequence[str] | None) -> ModuleSpec | None:
 
 
 def _add_beginning(deciding: Deciding, file: Path, why: str, *, holds_keys: bool = False) -> None:
-    """Protect the file and its neighbours whose names begin with its name, such as SQLite's ``-wal``."""
+    """Protect the file and its neighbours whose names begin with its name."""
     for at in _spellings(file):
-        folder, name = os.path.split(at)
-        deciding.add_names(folder, f"{escape(name)}*", why, holds_keys=holds_keys)
+        deciding.add_beginning(at, why, holds_keys=holds_keys)
 
 
 def _spellings(file: Path) -> Iterable[str]:

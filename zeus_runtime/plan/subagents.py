@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools import Tool
     from zeus_runtime.tools.gate import Gate
+    from zeus_runtime.tools.quota import Quota
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Above:
         outermost: the config whose database all of them share; None for the outermost itself.
         tools: the parent's tools.
         gate: the parent's access to files.
+        quota: how much the parent, and those above it, may have files.
     """
 
     files: tuple[Path | None, ...] = ()
@@ -77,6 +79,7 @@ class Above:
     outermost: Config | None = None
     tools: PlannedTools | None = None
     gate: Gate | None = None
+    quota: Quota | None = None
 
 
 def planned_agents(
@@ -114,6 +117,7 @@ def planned_agents(
         outermost=above.outermost or plan.config,
         tools=given,
         gate=plan.context.workspace.gate,
+        quota=plan.context.workspace.quota,
     )
     return {name: _planned(checked, name, spec, plan.mode, below, make_plan) for name, spec in agents.items()}
 

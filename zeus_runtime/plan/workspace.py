@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zeus_runtime.config import ConfigError
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
-from zeus_runtime.plan.workspace_root import folder_name, place_of, workspace_root
+from zeus_runtime.plan.workspace_root import place_of, session_name, workspace_root
 from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.subagents import Above
     from zeus_runtime.plan.validated import Checked
 
 ARCHIVE_ROUTES: Final = {f"/{name}/": f"{STATE}/{name}" for name in ARCHIVES}
@@ -35,14 +36,14 @@ ARCHIVE_ROUTES: Final = {f"/{name}/": f"{STATE}/{name}" for name in ARCHIVES}
 
 
 def planned_workspace(
-    checked: Checked, mode: Mode, components: Iterable[PlannedComponent], above: Gate | None
+    checked: Checked, mode: Mode, components: Iterable[PlannedComponent], above: Above | None
 ) -> WorkspaceFiles:
     """The workspace of the config.
 
     Args:
         mode: the mode the agent runs in.
         components: their options may give rules for files (``access_layer``).
-        above: the parent's access, which this agent's cannot exceed.
+        above: the parent's access and quota, which this agent's cannot exceed.
 
     Raises:
         ConfigError: its root or a route does not exist, a prefix is invalid, or a pattern cannot be read.
@@ -50,7 +51,8 @@ def planned_workspace(
     workspace = checked.config.workspace
     rules = _rules(checked)
     # One record for the whole family: a sub-agent must not open the files that decide about its parent.
-    deciding = FollowedDeciding() if above is None else above.policy.floor.deciding
+    gate_above = None if above is None else above.gate
+    deciding = FollowedDeciding() if gate_above is None else gate_above.policy.floor.deciding
     add_deciding(deciding, checked)
     quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
     try:
@@ -59,7 +61,10 @@ def planned_workspace(
         _refuse_host_paths(checked, rules, mounts)
         floor = Floor(deciding, dict(checked.lifting), rules.closes)
         gate = Gate(
-            mounts, AccessPolicy(rules, floor, tuple(_layers(components, mode))), workspace.hard_links, above
+            mounts,
+            AccessPolicy(rules, floor, tuple(_layers(components, mode))),
+            workspace.hard_links,
+            gate_above,
         )
         files = WorkspaceFiles(
             mounts.root,
@@ -67,7 +72,7 @@ def planned_workspace(
             quiet=quiet,
             gate=gate,
             is_own=bool(place_of(checked)),
-            quota=_quota(checked),
+            quota=_quota(checked, None if above is None else above.quota),
             shown=checked.secrets.text,
         )
         files.check()
@@ -87,15 +92,16 @@ def session_folder(plan: Plan, session: str) -> WorkspaceFiles | None:
     """
     if plan.config.workspace.per != "session":
         return None
-    return WorkspaceFiles(plan.context.workspace.root.parent / folder_name((session,)), is_own=True)
+    return WorkspaceFiles(plan.context.workspace.root.parent / session_name(session), is_own=True)
 
 
-def _quota(checked: Checked) -> Quota | None:
+def _quota(checked: Checked, above: Quota | None) -> Quota | None:
     given = checked.config.workspace.quota
     if given.bytes is None and given.files is None:
-        return None
+        return above
     spare = (checked.apart or checked.directory).absolute() / STATE
-    return Quota(workspace_root(checked), max_bytes=given.bytes, max_files=given.files, spare=spare)
+    root = workspace_root(checked)
+    return Quota(root, max_bytes=given.bytes, max_files=given.files, spare=spare, above=above)
 
 
 class LiftingRule(NamedTuple):

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
@@ -17,7 +17,9 @@ def workspace_root(checked: Checked) -> Path:
     """The absolute path of an agent's workspace: that of its session or its user, if these have their own."""
     root = (checked.directory / checked.config.workspace.root).absolute()
     place = place_of(checked)
-    return root / folder_name(place) if place else root
+    if not place:
+        return root
+    return root / (session_name(*place) if checked.config.workspace.per == "session" else user_name(place))
 
 
 def place_of(checked: Checked) -> tuple[str, ...]:
@@ -32,14 +34,30 @@ def place_of(checked: Checked) -> tuple[str, ...]:
     return (checked.session,) if workspace.per == "session" else ()
 
 
-def folder_name(place: Sequence[str]) -> str:
-    """The name of a folder for a session or a user: no other has it, and it leads nowhere else.
+def user_name(place: Sequence[str]) -> str:
+    """The name of a folder for a user, or a user in a project: no other and no session has it; it leads nowhere else.
 
     A name of small letters and digits stays itself. Any other gets a digest, after a ``~`` that no such name has; a
     file system may not tell large letters from small ones.
     """
-    if len(place) == 1 and re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", place[0]):
+    if len(place) == 1 and _PLAIN.fullmatch(place[0]) and not place[0].startswith(_OF_SESSIONS):
         return place[0]
+    return _with_digest(place[0], list(place))
+
+
+def session_name(session: str) -> str:
+    """The name of a folder for a session, as ``user_name``: an agent with the same root may have folders of users."""
+    if _PLAIN.fullmatch(session) and session.startswith(_OF_SESSIONS):
+        return session
+    return _with_digest(session, {"session": session})
+
+
+_PLAIN: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+_OF_SESSIONS: Final = "session_"
+"""Begins the ids that Zeus gives sessions."""
+
+
+def _with_digest(name: str, place: object) -> str:
     # As JSON, so that ("a", "b") and ("ab",) differ.
-    digest = hashlib.sha256(json.dumps(list(place)).encode()).hexdigest()[:32]
-    return f"{re.sub('[^a-z0-9]+', '-', place[0].lower())[:24].strip('-')}~{digest}"
+    digest = hashlib.sha256(json.dumps(place).encode()).hexdigest()[:32]
+    return f"{re.sub('[^a-z0-9]+', '-', name.lower())[:24].strip('-')}~{digest}"

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.archive import HISTORY_ROUTE, RESULTS_ROUTE, Archive, argument_path
@@ -19,7 +19,8 @@ from zeus_runtime.models.content import is_users_payload
 from zeus_runtime.tools import WorkspaceError
 from zeus_runtime.tools.attachments import ROUTE as ATTACHED_ROUTE
 from zeus_runtime.tools.attachments import forget
-from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES
+from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES, SANDBOXES
+from zeus_runtime.tools.sandbox_folders import session_folder
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -43,22 +44,28 @@ class SessionFiles:
 
     Args:
         above: whether the parent session may read a path. A session can be given no more than that.
+        session: its id, by which the folder of its sandbox is named.
 
     Attributes:
         asked_for: files that the user named, until ``give`` says which of them the user may give. A service's user may
             know or guess the path of another user's file.
     """
 
-    def __init__(self, above: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, above: Callable[[str], bool] | None = None, session: str = "") -> None:
         self.asked_for: set[str] = set()
         self._above = above
         self._own: set[str] = set()
+        sandbox = str(session_folder(Path("/", OWN_SANDBOXES), session))
+        self._in_sandbox = f"{sandbox}/"
+        _add(self._own, [sandbox])
         self._given: set[str] = set()
 
     def __call__(self, path: str) -> bool:
         """Whether the path is one of them, or a folder that contains one."""
         # A set of paths and folders: asked for each file that a tool opens, and never a search of the history.
-        return path in self._own or (path in self._given and (self._above is None or self._above(path)))
+        if path in self._own or path.startswith(self._in_sandbox):
+            return True
+        return path in self._given and (self._above is None or self._above(path))
 
     def note_edit(self, payload: str) -> None:
         """Add the files of an edit of the session, given as JSON, even if a rollback set it aside."""

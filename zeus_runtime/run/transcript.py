@@ -90,7 +90,7 @@ class Transcript:
         self._written_ms: dict[int, int] = {}
         self._state: dict[str, Any] = {}
         self.problems: list[str] = []
-        self.session_files = SessionFiles(kept_now())
+        self.session_files = SessionFiles(kept_now(), thread.session)
         for text in stored.edits:
             self.session_files.note_edit(text)
         self._edits = [

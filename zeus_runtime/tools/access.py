@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
+from glob import escape
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -353,7 +354,8 @@ class Deciding:
         key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
-        archives: the folders in which routes of configs have Zeus keep originals, each with the route's name.
+        archives: the folders in which routes of configs have Zeus keep originals, each with the route's name, and those
+            of sandboxes.
         folders: the roots, routes and folders of options of these agents, and of those that a service runs beside
             them, as written.
         shown: the folders of options that programs see, as written.
@@ -419,6 +421,11 @@ class Deciding:
         if holds_keys:
             self.key_folders[folder] = None
 
+    def add_beginning(self, file: str, why: str, *, holds_keys: bool = False) -> None:
+        """Protect a file and its neighbours whose names begin with its name, such as SQLite's ``-wal``."""
+        folder, _, name = file.rpartition("/")
+        self.add_names(folder, f"{escape(name)}*", why, holds_keys=holds_keys)
+
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         """Protect a path of two parts below each folder in ``folder``, whether they exist yet or not."""
         self.added[f"{folder.rstrip('/')}/*/{'/'.join(below)}"] = None
@@ -426,7 +433,7 @@ class Deciding:
         self._in_each[_folded_host(folder), "/".join(map(folded, below))] = Protected(why)
 
     def add_archive(self, folder: str, name: str) -> None:
-        """Note a folder in which a route of a config has Zeus keep originals."""
+        """Note a folder in which a route of a config has Zeus keep originals, or a sandbox keeps its files."""
         self.archives[folder] = name
 
     def now(self) -> Deciding:

@@ -318,12 +318,12 @@ class Gate:
 
     def _kept_paths(self, names: Iterable[Name], host: str) -> Iterator[str]:
         """Yield the paths by which the archive's routes name a file, as far as Zeus keeps it for sessions."""
+        yield from (join(each) for each in self._deciding.archived(host) if len(each) > 1)
         spelled = [each.parts for each in names]
-        spelled += self._deciding.archived(host)
         if f"/{STATE}/" in folded(host):
             # A route can lead to Zeus's folder, so the mount's own folder counts too.
             spelled += self.mounts.tails_of(host)
-        return filter(None, map(kept_path, spelled))
+        yield from filter(None, map(kept_path, spelled))
 
     def require(
         self,

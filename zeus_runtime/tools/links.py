@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import AccessRule, Name
+from zeus_runtime.tools.like_names import LikeNames, Names
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.paths import WorkspaceError, folded, split
-from zeus_runtime.tools.patterns import expand_braces, has_magic, parts_of
+from zeus_runtime.tools.patterns import parts_of, plain_beginnings
 
 # Limits, because a project may contain a link to a whole disk.
 _MOST_ENTRIES: Final = 2_000
@@ -69,23 +70,46 @@ class LinkedNames:
 
     def _resolved(self) -> Targets:
         found: dict[Parts, list[Parts]] = {}
-        for parts in self._paths:
-            plain = self.mounts.host_of(parts)
-            real = folded_parts(real_path(plain))
-            if real != folded_parts(plain):
+        for parts, place in self._places():
+            real = folded_parts(real_path(place))
+            if real != folded_parts(place):
                 found.setdefault(real, []).append(parts)
         return found
 
     @property
     def hosts(self) -> Iterator[str]:
         """The paths on this machine whose links decide which files the rules restrict."""
-        return (self.mounts.host_of(parts) for parts in self._paths) if self.rules else iter(())
+        return (place for _, place in self._places()) if self.rules else iter(())
+
+    def _places(self) -> Iterator[tuple[Parts, str]]:
+        """The paths, and where they may lie on this machine if their own links are not followed.
+
+        A path that a rule spells out also means the folders and links that are named in another form.
+        """
+        listed: dict[str, Names] = {}
+        for parts in self._paths:
+            if parts not in self._spelled:
+                yield parts, self.mounts.host_of(parts)
+                continue
+            same = tuple(map(folded, parts))
+            for prefix, folder in (((), self.mounts.root), *self.mounts.folders.items()):
+                if tuple(map(folded, prefix)) == same[: len(prefix)]:
+                    at, below = self.mounts.real(folder), parts[len(prefix) :]
+                    yield from ((parts, place) for place in self._like_names.below(at, below, listed))
+
+    @cached_property
+    def _like_names(self) -> LikeNames:
+        return LikeNames()
+
+    @cached_property
+    def _spelled(self) -> Mapping[Parts, None]:
+        return dict.fromkeys(parts for rule in self.rules for parts in _spelled_out(rule))
 
     @cached_property
     def _paths(self) -> Sequence[Parts]:
         """The virtual paths that may lead through links: what rules spell out, and links that a rule may match."""
         roots = self.mounts.reals()
-        spelled = dict.fromkeys(parts for rule in self.rules for parts in _spelled_out(rule))
+        spelled = self._spelled
         skipped = frozenset((".git", *map(folded, self.skipped)))
         links = {
             str(link): folded_parts(str(link))
@@ -186,9 +210,7 @@ def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
 
 def _spelled_out(rule: AccessRule) -> Iterator[Parts]:
     """The paths without wildcards at the beginning of a rule's pattern."""
-    if rule.is_rooted:
-        for pattern in expand_braces(rule.pattern):
-            parts = tuple(takewhile(lambda part: not has_magic(part), parts_of(pattern)))
-            with suppress(WorkspaceError):  # a text that no path can be
-                if parts:
-                    yield split("/".join(parts))
+    for parts in plain_beginnings(rule.pattern) if rule.is_rooted else ():
+        with suppress(WorkspaceError):  # a text that no path can be
+            if parts:
+                yield split("/".join(parts))

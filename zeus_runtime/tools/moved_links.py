@@ -16,7 +16,7 @@ class _Addition(NamedTuple):
 
     Args:
         host: the path.
-        what: which names below the path are meant; empty for the path itself.
+        what: which names below or beside the path are meant; empty for the path itself.
         add: makes the same call for another path.
     """
 
@@ -85,6 +85,14 @@ class FollowedDeciding(Deciding):
 
         super().add_names(folder, pattern, why, but=but, holds_keys=holds_keys)
         self._additions.append(_Addition(folder, pattern, again))
+
+    def add_beginning(self, file: str, why: str, *, holds_keys: bool = False) -> None:
+        def again(to: Deciding, at: str) -> None:
+            to.add_beginning(at, why, holds_keys=holds_keys)
+
+        super().add_beginning(file, why, holds_keys=holds_keys)
+        # Not only its folder may be behind a link, but the file may be one.
+        self._additions.append(_Addition(file, "beginning", again))
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         super().add_in_each(folder, below, why)

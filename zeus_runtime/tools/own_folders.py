@@ -21,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 STATE: Final = ".zeus"
 SANDBOXES: Final = "sandboxes"
+OWN_SANDBOXES: Final = "own_sandboxes"
+"""The name for the folder of sandboxes that a config puts elsewhere: there, a session's tools read its own files."""
 ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
 """The archive's folders, in ``.zeus`` and as the tools see them below ``/``. Sessions share them."""
 

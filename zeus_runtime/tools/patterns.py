@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from fnmatch import translate
 from functools import partial
+from itertools import takewhile
 from typing import NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.tools.paths import ENDING, composed, decomposed_fold, folded, folded_piece, letters_of
@@ -109,6 +110,16 @@ def literal_prefix(pattern: Parts) -> int:
         if has_magic(part):
             return index
     return max(len(pattern) - 1, 0)
+
+
+def plain_beginnings(pattern: str) -> list[tuple[str, ...]]:
+    """The paths at the beginning of a pattern, up to its first ``*`` or ``?``; brackets and braces are also plain text.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    written = map(parts_of, dict.fromkeys([*expand_braces(pattern), *_with_literal_braces(pattern)]))
+    return [tuple(takewhile(lambda part: "*" not in part and "?" not in part, each)) for each in written]
 
 
 def compile_glob(pattern: str) -> PathTest:

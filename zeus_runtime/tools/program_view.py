@@ -27,6 +27,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from zeus_runtime.disk_paths import other_spelling, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools.gate import GIT_NAMES, Gate, git_depth
+from zeus_runtime.tools.like_names import SETTLED_NANOSECONDS
 from zeus_runtime.tools.mounts import Parts, parts_below
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
 from zeus_runtime.tools.safe_open import OPEN_FOLDER
@@ -61,9 +62,6 @@ _MOST_OF_SESSION: Final = 200
 _MOST_LEVELS: Final = 200
 _LONGEST_PATH: Final = 3_900
 """In bytes. The kernel takes 4,095, and bubblewrap puts a prefix before a path that it mounts."""
-
-_SETTLED_NANOSECONDS: Final = 2_000_000_000
-"""A folder that was changed later than so before a look may change again within the same tick of its file system."""
 
 
 class JudgedFolders:
@@ -330,7 +328,7 @@ class _Scan:
             found = self._known.find(host, state, keys)
             if found is None:
                 found = list(self._looked_at(descriptor, host, parts))
-                is_settled = time.time_ns() - max(times) > _SETTLED_NANOSECONDS
+                is_settled = time.time_ns() - max(times) > SETTLED_NANOSECONDS
                 if is_settled and not folder.is_of_sessions:
                     self._known.keep(host, state, found, keys)
             return found

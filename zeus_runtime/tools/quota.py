@@ -6,11 +6,13 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from zeus_runtime.disk_paths import real_path
+from zeus_runtime.tools.mounts import parts_below
 from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
@@ -37,6 +39,27 @@ class Held(NamedTuple):
         return Held(self.bytes - other.bytes, self.files - other.files)
 
 
+class _Limit(NamedTuple):
+    """The most that a folder may hold; None for any."""
+
+    bytes: int | None
+    files: int | None
+
+    def and_(self, other: _Limit) -> _Limit:
+        return _Limit(_least(self.bytes, other.bytes), _least(self.files, other.files))
+
+    def excess(self, held: Held) -> str | None:
+        if self.bytes is not None and held.bytes > self.bytes:
+            return f"{held.bytes:,} bytes, where {self.bytes:,} are allowed"
+        if self.files is not None and held.files > self.files:
+            return f"{held.files:,} files, where {self.files:,} are allowed"
+        return None
+
+
+def _least(*given: int | None) -> int | None:
+    return min((each for each in given if each is not None), default=None)
+
+
 class Quota:
     """The most that the files below a folder may be. Safe to use from many threads; agents of a process share a count.
 
@@ -45,6 +68,7 @@ class Quota:
         max_bytes: the sizes of its files together; None for any.
         max_files: how many; None for any number. Folders do not count.
         spare: a folder whose files do not count: that in which Zeus keeps its own.
+        above: the quota of the agent above, which holds for what is written below its root too.
     """
 
     def __init__(
@@ -54,61 +78,43 @@ class Quota:
         max_bytes: int | None = None,
         max_files: int | None = None,
         spare: Path | None = None,
+        above: Quota | None = None,
     ) -> None:
-        self._max_bytes = max_bytes
-        self._max_files = max_files
+        limit = _Limit(max_bytes, max_files)
         with _counts_lock:
-            self._count = _counts.get(root) or _counts.setdefault(root, _Count(root, spare))
+            count = _counts.get(root) or _counts.setdefault(root, _Count(root, spare))
+        self._limits: dict[_Count, _Limit] = {} if above is None else {**above._limits}
+        self._limits[count] = limit.and_(self._limits.get(count, limit))
 
     @contextmanager
-    def taking(self, more_bytes: int, more_files: int) -> Iterator[None]:
+    def taking(self, more_bytes: int, more_files: int, at: str | None = None) -> Iterator[None]:
         """Count a write that happens inside; a write that frees space is never refused.
+
+        Args:
+            at: the real path of the file; it counts for the folders that contain it. None: for all.
 
         Raises:
             WorkspaceError: it would exceed the quota; nothing is written.
         """
-        count = self._count
-        more = Held(max(0, more_bytes), max(0, more_files))
-        with count.lock:
-            held = count.now()
-            after = held.plus(Held(more_bytes, more_files))
-            if any(more) and (why := self._excess(after)):
-                raise WorkspaceError(
-                    f"The workspace would be too large: {why}. Nothing was written.",
-                    remedy="Remove files that are not needed, or write less.",
-                )
-            # Counted before it is written, so that two writers at once cannot both take the last room.
-            count.held = after
-            count.being_written = count.being_written.plus(more)
-            scans = count.scans
-        whole = False
-        try:
+        with ExitStack() as taken:
+            for count, limit in self._limits.items():
+                if at is None or count.has(at):
+                    taken.enter_context(count.taking(Held(more_bytes, more_files), limit))
             yield
-            whole = True
-        finally:
-            with count.lock:
-                count.being_written = count.being_written.minus(more)
-                # The write may have failed halfway, or a scan meanwhile have found a part of it: only a new scan knows
-                # how much is there.
-                if not whole or count.scans != scans:
-                    count.held = None
 
     def forget(self) -> None:
         """Count anew before the next write: something else may have written."""
         # Not under the lock: this is called on an event loop, and a scan of many files may hold it.
-        self._count.is_stale = True
+        for count in self._limits:
+            count.is_stale = True
 
     def problem(self) -> str | None:
         """Why the files are too large now, counted anew; None if they are not. Blocks on the disk."""
-        with self._count.lock:
-            return self._excess(self._count.scan())
-
-    def _excess(self, held: Held) -> str | None:
-        if self._max_bytes is not None and held.bytes > self._max_bytes:
-            return f"{held.bytes:,} bytes, where {self._max_bytes:,} are allowed"
-        if self._max_files is not None and held.files > self._max_files:
-            return f"{held.files:,} files, where {self._max_files:,} are allowed"
-        return None
+        found = None
+        for count, limit in self._limits.items():
+            with count.lock:
+                found = limit.excess(count.scan()) or found
+        return found
 
 
 class _Count:
@@ -123,6 +129,36 @@ class _Count:
         self.being_written = Held(0, 0)
         """Of writes that have begun; a scan may find none of it, some of it, or all."""
         self.scans = 0
+
+    def has(self, file: str) -> bool:
+        """Whether the file at a real path is in the folder."""
+        return parts_below(real_path(self.root), file) is not None
+
+    @contextmanager
+    def taking(self, change: Held, limit: _Limit) -> Iterator[None]:
+        more = Held(max(0, change.bytes), max(0, change.files))
+        with self.lock:
+            after = self.now().plus(change)
+            if any(more) and (why := limit.excess(after)):
+                raise WorkspaceError(
+                    f"The workspace would be too large: {why}. Nothing was written.",
+                    remedy="Remove files that are not needed, or write less.",
+                )
+            # Counted before it is written, so that two writers at once cannot both take the last room.
+            self.held = after
+            self.being_written = self.being_written.plus(more)
+            scans = self.scans
+        whole = False
+        try:
+            yield
+            whole = True
+        finally:
+            with self.lock:
+                self.being_written = self.being_written.minus(more)
+                # The write may have failed halfway, or a scan meanwhile have found a part of it: only a new scan knows
+                # how much is there.
+                if not whole or self.scans != scans:
+                    self.held = None
 
     def now(self) -> Held:
         if self.held is None or self.is_stale:

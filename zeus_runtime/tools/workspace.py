@@ -58,7 +58,7 @@ class WorkspaceFiles:
         quiet: routes that listings hide until something was written there.
         gate: the access policy, checked for every file that is opened; None: all files are allowed.
         is_own: whether the root is a session's or a user's own folder, which ``make_root`` makes.
-        quota: how much there may be below the root; routes do not count.
+        quota: how much there may be below the root, and below those of the agents above; routes do not count.
         shown: a text as the model sees it, with known secrets masked.
 
     Raises:
@@ -603,7 +603,8 @@ class WorkspaceFiles:
         """
         if self.quota is None or self._mounts.of(place.parts)[0]:
             return nullcontext()
-        return self.quota.taking(size - (old.st_size if old else 0), files - (old is not None))
+        change = size - (old.st_size if old else 0), files - (old is not None)
+        return self.quota.taking(*change, self._mounts.host_of(place.parts))
 
     def _parts(self, path: str) -> tuple[str, ...]:
         parts = split(path)

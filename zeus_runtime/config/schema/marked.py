@@ -42,6 +42,7 @@ class Marked(NamedTuple):
         words: the words of a command.
         is_folder: whether it is a folder, relative to the working directory, in which Zeus changes the files; a
             default is none.
+        is_of_sessions: whether that folder has a subfolder for each session.
         is_shown: whether it is a folder, relative to the working directory, that programs see; a default is none.
     """
 
@@ -56,6 +57,7 @@ class Marked(NamedTuple):
     may_name_file: bool = False
     words: tuple[str, ...] = ()
     is_folder: bool = False
+    is_of_sessions: bool = False
     is_shown: bool = False
 
     @property
@@ -93,6 +95,7 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
             may_name_file=is_text and any(place.get(NAMES_FILES) for place in sent.get(path, ())),
             words=words,
             is_folder=is_text and any(FOLDER in place and not _is_default(node, place) for place in places),
+            is_of_sessions=is_text and any(place.get(FOLDER) == "sessions" for place in places),
             is_shown=is_text and any(SHOWN in place and not _is_default(node, place) for place in places),
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 FILE_RELATIVE: Final = "x-zeus-file-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
@@ -12,7 +12,8 @@ WORK_RELATIVE: Final = "x-zeus-work-relative"
 PROTECTED: Final = "x-zeus-protected"
 """Schema keyword beside ``x-zeus-work-relative``: tools may not change it (``write``) or read it (``read``)."""
 FOLDER: Final = "x-zeus-folder"
-"""Schema keyword: the string is a folder, relative to the working directory, in which Zeus changes the files."""
+"""Schema keyword: the string is a folder, relative to the working directory, in which Zeus changes the files; or
+``sessions``, if it has a subfolder for each session."""
 SHOWN: Final = "x-zeus-shown"
 """Schema keyword: the string is a folder, relative to the working directory, that programs see."""
 NOT_A_PATH: Final = "x-zeus-not-a-path"
@@ -148,7 +149,7 @@ class Executes(NamedTuple):
         by_name: it names nothing in the project: a machine, an image, a module. The user allows the value alone.
         folder: a folder, relative to the working directory (``~`` is the home folder), whose files Zeus changes itself.
             The user allows the value, and where links lead from it; no tool may change its files or make it lead
-            elsewhere.
+            elsewhere. ``sessions``: the folder has a subfolder for each session, and no tool reads another session's.
         shown: a folder, relative to the working directory (``~`` is the home folder), that programs see. The user
             allows the value, and where links lead from it; no command may make it lead elsewhere.
     """
@@ -156,7 +157,7 @@ class Executes(NamedTuple):
     servers: bool = False
     command: bool = False
     by_name: bool = False
-    folder: bool = False
+    folder: bool | Literal["sessions"] = False
     shown: bool = False
 
     @property
@@ -164,7 +165,7 @@ class Executes(NamedTuple):
         if self.command or self.servers:
             return {EXECUTES: "command" if self.command else "servers"}
         if self.folder:
-            return {EXECUTES: "name", FOLDER: True}
+            return {EXECUTES: "name", FOLDER: self.folder}
         if self.shown:
             return {EXECUTES: "name", SHOWN: True}
         return {EXECUTES: "name" if self.by_name else "value"}

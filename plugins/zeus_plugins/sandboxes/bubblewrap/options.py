@@ -12,7 +12,7 @@ class Options:
     """Options of ``bubblewrap``. Paths are relative to the working directory."""
 
     folder: Annotated[
-        str, Executes(folder=True), Doc("The folder with a subfolder for each session's files.")
+        str, Executes(folder="sessions"), Doc("The folder with a subfolder for each session's files.")
     ] = ".zeus/sandboxes"
     keep_days: Annotated[
         float | None,

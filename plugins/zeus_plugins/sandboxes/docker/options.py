@@ -22,7 +22,7 @@ class Options:
     ] = None
     cpus: Annotated[float, Doc("Processors that one program may use."), Minimum(0.01)] = 1.0
     folder: Annotated[
-        str, Executes(folder=True), Doc("The folder with a subfolder for each session's files.")
+        str, Executes(folder="sessions"), Doc("The folder with a subfolder for each session's files.")
     ] = ".zeus/sandboxes"
     keep_days: Annotated[
         float | None,
