@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -167,6 +168,62 @@ def test_a_file_url_is_read_as_the_path_that_it_encodes(tmp_path: Path) -> None:
     file.write_text("")
     for url in (f"file://{tmp_path}/tools/%68ook.mjs", f"file://{file}?v=2#a", f"--import=file:{file}"):
         assert part(Form(("x", url), ""), tmp_path).files == (file,)
+
+
+LETTERS = st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="/.")
+
+
+@pytest.mark.parametrize("place", ["argument", "env"])
+@settings(max_examples=60)
+@given(st.text(LETTERS, min_size=1, max_size=4), st.integers(1, 3), st.booleans(), st.data())
+def test_a_name_is_found_however_json_spells_it(
+    place: str, name: str, depth: int, is_key: bool, data: st.DataObject
+) -> None:
+    spelled = ""
+    for letter in f"tools/{name}.js":
+        ways = ["".join(f"\\u{code.hex()}" for code in halves(letter)), json.dumps(letter)[1:-1]]
+        ways += ["\\/"] if letter == "/" else []
+        spelled += data.draw(st.sampled_from(ways))
+    word = f'{{"{spelled}": [1]}}' if is_key else f'[{{"a": ["{spelled}"]}}]'
+    for _ in range(depth - 1):
+        word = json.dumps({"inner": word})
+    with TemporaryDirectory() as made:
+        file = Path(made, f"tools/{name}.js")
+        file.parent.mkdir()
+        file.write_text("")
+        words = ("x", f"--config={word}") if place == "argument" else ("x",)
+        found = part(Form(words, "", {"CONF": word} if place == "env" else {}), Path(made))
+        assert file in found.files
+        file.unlink()
+        absent = part(Form(words, "", {"CONF": word} if place == "env" else {}), Path(made))
+        assert is_closed(file, absent)
+
+
+def halves(letter: str) -> list[bytes]:
+    encoded = letter.encode("utf-16-be")
+    return [encoded[at : at + 2] for at in range(0, len(encoded), 2)]
+
+
+def test_a_path_that_json_spells_and_that_names_nothing_is_said(tmp_path: Path) -> None:
+    made_project(tmp_path)
+    lines = part(Form(("x", r'{"run":"tools\/t\u0061rget"}'), ""), tmp_path).lines
+    assert any(
+        label == "note" and value.startswith("argument 1 has tools/target: ") for label, value in lines
+    )
+
+
+def test_half_a_letter_of_json_names_no_file(tmp_path: Path) -> None:
+    made_project(tmp_path)
+    assert part(Form(("x", r'"tools/\ud800.js" "tools/server.js"'), ""), tmp_path).files
+
+
+def test_more_texts_than_a_word_is_decoded_to_are_said(tmp_path: Path) -> None:
+    made_project(tmp_path)
+    word = f"%{'25' * 30}74ools"
+    assert any(
+        label == "note" and "more names than are looked up" in value
+        for label, value in part(Form(("x", word), ""), tmp_path).lines
+    )
 
 
 def test_a_path_covers_the_file_and_no_part_of_the_path(tmp_path: Path) -> None:

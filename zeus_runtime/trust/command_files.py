@@ -50,6 +50,10 @@ _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_OPTION: Final = 255
 _LONGEST_FIRST: Final = 512
 """Bytes of a script's first line that a system reads at most."""
+_ESCAPES: Final = re.compile(r'(?:\\u[0-9A-Fa-f]{4})+|\\["\\/bfnrt]')
+"""The escapes of JSON; those for UTF-16 together, because two of them may be one letter."""
+_MOST_READINGS: Final = 16
+"""Texts that decoding makes of one word."""
 _MOST_PARTS: Final = 64
 """Folders in a path that names nothing, up to which its parts are looked up; only the program knows a longer one."""
 _CACHES: Final = "__pycache__"
@@ -383,7 +387,7 @@ class _NameSearch:
             named: what the word names.
             free: files that may change, also if they do not exist yet.
         """
-        for text in dict.fromkeys([unquote(word, errors="surrogateescape"), word]):
+        for text in reversed(self._decoded(word)):
             for path in dict.fromkeys(filter(_is_path, _SIGN.split(text))):
                 if any(path in each.name for each in named) or self._has(_begun_at(path)):
                     continue
@@ -405,12 +409,27 @@ class _NameSearch:
         """
         # A shell joins a line that ends in a backslash, and a URL loses tabs and line ends.
         forms = dict.fromkeys([word, word.replace("\\\n", ""), re.sub(r"[\t\r\n]", "", word)])
-        texts = dict.fromkeys(text for form in forms for text in (form, *_shell_words(form)))
-        texts.update(dict.fromkeys(unquote(text, errors="surrogateescape") for text in texts if "%" in text))
+        written = dict.fromkeys(text for form in forms for text in (form, *_shell_words(form)))
+        texts = dict.fromkeys(text for each in written for text in self._decoded(each))
         names: dict[str, None] = {}
         for text in texts:
             names.update(dict.fromkeys([text, *self._parts(text)]))
         yield from filter(_is_path, names)
+
+    def _decoded(self, text: str) -> list[str]:
+        """A text, and what programs make of it that decode the ``%20`` of URLs or the escapes of JSON.
+
+        Also one within the other, and JSON in a string of JSON.
+        """
+        found = [text]
+        for each in found:  # the list grows during the loop
+            for plain in (unquote(each, errors="surrogateescape"), _ESCAPES.sub(_unescaped, each)):
+                if plain not in found:
+                    if len(found) >= _MOST_READINGS:
+                        self.has_more = True
+                        return found
+                    found.append(plain)
+        return found
 
     def _parts(self, text: str) -> Iterator[str]:
         """The parts of a text between any two signs; those that contain signs only where an entry begins like them."""
@@ -671,7 +690,21 @@ def _parts_of(path: str) -> Iterator[str]:
 
 
 def _is_path(name: str) -> bool:
-    return 0 < len(name) <= _MAX_PATH and "\0" not in name
+    if not 0 < len(name) <= _MAX_PATH or "\0" in name:
+        return False
+    try:
+        # No file has a half of a letter of UTF-16 in its name.
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unescaped(escapes: re.Match[str]) -> str:
+    text = escapes[0]
+    if text[1] == "u":
+        return bytes.fromhex(text.replace("\\u", "")).decode("utf-16-be", "surrogatepass")
+    return "\b\f\n\r\t"["bfnrt".index(text[1])] if text[1] in "bfnrt" else text[1]
 
 
 def _stems(name: str) -> Iterator[str]:
