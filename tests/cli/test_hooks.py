@@ -92,7 +92,7 @@ def test_a_script_that_changes_during_the_run_is_not_started(
     allow(zeus, monkeypatch)
     ended = zeus("run", "zeus.yaml", "hi")
     assert (ended.exit_code, ran(hooked)) == (4, 1)
-    assert "command 'python3 check.py " in ended.err
+    assert "command 'middlewares.0.hooks.before_tool_call.0.command' is not trusted" in ended.err
     hooked.write("tools/log.py", "")
     allow(zeus, monkeypatch)
     resumed = zeus("run", "zeus.yaml", "--continue")

@@ -453,3 +453,52 @@ def test_a_variable_of_the_process_frees_an_address_and_no_file(
     config.write_text(json.dumps({"version": 1, "model": vertex("${TERM}")}))
     with pytest.raises(UntrustedError, match="vertex_credentials"):
         Agent.from_config(config, directory=tmp_path)
+
+
+FAR = {"litellm": {"model": "openai/gpt-4o", "api_base": "https://far.example/v1"}}
+BOX = {"sandbox": {"backend": {"docker": {"command": "./engine"}}}}
+HELPER = {"description": "helps"}
+MOVED_PLACES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "destination": ({"memory": {"embeddings": FAR}}, {"model": FAR}),
+    "destination of a sub-agent": (
+        {"model": FAR},
+        {"agents": {"helper": {**HELPER, "overrides": {"model": FAR}}}},
+    ),
+    "sub-agent": (
+        {"agents": {"one": {**HELPER, "overrides": {"model": FAR}}}},
+        {"agents": {"two": {**HELPER, "overrides": {"model": FAR}}}},
+    ),
+    "option": ({"tools": [BOX]}, {"agents": {"helper": {**HELPER, "overrides": {"tools": [BOX]}}}}),
+    "hook": (
+        {"middlewares": [{"hooks": {"before_run": [{"command": ["./note"]}]}}]},
+        {"middlewares": [{"hooks": {"before_tool_call": [{"command": ["./note"]}]}}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("move", MOVED_PLACES)
+def test_permission_for_a_place_of_the_config_is_not_permission_for_another(
+    tmp_path: Path, move: str
+) -> None:
+    """The question names the place, so the digest has it: a later commit could move an allowed value."""
+    found = []
+    for number, more in enumerate(MOVED_PLACES[move]):
+        config = tmp_path / f"{number}.yaml"
+        config.write_text(json.dumps({"version": 1, "model": "gpt-4o", **more}))
+        found.append(digests(config, tmp_path))
+    one, other = found
+    assert one
+    assert other
+    assert not set(one.split(",")) & set(other.split(","))
+
+
+def test_agents_that_share_a_value_ask_for_it_once(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    shared = {"version": 1, "model": FAR, "tools": [BOX]}
+    config.write_text(json.dumps(shared))
+    alone = digests(config, tmp_path).split(",")
+    assert len(alone) == len(set(alone)) == 2
+    config.write_text(
+        json.dumps({**shared, "agents": {"one": {"description": "a"}, "two": {"description": "b"}}})
+    )
+    assert set(digests(config, tmp_path).split(",")) == set(alone)
