@@ -91,7 +91,7 @@ _KINDS = ("destination", "MCP server", "option")
         (
             f"model: gpt-4o\nagents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: openai/x, api_base:"
             f" '{ELSEWHERE}'}}}}}}}}}}",
-            ["model.litellm.api_base"],
+            ["agents.a.overrides.model.litellm.api_base"],
         ),
     ],
 )

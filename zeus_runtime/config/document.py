@@ -129,7 +129,11 @@ class Document:
                 there = (*at, *path[len(to) :])
                 above = find(document.root, there)
                 # One that is nowhere, such as a default, belongs to the config that both share.
-                is_same = at == to if written is None or above is None else above.origin.value == written.origin.value
+                is_same = (
+                    at == to
+                    if written is None or above is None
+                    else above.origin.value == written.origin.value
+                )
                 if is_same and (above is None) == (written is None):
                     return document.address(there)
         return f"{self.prefix}{show_path(path)}"

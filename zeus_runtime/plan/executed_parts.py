@@ -140,7 +140,9 @@ def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
         path = ("workspace", "access", rule.pattern)
         target = None if file is None else shown_below(file, ground.document.directory)
         where = str(ground.document.position(path, "key"))
-        part = rule_part(ground.document.address(path), rule.pattern, rule.right, target, reasons, where=where)
+        part = rule_part(
+            ground.document.address(path), rule.pattern, rule.right, target, reasons, where=where
+        )
         yield _with_owner(ground, part)
 
 
@@ -203,7 +205,9 @@ def _placed(server: Command | Remote, document: Document) -> Iterable[Command | 
 
     if not isinstance(server, Command) or server.kind == "server":
         return [server]
-    same = (each.path for each in document.marked if "command" in each.executes and each.words == server.words)
+    same = (
+        each.path for each in document.marked if "command" in each.executes and each.words == server.words
+    )
     return [replace(server, name=document.address(path)) for path in same] or [server]
 
 

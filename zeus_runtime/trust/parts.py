@@ -402,7 +402,9 @@ def rule_part(
         target: the file; None for a name that any file may have.
         reasons: why the files are protected.
     """
-    digest = part_digest("rule", path=path, pattern=pattern, right=right, target=target, reasons=sorted(reasons))
+    digest = part_digest(
+        "rule", path=path, pattern=pattern, right=right, target=target, reasons=sorted(reasons)
+    )
     lines = [("opens", one_line(f"{pattern}: {right}"))]
     if target is not None and target != pattern.strip("/"):
         lines.append(("file", one_line(target)))
