@@ -55,6 +55,12 @@ def real_path(path: str | Path) -> str:
         return str(error.filename)
 
 
+def shown_below(file: Path, directory: Path) -> str:
+    """A real path as questions of permission show it: relative if it is below ``directory``."""
+    folder = directory.resolve()
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+
+
 def closed_link(path: str | Path) -> str | None:
     """The first link on the way of ``path`` that this user may not read, such as ``/proc/1/cwd``, if there is one.
 

@@ -54,6 +54,17 @@ def test_what_a_server_is_called_is_not_executed(
     assert digest(*command) == digest(*command, name=name)
 
 
+@given(COMMANDS, st.text(max_size=5))
+def test_a_hook_is_its_place_too(command: tuple[tuple[str, ...], dict[str, str], str], name: str) -> None:
+    words, env, cwd = command
+    folder = Path("/nowhere")
+    one, other = (
+        command_part(Command(each, words, env, cwd, kind="command"), Project(folder, (folder,)))
+        for each in ("hook", name)
+    )
+    assert (one.digest == other.digest) is (one.name == other.name)
+
+
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_a_plugin_file_is_its_content(one: bytes, other: bytes) -> None:
     here, there = Path("/a/x.py"), Path("/b/y.py")
@@ -162,9 +173,9 @@ def test_a_digest_holds_wherever_the_project_lies(tmp_path: Path) -> None:
 @given(st.text(max_size=6), st.text(max_size=6))
 def test_an_option_is_its_value(one: str, other: str) -> None:
     project = Project(Path("/nowhere"), ())
-    digests = [option_part("docker.command", "x", each, project).digest for each in (one, other)]
+    digests = [option_part("docker.command", each, project).digest for each in (one, other)]
     assert (digests[0] == digests[1]) is (one == other)
-    assert option_part("docker.runtime", "x", one, project).digest != digests[0]
+    assert option_part("docker.runtime", one, project).digest != digests[0]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +190,7 @@ def test_the_digest_of_an_option_holds_the_files_that_its_value_names(
     name: str, value: str, file: str, tmp_path: Path
 ) -> None:
     def part() -> Part:
-        return option_part(name, "x", value, Project(tmp_path, (tmp_path,)))
+        return option_part(name, value, Project(tmp_path, (tmp_path,)))
 
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     digests = {part().digest}
@@ -188,13 +199,13 @@ def test_the_digest_of_an_option_holds_the_files_that_its_value_names(
         digests.add(part().digest)
         assert [label for label, _ in part().lines] == ["value", "file"]
     assert len(digests) == 3
-    assert option_part(name, "x", value, None).files == ()
+    assert option_part(name, value, None).files == ()
 
 
 def test_the_lines_of_an_option_say_which_files_are_not_covered(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     project = Project(tmp_path, (tmp_path,))
-    notes = [dict(option_part("env.X", "x", each, project).lines)["note"] for each in ("$D/a", "tools/b")]
+    notes = [dict(option_part("env.X", each, project).lines)["note"] for each in ("$D/a", "tools/b")]
     assert notes[0].startswith("the value has $")
     assert notes[1].startswith("the value has tools/b: this names no file")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic, Severity, in_order
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.config.yaml.sources import Sources
-from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path, find, nearest, plain
+from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path, find, nearest, plain, show_path
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -29,6 +29,20 @@ class Early(NamedTuple):
 
     plugins: Plugins
     homes: tuple[str, ...]
+
+
+class Inherited(NamedTuple):
+    """Values of a sub-agent's config that may be written in the config above.
+
+    Args:
+        document: the config above.
+        at: the place of the values in it.
+        to: their place in the sub-agent's config.
+    """
+
+    document: Document
+    at: Path
+    to: Path = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,8 @@ class Document:
         replaced: the trees of its files before they were merged, and with the defaults of their variables. A value that
             a stronger file or a variable replaces is a secret too: a tool may read the file.
         defaults: the trees of its files with the defaults of their variables, where a variable replaces one.
+        inherited: of a sub-agent's config, the values that may be written in the config above.
+        prefix: stands before the address of a value that is written in a sub-agent's own file; names this file.
         homes: the Homes that its files name, also where a stronger file, or ``--set``, names others for this run: their
             ``extends`` looks there, and the next run may.
     """
@@ -72,6 +88,8 @@ class Document:
     defaults: tuple[Node, ...] = ()
     homes: tuple[FilePath, ...] = ()
     further: tuple[FilePath, ...] = ()
+    inherited: tuple[Inherited, ...] = ()
+    prefix: str = ""
 
     def __repr__(self) -> str:
         return f"Document({self.source!r})"
@@ -98,6 +116,27 @@ class Document:
         origin = node.origin
         # Of a missing key, the place is the key of the mapping that it would be in.
         return origin.key if origin.key and (at == "key" or found != path) else origin.value
+
+    def address(self, path: Path) -> str:
+        """The place of a value in the config and the file that has it, as ``--set`` writes it.
+
+        It is one address for all agents that share the value: ``agents.NAME.overrides…`` for a value that a sub-agent
+        has for itself, and the name of its file before the path for one in a config of its own.
+        """
+        written = find(self.root, path)
+        for document, at, to in self.inherited:
+            if path[: len(to)] != to:
+                continue
+            there = (*at, *path[len(to) :])
+            above = find(document.root, there)
+            if written is None or above is None:
+                # One that is written nowhere, such as a default, belongs to the config that both share.
+                is_same = written is above and not at
+            else:
+                is_same = written.origin.value == above.origin.value
+            if is_same:
+                return document.address(there)
+        return f"{self.prefix}{show_path(path)}"
 
     def origins(self, path: Path) -> tuple[Origin, ...]:
         """Where the value at ``path`` was written, the newest first; the others are what it overrode."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.config.document import Inherited
+from zeus_runtime.config.yaml.tree import find, show_path
+from zeus_runtime.disk_paths import expanded, shown_below
 from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _document(checked: Checked, above: Document, name: str, config: str | None, 
     from zeus_runtime.config.layers.merge import merge, ref_places
     from zeus_runtime.config.model import Config
 
-    document = above if config is None else _loaded(checked, above, config)
+    document = _own(checked, above, name, config)
     laid = find(above.root, ("agents", name, "overrides"))
     if laid is None or not laid.is_map or not overrides:
         return document
@@ -79,6 +80,23 @@ def _document(checked: Checked, above: Document, name: str, config: str | None, 
         sources=document.sources.joined(above.sources),
     )
     return laid_over(document, merge(document.root, laid, ref_places(Config)), shared=config is None)
+
+
+def _own(checked: Checked, above: Document, name: str, config: str | None) -> Document:
+    """The config of one agent before its overrides, with where its values may be written."""
+    entry = ("agents", name)
+    inherited = (
+        Inherited(above, (*entry, "overrides")),
+        *(Inherited(above, (*entry, key), (key,)) for key in ("instructions", "output")),
+        Inherited(above, ("models", "subagents"), ("model",)),
+    )
+    if config is None:
+        # First the config that both share: a value that is nowhere belongs to it.
+        inherited = (Inherited(above, ()), *inherited)
+        return replace(above, inherited=inherited, prefix=f"{above.prefix}{show_path(entry)}: ")
+    document = _loaded(checked, above, config)
+    file = config if document.path is None else shown_below(document.path.resolve(), document.directory)
+    return replace(document, inherited=inherited, prefix=f"{file}: ")
 
 
 def laid_over(document: Document, root: Node, *, shared: bool) -> Document:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.sqlite_url import database_file, is_sqlite
-from zeus_runtime.config.yaml.tree import show_path
-from zeus_runtime.disk_paths import real_path
+from zeus_runtime.disk_paths import real_path, shown_below
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
 
@@ -130,7 +129,7 @@ def foreign_database(named: Path, trust: Trust, *, directory: Path, where: str =
 
     file = named.resolve()
     if not is_made(trust.records, file):
-        yield database_part(file, _shown(file, directory), where=where)
+        yield database_part(file, shown_below(file, directory), where=where)
 
 
 def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
@@ -139,9 +138,11 @@ def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
         from zeus_runtime.trust.parts import rule_part
 
         path = ("workspace", "access", rule.pattern)
-        target = None if file is None else _shown(file, ground.document.directory)
+        target = None if file is None else shown_below(file, ground.document.directory)
         where = str(ground.document.position(path, "key"))
-        part = rule_part(show_path(path), rule.pattern, rule.right, target, reasons, where=where)
+        part = rule_part(
+            ground.document.address(path), rule.pattern, rule.right, target, reasons, where=where
+        )
         yield _with_owner(ground, part)
 
 
@@ -187,11 +188,27 @@ def permit(checked: Checked, server: Command | Remote) -> None:
     """
     # The user allowed what the config itself says, not the folders of an agent that works apart.
     config = checked.config if checked.apart is None else checked.document.config()
-    part = _server_part(server, checked.document, config, checked.trust)
+    found = (
+        _server_part(each, checked.document, config, checked.trust)
+        for each in _placed(server, checked.document)
+    )
     # The user's own parts need no permission, as long as they are as they were checked.
-    if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
-        return
-    checked.trust.require([part])
+    own = {each.digest for each in checked.parts if each.own}
+    checked.trust.require([part for part in found if part is not None and part.digest not in own])
+
+
+def _placed(server: Command | Remote, document: Document) -> Iterable[Command | Remote]:
+    """A process; a command of a hook once for each place of the config that has its words, since its digest has it."""
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import Command
+
+    if not isinstance(server, Command):
+        return [server]
+    same = (
+        each.path for each in document.marked if "command" in each.executes and each.words == server.words
+    )
+    return [replace(server, name=document.address(path)) for path in same] or [server]
 
 
 def _plugin_files(ground: PartSource) -> Iterator[Part]:
@@ -241,7 +258,7 @@ def _commands(ground: PartSource) -> Iterator[Part]:
 
     for each in ground.document.marked:
         if "command" in each.executes:
-            used = Command(show_path(each.path), each.words, kind="command")
+            used = Command(ground.document.address(each.path), each.words, kind="command")
             yield from _process(ground, used, each.path)
 
 
@@ -297,10 +314,8 @@ def _options(ground: PartSource) -> Iterator[Part]:
         project = None
         if "value" in each.executes:
             project = project_of(document, ground.config, ground.trust)
-        name = ".".join([key for key in path if isinstance(key, str)][-2:])
         part = option_part(
-            name,
-            show_path(path),
+            document.address(path),
             each.text,
             project,
             target=_linked_to(document, each.text) if each.is_folder or each.is_shown else "",
@@ -315,7 +330,7 @@ def _linked_to(document: Document, folder: str) -> str:
     base = Path(real_path(document.directory))
     named = str(base / folder)
     real = real_path(named)
-    return "" if real == os.path.normpath(named) else _shown(Path(real), base)
+    return "" if real == os.path.normpath(named) else shown_below(Path(real), base)
 
 
 def _destinations(ground: FileSource) -> Iterator[Part]:
@@ -347,11 +362,10 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
         return
     from zeus_runtime.trust.parts import destination_part
 
-    name = ".".join([each for each in path if isinstance(each, str)][-2:])
     where = str(document.position(path))
     mask = _mask(document, ground.trust)
     headers = _headers_beside(document, path)
-    part = destination_part(name, show_path(path), text, file=file, headers=headers, mask=mask, where=where)
+    part = destination_part(document.address(path), text, file=file, headers=headers, mask=mask, where=where)
     yield _with_owner(ground, part)
 
 
@@ -448,7 +462,7 @@ def _home_files(ground: PartSource, protected: Callable[[], Deciding]) -> Iterat
         if (_is_unread(ground, file) and not is_named) or _is_unreadable(ground, protected, named, file):
             from zeus_runtime.trust.parts import file_part
 
-            shown = _shown(named, directory)
+            shown = shown_below(named, directory)
             yield _with_owner(ground, file_part(shown, file, directory, where=shown))
 
 
@@ -559,7 +573,8 @@ def _file_part(ground: FileSource, path: ConfigPath, file: Path, verb: str) -> P
 
     document = ground.document
     where = str(document.position(path))
-    return _with_owner(ground, file_part(show_path(path), file, document.directory, verb=verb, where=where))
+    part = file_part(document.address(path), file, document.directory, verb=verb, where=where)
+    return _with_owner(ground, part)
 
 
 def _is_elsewhere(ground: FileSource, file: Path) -> bool:
@@ -578,11 +593,6 @@ def _is_named_in_own_home(ground: FileSource, file: Path) -> bool:
     """Whether a path leads through one of the user's own Homes, whose links the user made."""
     # With a `..` in it, the path may leave the Home again.
     return ".." not in file.parts and any(each.resolve() in _own_folders(ground) for each in file.parents)
-
-
-def _shown(file: Path, directory: Path) -> str:
-    folder = directory.resolve()
-    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
 
 
 def _is_free(address: str, document: Document, trust: Trust) -> bool:
@@ -614,7 +624,7 @@ def _folders(ground: PartSource) -> Iterator[Part]:
         from zeus_runtime.trust.parts import folder_part
 
         where = str(document.position(path))
-        part = folder_part(show_path(path), _shown(folder, document.directory), where=where)
+        part = folder_part(document.address(path), shown_below(folder, document.directory), where=where)
         yield _with_owner(ground, part)
 
 

@@ -203,6 +203,8 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         ),
         *_notes(found, lambda index: _called(index, command), mask),
     ]
+    # A server is shown by its name, which decides nothing; a hook by its place, which decides when it runs.
+    at = {} if command.kind == "server" else {"path": command.name}
     return Part(
         command.kind,
         command.name,
@@ -214,6 +216,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
             place=project.place,
             files=[[each.word, each.name, each.content] for each in found.named],
             data=list(command.data),
+            **at,
         ),
         tuple(lines),
         found.paths,
@@ -290,7 +293,6 @@ _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell fin
 
 
 def option_part(
-    name: str,
     path: str,
     value: str,
     project: Project | None,
@@ -299,11 +301,10 @@ def option_part(
     mask: PartMask = _OPEN,
     where: str = "",
 ) -> Part:
-    """An option that is marked ``Executes``, identified by its value and the project files that the value names.
+    """An option that is marked ``Executes``, identified by its place, its value and the project files that it names.
 
     Args:
-        name: component and option, such as ``docker.command``.
-        path: its place in the config, as ``--set`` writes it.
+        path: its place in the config, as ``Document.address`` writes it.
         project: None for a value that counts by itself.
         target: where links lead from the folder that the value names.
     """
@@ -315,11 +316,8 @@ def option_part(
         found = covered_by_value(value, project)
         lines += _file_lines(found, project.directory)
         lines += _notes(found, lambda _: "the value", mask)
-    # Without a target the digest is the one from before it counted, so that nobody is asked again.
-    linked = {"target": target} if target else {}
-    digest = part_digest(
-        "option", name=name, value=value, files=[[each.name, each.content] for each in found.named], **linked
-    )
+    files = [[each.name, each.content] for each in found.named]
+    digest = part_digest("option", path=path, value=value, target=target, files=files)
     return Part(
         "option", path, digest, tuple(lines), found.paths, where, absent=found.absent, held=found.held
     )
@@ -338,7 +336,6 @@ def _header_lines(headers: Mapping[str, object], mask: PartMask) -> Iterator[tup
 
 
 def destination_part(
-    name: str,
     path: str,
     value: str,
     *,
@@ -347,18 +344,15 @@ def destination_part(
     mask: PartMask = _OPEN,
     where: str = "",
 ) -> Part:
-    """An option that says where data is sent, identified by its value and the headers beside it.
+    """An option that says where data is sent, identified by its place, its value and the headers beside it.
 
     Args:
-        name: component and option, such as ``litellm.api_base``.
-        path: its place in the config, as ``--set`` writes it.
+        path: its place in the config, as ``Document.address`` writes it.
         file: the file that the value names, which may itself name addresses.
         headers: sent there with every request; shown by name, and the digest covers the values.
     """
     content = None if file is None else content_of(file)
-    # Without headers the digest is the one from before they counted, so that nobody is asked again.
-    sent = {"headers": dict(headers)} if headers else {}
-    digest = part_digest("destination", name=name, value=value, content=content, **sent)
+    digest = part_digest("destination", path=path, value=value, content=content, headers=dict(headers or {}))
     lines = [
         ("sends to", one_line(mask.address(value))),
         *_header_lines(headers or {}, mask),
@@ -369,10 +363,10 @@ def destination_part(
 
 
 def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", where: str = "") -> Part:
-    """A file outside the project, identified by its path: its content may change.
+    """A file outside the project, identified by its path and its place in the config: its content may change.
 
     Args:
-        path: the place in the config that names it, as ``--set`` writes it.
+        path: the place in the config that names it, as ``Document.address`` writes it.
         verb: ``reads`` or ``writes``.
     """
     digest = part_digest("file", path=path, file=_relative(file, directory))
@@ -388,7 +382,7 @@ def folder_part(path: str, folder: str, *, where: str = "") -> Part:
     """A folder that tools work in, outside the project or with a protected name.
 
     Args:
-        path: the place in the config that names it, as ``--set`` writes it.
+        path: the place in the config that names it, as ``Document.address`` writes it.
         folder: with links resolved; relative if it is in the project.
     """
     digest = part_digest("folder", path=path, folder=folder)
@@ -400,15 +394,17 @@ def rule_part(
 ) -> Part:
     """A rule of ``workspace.access`` that lifts the built-in protection of files.
 
-    It is identified by its text, the file that it means, and why that is protected: the same pattern may mean another
-    file tomorrow.
+    It is identified by its place, its text, the file that it means, and why that is protected: the same pattern may
+    mean another file tomorrow.
 
     Args:
-        path: its place in the config, as ``--set`` writes it.
+        path: its place in the config, as ``Document.address`` writes it.
         target: the file; None for a name that any file may have.
         reasons: why the files are protected.
     """
-    digest = part_digest("rule", pattern=pattern, right=right, target=target, reasons=sorted(reasons))
+    digest = part_digest(
+        "rule", path=path, pattern=pattern, right=right, target=target, reasons=sorted(reasons)
+    )
     lines = [("opens", one_line(f"{pattern}: {right}"))]
     if target is not None and target != pattern.strip("/"):
         lines.append(("file", one_line(target)))
