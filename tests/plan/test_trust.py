@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -13,8 +14,12 @@ from tests.support.agents import TOOLS, call, calling, play, script, write_agent
 from tests.support.distributions import lay_out
 from zeus_runtime import Agent, UntrustedError
 from zeus_runtime.events import ToolCallResult
+from zeus_runtime.plan.executed_parts import permit
+from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
+from zeus_runtime.plan.validated import examine_config
 from zeus_runtime.registry import home
 from zeus_runtime.tools import WorkspaceError
+from zeus_runtime.trust.parts import Command
 
 SERVER = f"""
 from pathlib import Path
@@ -240,13 +245,140 @@ def test_a_program_opens_no_database_that_was_shipped(tmp_path: Path) -> None:
 
 
 def digests(config: Path, folder: Path) -> str:
-    import os
-
-    from zeus_runtime.plan.parts_with_subagents import all_parts
-    from zeus_runtime.plan.validated import examine_config
-
     found = examine_config(config, directory=folder, environ=os.environ)
     return ",".join(part.digest for part in all_parts(found))
+
+
+BASE = "https://models.example/v1"
+MOVED = {
+    "a model's address": (
+        "memory: {embeddings: {litellm: {model: openai/e, dimension: 8, api_base: 'https://models.example/v1'}}}",
+        "model: {litellm: {model: openai/m, api_base: 'https://models.example/v1'}}",
+    ),
+    "a sub-agent's option": (
+        "agents: {a: {description: d, overrides: {tools: [{shell: {contain: none}}]}}}",
+        "tools: [{shell: {contain: none}}]",
+    ),
+    "another sub-agent's option": (
+        "agents: {a: {description: d, overrides: {tools: [{shell: {contain: none}}]}}}",
+        "agents: {b: {description: d, overrides: {tools: [{shell: {contain: none}}]}}}",
+    ),
+    "the option of a sub-agent's own config": (
+        "agents: {a: {description: d, config: ./sub.yaml}}",
+        "tools: [{shell: {contain: none}}]",
+    ),
+    "a sub-agent's file": (
+        "agents: {a: {description: d, overrides: {instructions: {file: ../notes.md}}}}",
+        "instructions: {file: ../notes.md}",
+    ),
+    "a sub-agent's folder": (
+        "agents: {a: {description: d, overrides: {workspace: {root: ../desk}}}}",
+        "workspace: {root: ../desk}",
+    ),
+    "a sub-agent's rule": (
+        "agents: {a: {description: d, overrides: {workspace: {access: {.git/config: write}}}}}",
+        "workspace: {access: {.git/config: write}}",
+    ),
+    "a hook": (
+        "middlewares: [{hooks: {after_tool_call: [{command: [./check.sh]}]}}]",
+        "middlewares: [{hooks: {before_tool_call: [{command: [./check.sh]}]}}]",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", MOVED)
+def test_permission_for_a_place_is_none_for_another(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed, moved = MOVED[way]
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (tmp_path / "desk").mkdir()
+    (tmp_path / "notes.md").write_text("notes")
+    (folder / "sub.yaml").write_text("version: 1\nmodel: gpt-4o\ntools: [{shell: {contain: none}}]\n")
+    config = folder / "zeus.yaml"
+
+    def write(text: str) -> set[str]:
+        model = "" if text.startswith("model:") else "model: gpt-4o\n"
+        tools = "tools: [subagents]\n" if text.startswith("agents:") else ""
+        config.write_text(f"version: 1\n{model}{tools}{text}\n")
+        return set(digests(config, folder).split(","))
+
+    def use() -> None:
+        if way == "a hook":  # a process is permitted when it starts
+            checked = examine_config(config, directory=folder, environ=os.environ)
+            permit(checked, Command("./check.sh", ("./check.sh",), kind="command"))
+        else:
+            Agent.from_config(config, directory=folder)
+
+    after, before = write(moved), write(allowed)
+    assert before != {""}
+    assert before.isdisjoint(after)
+    monkeypatch.setenv("ZEUS_TRUST", ",".join(before))
+    use()
+    write(moved)
+    with pytest.raises(UntrustedError):
+        use()
+
+
+def test_what_agents_share_is_asked_once_and_planned_with_that_permission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (tmp_path / "notes.md").write_text("notes")
+    (folder / "sub.yaml").write_text("version: 1\nmodel: gpt-4o\ntools: [{shell: {contain: none}}]\n")
+    config = folder / "zeus.yaml"
+    config.write_text(
+        "version: 1\n"
+        f"model: {{litellm: {{model: openai/m, api_base: '{BASE}'}}}}\n"
+        f"models: {{subagents: {{litellm: {{model: openai/n, api_base: '{BASE}'}}}}}}\n"
+        "workspace: {access: {.git/config: write}}\n"
+        "tools: [filesystem, {shell: {contain: none}}, subagents]\n"
+        "agents:\n"
+        "  plain: {description: d}\n"
+        "  other: {description: d, overrides: {limits: {max_steps: 3}}, instructions: {file: ../notes.md}}\n"
+        "  one: {description: d, config: ./sub.yaml}\n"
+        "  two: {description: d, config: ./sub.yaml, overrides: {model: gpt-5}}\n"
+    )
+    monkeypatch.setenv("ZEUS_TRUST", digests(config, folder))
+    checked = examine_config(config, directory=folder, environ=os.environ)
+    assert sorted(each.name for each in all_parts(checked)) == [
+        "agents.other.instructions.file",
+        "model.litellm.api_base",
+        "models.subagents.litellm.api_base",
+        "sub.yaml: tools.0.shell.contain",
+        "tools.1.shell.contain",
+        'workspace.access.".git/config"',
+    ]
+    Agent.from_config(config, directory=folder)
+
+
+def test_a_value_has_the_address_of_the_config_and_the_key_that_it_is_written_at(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text(
+        "version: 1\nmodel: gpt-4o\nagents:\n"
+        "  a: {description: d, overrides: {limits: {max_steps: 3}}}\n"
+        "  b:\n"
+        "    description: d\n"
+        "    config: ./sub.yaml\n"
+        "    overrides: {agents: {c: {overrides: {limits: {max_steps: 4}}}}}\n"
+    )
+    (tmp_path / "sub.yaml").write_text(
+        "version: 1\nmodel: gpt-4o\n"
+        "agents: {c: {description: d, overrides: {mode: plan, limits: {max_parallel_tools: 5}}}}\n"
+    )
+    checked = examine_config(config, directory=tmp_path, environ=os.environ)
+    a, b, c = (each.document for each in agents_below(checked))
+    steps, parallel, model = ("limits", "max_steps"), ("limits", "max_parallel_tools"), ("model",)
+    addresses = [each.address(path) for each in (a, b, c) for path in (steps, model, ("storage", "url"))]
+    assert addresses == [
+        *("agents.a.overrides.limits.max_steps", "model", "storage.url"),
+        *("sub.yaml: limits.max_steps", "sub.yaml: model", "sub.yaml: storage.url"),
+        "agents.b.overrides.agents.c.overrides.limits.max_steps",
+        *("sub.yaml: model", "sub.yaml: storage.url"),
+    ]
+    assert c.address(parallel) == "sub.yaml: agents.c.overrides.limits.max_parallel_tools"
 
 
 PRIVATE = "PRIVATE-TEXT-OF-ANN"
@@ -453,52 +585,3 @@ def test_a_variable_of_the_process_frees_an_address_and_no_file(
     config.write_text(json.dumps({"version": 1, "model": vertex("${TERM}")}))
     with pytest.raises(UntrustedError, match="vertex_credentials"):
         Agent.from_config(config, directory=tmp_path)
-
-
-FAR = {"litellm": {"model": "openai/gpt-4o", "api_base": "https://far.example/v1"}}
-BOX = {"sandbox": {"backend": {"docker": {"command": "./engine"}}}}
-HELPER = {"description": "helps"}
-MOVED_PLACES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
-    "destination": ({"memory": {"embeddings": FAR}}, {"model": FAR}),
-    "destination of a sub-agent": (
-        {"model": FAR},
-        {"agents": {"helper": {**HELPER, "overrides": {"model": FAR}}}},
-    ),
-    "sub-agent": (
-        {"agents": {"one": {**HELPER, "overrides": {"model": FAR}}}},
-        {"agents": {"two": {**HELPER, "overrides": {"model": FAR}}}},
-    ),
-    "option": ({"tools": [BOX]}, {"agents": {"helper": {**HELPER, "overrides": {"tools": [BOX]}}}}),
-    "hook": (
-        {"middlewares": [{"hooks": {"before_run": [{"command": ["./note"]}]}}]},
-        {"middlewares": [{"hooks": {"before_tool_call": [{"command": ["./note"]}]}}]},
-    ),
-}
-
-
-@pytest.mark.parametrize("move", MOVED_PLACES)
-def test_permission_for_a_place_of_the_config_is_not_permission_for_another(
-    tmp_path: Path, move: str
-) -> None:
-    """The question names the place, so the digest has it: a later commit could move an allowed value."""
-    found = []
-    for number, more in enumerate(MOVED_PLACES[move]):
-        config = tmp_path / f"{number}.yaml"
-        config.write_text(json.dumps({"version": 1, "model": "gpt-4o", **more}))
-        found.append(digests(config, tmp_path))
-    one, other = found
-    assert one
-    assert other
-    assert not set(one.split(",")) & set(other.split(","))
-
-
-def test_agents_that_share_a_value_ask_for_it_once(tmp_path: Path) -> None:
-    config = tmp_path / "zeus.yaml"
-    shared = {"version": 1, "model": FAR, "tools": [BOX]}
-    config.write_text(json.dumps(shared))
-    alone = digests(config, tmp_path).split(",")
-    assert len(alone) == len(set(alone)) == 2
-    config.write_text(
-        json.dumps({**shared, "agents": {"one": {"description": "a"}, "two": {"description": "b"}}})
-    )
-    assert set(digests(config, tmp_path).split(",")) == set(alone)

@@ -54,6 +54,17 @@ def test_what_a_server_is_called_is_not_executed(
     assert digest(*command) == digest(*command, name=name)
 
 
+@given(COMMANDS, st.text(max_size=5))
+def test_a_hook_is_its_place_too(command: tuple[tuple[str, ...], dict[str, str], str], name: str) -> None:
+    words, env, cwd = command
+    folder = Path("/nowhere")
+    one, other = (
+        command_part(Command(each, words, env, cwd, kind="command"), Project(folder, (folder,)))
+        for each in ("hook", name)
+    )
+    assert (one.digest == other.digest) is (one.name == other.name)
+
+
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_a_plugin_file_is_its_content(one: bytes, other: bytes) -> None:
     here, there = Path("/a/x.py"), Path("/b/y.py")

@@ -125,17 +125,17 @@ class Document:
         """
         written = find(self.root, path)
         for document, at, to in self.inherited:
-            if path[: len(to)] == to:
-                there = (*at, *path[len(to) :])
-                above = find(document.root, there)
-                # One that is nowhere, such as a default, belongs to the config that both share.
-                is_same = (
-                    at == to
-                    if written is None or above is None
-                    else above.origin.value == written.origin.value
-                )
-                if is_same and (above is None) == (written is None):
-                    return document.address(there)
+            if path[: len(to)] != to:
+                continue
+            there = (*at, *path[len(to) :])
+            above = find(document.root, there)
+            if written is None or above is None:
+                # One that is written nowhere, such as a default, belongs to the config that both share.
+                is_same = written is above and not at
+            else:
+                is_same = written.origin.value == above.origin.value
+            if is_same:
+                return document.address(there)
         return f"{self.prefix}{show_path(path)}"
 
     def origins(self, path: Path) -> tuple[Origin, ...]:

@@ -203,7 +203,7 @@ def _placed(server: Command | Remote, document: Document) -> Iterable[Command | 
 
     from zeus_runtime.trust.parts import Command
 
-    if not isinstance(server, Command) or server.kind == "server":
+    if not isinstance(server, Command):
         return [server]
     same = (
         each.path for each in document.marked if "command" in each.executes and each.words == server.words
