@@ -80,7 +80,9 @@ def plain_decision(content: str, neighbours: Sequence[Neighbour], limits: Memory
         same = duplicate_key(content) == duplicate_key(item.content)
         near = each.cosine is not None and each.cosine >= limits.duplicate_from(None)
         least = limits.related_from(None, told=tells_change(content))
+        held = parse(content).held
         related = (each.cosine or -1) >= least or (each.lexical or -1) >= 0.5
+        related = related or (held is not None and parse(item.content).held == held)
         if not same and not related:
             continue
         change, more = compare(content, item.content, near=near), 2 - trusted[item.trust]
