@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import sys
 import threading
@@ -15,6 +16,7 @@ from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -1864,6 +1866,55 @@ def test_the_programs_of_the_user_are_closed_where_the_home_folder_is_the_worksp
         with pytest.raises(WorkspaceError, match="programs of the user read it"):
             files.read(f".local/state/{path}", max_bytes=9)
     assert files.read(".local/bin/tool", max_bytes=9) is not None
+
+
+def account(monkeypatch: pytest.MonkeyPatch, home: Path | None) -> None:
+    """Give the account of this process a home folder; None for a process without an account."""
+
+    def entry(number: int) -> SimpleNamespace:
+        if home is None:
+            raise KeyError(number)
+        return SimpleNamespace(pw_dir=str(home))
+
+    monkeypatch.setattr(pwd, "getpwuid", entry)
+
+
+@pytest.mark.parametrize("variable", [None, "elsewhere", "ann"])
+def test_the_home_folder_of_the_account_is_closed_whatever_the_variable_says(
+    folder: Path, variable: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service without `User=` has no `HOME`, `ssh` never reads it, and the user's next `zeus` has it."""
+    kept = (".ssh/id", ".config/zeus/accounts/a", ".local/state/zeus/chat_history")
+    homes = ["account", *(["ann"] if variable == "ann" else [])]
+    put(folder, *(f"{home}/{name}" for home in homes for name in kept))
+    account(monkeypatch, folder / "account")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    if variable is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", str((folder if variable == "ann" else folder.parent) / variable))
+    records = "account/.local/state/zeus/trust/x"
+    files = files_of(folder, f"workspace: {{access: {{{records}: write}}}}")
+    for home in homes:
+        for name in kept:
+            with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+                files.read(f"{home}/{name}", max_bytes=9)
+        for name in (".aws/config", ".bashrc", ".config/zeus/configs/x.yaml", ".config/zeus/plugins/x.py"):
+            assert files.write_refusal(f"{home}/{name}") is not None, name
+        for name in ("trust", "folders", "pycache"):
+            assert "all your agents" in str(files.write_refusal(f"{home}/.local/state/zeus/{name}/x")), name
+    assert files.write_refusal("account/notes.md") is None
+
+
+def test_a_process_without_an_account_has_the_home_folder_of_its_variable(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account(monkeypatch, None)
+    monkeypatch.setenv("HOME", str(folder))
+    assert files_of(folder).write_refusal(".bashrc") is not None
+    monkeypatch.delenv("HOME")
+    assert files_of(folder).write_refusal(".bashrc") is None
 
 
 def test_a_link_of_keys_closes_its_target_among_any_number_of_files(

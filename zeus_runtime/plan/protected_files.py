@@ -6,7 +6,7 @@ import os
 import site
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from glob import escape
@@ -26,7 +26,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 )
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded, real_path
+from zeus_runtime.disk_paths import expanded, home_folders, real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
@@ -38,6 +38,7 @@ from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_from
 from zeus_runtime.tools.own_folders import STATE, UPLOADS, marks_folder
 from zeus_runtime.trust.compiled import compiled_folder
+from zeus_runtime.trust.decision import records_folder
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -180,11 +181,12 @@ def _add_own_home(deciding: Deciding, checked: Checked) -> None:
     is_own = checked.trust.is_own(Path(checked.trust.file))
     for home in _own_homes(checked):
         _add(deciding, home, _DECIDES if is_own else _DECIDES_ALL, is_liftable=is_own)
-    for home in user_home(checked.process_environ):
-        deciding.unasked[str(home)] = None
-    accounts = accounts_folder(checked.process_environ)
-    if accounts is not None:
-        _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
+    for environ in _environs(checked):
+        for home in user_home(environ):
+            deciding.unasked[str(home)] = None
+        accounts = accounts_folder(environ)
+        if accounts is not None:
+            _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
 
 
 def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
@@ -195,18 +197,17 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
     environ = checked.process_environ
     places = [Path(real_path(each)) for each in (*work, *deciding.folders, *deciding.around)]
 
-    def reached(name: str) -> Path | None:
-        given = environ.get(name, "")
-        folder = Path(real_path(given)) if given.startswith("/") else None
-        return folder if folder and any(folder.is_relative_to(each) for each in places) else None
+    def reached(folders: Iterable[Path]) -> list[Path]:
+        found = dict.fromkeys(Path(real_path(each)) for each in folders if each.is_absolute())
+        return [each for each in found if any(each.is_relative_to(place) for place in places)]
 
-    home, settings = reached("HOME"), reached("XDG_CONFIG_HOME")
-    if home is not None:
+    homes, settings = reached(home_folders(environ)), reached([Path(environ.get("XDG_CONFIG_HOME", ""))])
+    for home in homes:
         deciding.add_names(str(home), ".*", _PROGRAMS, but=_OF_PROJECTS, holds_keys=True)
         deciding.add_names(str(home / ".local"), "*", _PROGRAMS, but=("share", "state"))
         deciding.add_names(str(home / ".local/state/zeus"), "*", _PROGRAMS, holds_keys=True)
-    within = [] if home is None else [home / each for each in (".config", ".local/share", ".local/state")]
-    for folder in within if settings is None else [*within, settings]:
+    within = [home / each for home in homes for each in (".config", ".local/share", ".local/state")]
+    for folder in (*within, *settings):
         # Zeus's own Home has protections of its own.
         deciding.add_names(str(folder), "*", _PROGRAMS, but=("zeus",), holds_keys=True)
 
@@ -220,7 +221,14 @@ _OF_PROJECTS: Final = frozenset(
 
 def _own_homes(checked: Checked) -> Iterable[Path]:
     # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    return dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
+    environs = (*_environs(checked), checked.environ)
+    return dict.fromkeys(home for environ in environs for home in user_home(environ))
+
+
+def _environs(checked: Checked) -> tuple[Mapping[str, str], ...]:
+    """The variables by which this process, and the next one in each home folder of the user, finds the user's files."""
+    process = checked.process_environ
+    return (process, *({"HOME": str(home)} for home in home_folders(process)))
 
 
 def _add_homes(
@@ -338,12 +346,9 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
             is_work = folder.name == each.name and Path(at) in work
             if not is_work and deciding.find(at) is None:
                 deciding.add_names(at, name, _EXECUTED)
-    kept = (
-        checked.trust.records,
-        marks_folder(checked.process_environ),
-        compiled_folder(checked.process_environ),
-    )
-    for own in kept:
+    found = (records_folder, marks_folder, compiled_folder)
+    kept = (folder(environ) for environ in _environs(checked) for folder in found)
+    for own in dict.fromkeys((checked.trust.records, *kept)):
         if own is not None:
             _add(deciding, own, _DECIDES_ALL, is_liftable=False)
             deciding.unasked[str(own)] = None
