@@ -6,7 +6,7 @@ import os
 import site
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from glob import escape
@@ -37,6 +37,8 @@ from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_from
 from zeus_runtime.tools.own_folders import STATE, UPLOADS, marks_folder
+from zeus_runtime.tools.paths import folded
+from zeus_runtime.tools.patterns import folded_part
 from zeus_runtime.trust.compiled import compiled_folder
 from zeus_runtime.trust.decision import records_folder
 
@@ -197,19 +199,56 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
     environ = checked.process_environ
     places = [Path(real_path(each)) for each in (*work, *deciding.folders, *deciding.around)]
 
-    def reached(folders: Iterable[Path]) -> list[Path]:
-        found = dict.fromkeys(Path(real_path(each)) for each in folders if each.is_absolute())
-        return [each for each in found if any(each.is_relative_to(place) for place in places)]
+    def is_reached(place: Path) -> bool:
+        return any(Path(real_path(place)).is_relative_to(each) for each in places)
 
-    homes, settings = reached(home_folders(environ)), reached([Path(environ.get("XDG_CONFIG_HOME", ""))])
-    for home in homes:
-        deciding.add_names(str(home), ".*", _PROGRAMS, but=_OF_PROJECTS, holds_keys=True)
-        deciding.add_names(str(home / ".local"), "*", _PROGRAMS, but=("share", "state"))
-        deciding.add_names(str(home / ".local/state/zeus"), "*", _PROGRAMS, holds_keys=True)
-    within = [home / each for home in homes for each in (".config", ".local/share", ".local/state")]
-    for folder in (*within, *settings):
-        # Zeus's own Home has protections of its own.
-        deciding.add_names(str(folder), "*", _PROGRAMS, but=("zeus",), holds_keys=True)
+    def add(folder: Path, pattern: str, *, but: Collection[str] = (), holds_keys: bool = True) -> None:
+        for at in dict.fromkeys((str(folder), real_path(folder))):
+            deciding.add_names(at, pattern, _PROGRAMS, but=but, holds_keys=holds_keys)
+        # Dotfiles are often links: `~/.bashrc -> dotfiles/bashrc`. A target outside could not be opened anyway.
+        for link in _links_of_names(folder, pattern, but, work):
+            if is_reached(link):
+                _add(deciding, link, _PROGRAMS, holds_keys=holds_keys)
+
+    for home in (Path(real_path(each)) for each in home_folders(environ) if is_reached(each)):
+        add(home, ".*", but=_OF_PROJECTS)
+        add(home / ".local", "*", but=("share", "state"), holds_keys=False)
+        add(home / ".local/state/zeus", "*")
+        for each in (".config", ".local/share", ".local/state"):
+            # Zeus's own Home has protections of its own.
+            add(home / each, "*", but=("zeus",))
+    settings = Path(environ.get("XDG_CONFIG_HOME", ""))
+    if settings.is_absolute() and is_reached(settings):
+        add(settings, "*", but=("zeus",))
+
+
+def _links_of_names(folder: Path, pattern: str, but: Collection[str], work: Sequence[Path]) -> Iterator[Path]:
+    """The links of these names in a folder, and those in the folders of these names, also behind such a link.
+
+    Links deeper in them are not looked for: build tools keep links to whole projects there.
+
+    Args:
+        pattern, but: the names, as ``Deciding.add_names`` takes them.
+        work: folders that a link must not close.
+    """
+    fits = folded_part(pattern)
+    for each in _entries(folder):
+        name = folded(each.name)
+        if not fits(name) or name in but or _holds(Path(each.path), work):
+            continue
+        found = (each, *_entries(each))
+        yield from (
+            link for entry in found if entry.is_symlink() and not _holds(link := Path(entry.path), work)
+        )
+
+
+def _entries(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
+    """The entries of a folder; none if it is missing, is a file, or is closed to this user."""
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
 
 
 _PROGRAMS: Final = "programs of the user read it"
@@ -280,8 +319,7 @@ def _add_linked_keys(deciding: Deciding, checked: Checked, work: Sequence[Path])
 
 def _links_of_keys(folder: Path) -> Iterator[Path]:
     """The links in a folder that are named like files of keys, however many files a tool has made beside them."""
-    with suppress(OSError), os.scandir(folder) as found:
-        yield from (Path(each.path) for each in found if each.is_symlink() and is_key_name(each.name))
+    yield from (Path(each.path) for each in _entries(folder) if each.is_symlink() and is_key_name(each.name))
 
 
 def _add_environment(deciding: Deciding, checked: Checked) -> None:
