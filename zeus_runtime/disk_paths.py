@@ -165,6 +165,37 @@ _WAYS: Final[tuple[Callable[[str], str], ...]] = (
 )
 
 
+def home_folder(environ: Mapping[str, str]) -> Path | None:
+    """The home folder that the variables name; None for a process without one.
+
+    Args:
+        environ: the environment of the process itself.
+    """
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return Path(home) if home else None
+
+
+def home_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Each home folder that a program of this user may take for its own: the one of the variables, and the account's.
+
+    Libraries ask for the account's where ``HOME`` is not set, and ``ssh`` always does.
+
+    Args:
+        environ: the environment of the process itself.
+    """
+    found = (home_folder(environ), _home_of_account())
+    return tuple(dict.fromkeys(each for each in found if each is not None and each.is_absolute()))
+
+
+def _home_of_account() -> Path | None:
+    try:
+        import pwd
+
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (ImportError, KeyError):  # on Windows; for a number without an account, as in a container
+        return None
+
+
 def state_folder(environ: Mapping[str, str]) -> Path | None:
     """The folder for what Zeus records for this user; None for a process without a home.
 
@@ -175,5 +206,5 @@ def state_folder(environ: Mapping[str, str]) -> Path | None:
     # The XDG specification says to ignore a relative path.
     if state and Path(state).is_absolute():
         return Path(state) / "zeus"
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    return Path(home) / ".local" / "state" / "zeus" if home else None
+    home = home_folder(environ)
+    return None if home is None else home / ".local" / "state" / "zeus"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import sys
 import threading
@@ -16,6 +17,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -1985,6 +1987,143 @@ def test_the_programs_of_the_user_are_closed_where_the_home_folder_is_the_worksp
         with pytest.raises(WorkspaceError, match="programs of the user read it"):
             files.read(f".local/state/{path}", max_bytes=9)
     assert files.read(".local/bin/tool", max_bytes=9) is not None
+
+
+def account(monkeypatch: pytest.MonkeyPatch, home: Path | None) -> None:
+    """Give the account of this process a home folder; None for a process without an account."""
+
+    def entry(number: int) -> SimpleNamespace:
+        if home is None:
+            raise KeyError(number)
+        return SimpleNamespace(pw_dir=str(home))
+
+    monkeypatch.setattr(pwd, "getpwuid", entry)
+
+
+@pytest.mark.parametrize("variable", [None, "elsewhere", "ann"])
+def test_the_home_folder_of_the_account_is_closed_whatever_the_variable_says(
+    folder: Path, variable: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service without `User=` has no `HOME`, `ssh` never reads it, and the user's next `zeus` has it."""
+    kept = (".ssh/id", ".config/zeus/accounts/a", ".local/state/zeus/chat_history")
+    homes = ["account", *(["ann"] if variable == "ann" else [])]
+    put(folder, *(f"{home}/{name}" for home in homes for name in kept))
+    account(monkeypatch, folder / "account")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    if variable is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", str((folder if variable == "ann" else folder.parent) / variable))
+    records = "account/.local/state/zeus/trust/x"
+    files = files_of(folder, f"workspace: {{access: {{{records}: write}}}}")
+    for home in homes:
+        for name in kept:
+            with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+                files.read(f"{home}/{name}", max_bytes=9)
+        for name in (".aws/config", ".bashrc", ".config/zeus/configs/x.yaml", ".config/zeus/plugins/x.py"):
+            assert files.write_refusal(f"{home}/{name}") is not None, name
+        for name in ("trust", "folders", "pycache"):
+            assert "all your agents" in str(files.write_refusal(f"{home}/.local/state/zeus/{name}/x")), name
+    assert files.write_refusal("account/notes.md") is None
+
+
+def test_a_process_without_an_account_has_the_home_folder_of_its_variable(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account(monkeypatch, None)
+    monkeypatch.setenv("HOME", str(folder))
+    assert files_of(folder).write_refusal(".bashrc") is not None
+    monkeypatch.delenv("HOME")
+    assert files_of(folder).write_refusal(".bashrc") is None
+
+
+DOTFILES = {
+    # A link in the home folder, where it leads, a file that it closes, and whether it closes that to reading.
+    "a file": (".bashrc", "dotfiles/bashrc", "dotfiles/bashrc", True),
+    "a file that is not there": (".netrc", "dotfiles/netrc", "dotfiles/netrc", True),
+    "a folder": (".ssh", "dotfiles/ssh", "dotfiles/ssh/id", True),
+    "a file in a folder": (".aws/config", "../dotfiles/aws", "dotfiles/aws", True),
+    "an entry of the settings": (".config/gh", "../dotfiles/gh", "dotfiles/gh/hosts.yml", True),
+    "a file in an entry of the settings": (
+        ".config/git/config",
+        "../../dotfiles/gitconfig",
+        "dotfiles/gitconfig",
+        True,
+    ),
+    "the folder of the settings": (".config", "dotfiles/config", "dotfiles/config/gh/hosts.yml", True),
+    "a file of a program": (".local/share/keys/a", "../../../dotfiles/a", "dotfiles/a", True),
+    "a program": (".local/bin/tool", "../../src/tool.py", "src/tool.py", False),
+    "two links": (".profile", "dotfiles/link", "dotfiles/profile", True),
+}
+
+
+@pytest.mark.parametrize("way", DOTFILES)
+def test_a_link_of_the_home_folder_closes_where_it_leads(
+    way: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`stow` and `chezmoi` keep the files elsewhere, and a tool could change `dotfiles/aws/config`."""
+    link, target, file, is_unread = DOTFILES[way]
+    put(folder, "dotfiles/README", "src/other.py", *([] if "not there" in way else [file]))
+    if way == "two links":
+        (folder / "dotfiles/link").symlink_to("profile")
+    (folder / link).parent.mkdir(parents=True, exist_ok=True)
+    (folder / link).symlink_to(target)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    files = files_of(folder)
+    assert "programs of the user read it" in str(files.write_refusal(file))
+    if not is_unread:
+        assert files.read(file, max_bytes=9) is not None
+    elif "not there" not in way:
+        with pytest.raises(WorkspaceError, match="programs of the user read it"):
+            files.read(file, max_bytes=9)
+    # Also without following links anew, as a question of permission judges prompts.
+    deciding = Deciding()
+    config = write_agent(folder, "", tools=TOOLS)
+    add_deciding(deciding, check(config, directory=folder, environ={}))
+    assert deciding.may_hold_keys(str(folder.resolve() / file)) is is_unread
+    for other in ("dotfiles/README", "src/other.py", "dotfiles/new"):
+        assert files.write_refusal(other) is None, other
+
+
+def test_a_link_of_the_home_folder_that_leads_elsewhere_later_closes_that_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "one/id", "two/id")
+    (folder / ".ssh").symlink_to("one")
+    monkeypatch.setenv("HOME", str(folder))
+    files = files_of(folder)
+    assert files.write_refusal("two/id") is None
+    (folder / ".ssh").unlink()
+    (folder / ".ssh").symlink_to("two")
+    assert files.write_refusal("one/id") is not None
+    with pytest.raises(WorkspaceError, match="programs of the user read it"):
+        files.read("two/id", max_bytes=9)
+
+
+def test_other_links_of_the_home_folder_close_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one to the work itself, one whose name is open, one deep in a cache, nor one to a folder of the system."""
+    outside = folder.parent / "system"
+    put(folder, "src/a.py", "now/a.py", "data/a.py", ".agents/x")
+    put(outside, "lib/a")
+    for link, target in (
+        (".me", "."),
+        (".cache/me", ".."),
+        ("current", "now"),
+        (".agents/data", "../data"),
+        (".cache/build/execroot/src", "../../../src"),
+        (".profile.d", outside),
+    ):
+        (folder / link).parent.mkdir(parents=True, exist_ok=True)
+        (folder / link).symlink_to(target)
+    monkeypatch.setenv("HOME", str(folder))
+    config = write_agent(folder, "", tools=TOOLS)
+    for name in ("src/a.py", "now/a.py", "data/a.py"):
+        assert files_of(folder).write_refusal(name) is None, name
+    deciding = Deciding()
+    add_deciding(deciding, check(config, directory=folder, environ={}))
+    assert deciding.find(str(outside / "lib/a")) is None
 
 
 def test_a_link_of_keys_closes_its_target_among_any_number_of_files(

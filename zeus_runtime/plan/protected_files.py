@@ -6,7 +6,7 @@ import os
 import site
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from glob import escape
@@ -26,7 +26,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 )
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded, real_path
+from zeus_runtime.disk_paths import expanded, home_folders, real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
@@ -37,7 +37,10 @@ from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_from
 from zeus_runtime.tools.own_folders import STATE, UPLOADS, marks_folder
+from zeus_runtime.tools.paths import folded
+from zeus_runtime.tools.patterns import folded_part
 from zeus_runtime.trust.compiled import compiled_folder
+from zeus_runtime.trust.decision import records_folder
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -180,11 +183,12 @@ def _add_own_home(deciding: Deciding, checked: Checked) -> None:
     is_own = checked.trust.is_own(Path(checked.trust.file))
     for home in _own_homes(checked):
         _add(deciding, home, _DECIDES if is_own else _DECIDES_ALL, is_liftable=is_own)
-    for home in user_home(checked.process_environ):
-        deciding.unasked[str(home)] = None
-    accounts = accounts_folder(checked.process_environ)
-    if accounts is not None:
-        _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
+    for environ in _environs(checked):
+        for home in user_home(environ):
+            deciding.unasked[str(home)] = None
+        accounts = accounts_folder(environ)
+        if accounts is not None:
+            _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
 
 
 def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
@@ -195,20 +199,56 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
     environ = checked.process_environ
     places = [Path(real_path(each)) for each in (*work, *deciding.folders, *deciding.around)]
 
-    def reached(name: str) -> Path | None:
-        given = environ.get(name, "")
-        folder = Path(real_path(given)) if given.startswith("/") else None
-        return folder if folder and any(folder.is_relative_to(each) for each in places) else None
+    def is_reached(place: Path) -> bool:
+        return any(Path(real_path(place)).is_relative_to(each) for each in places)
 
-    home, settings = reached("HOME"), reached("XDG_CONFIG_HOME")
-    if home is not None:
-        deciding.add_names(str(home), ".*", _PROGRAMS, but=_OF_PROJECTS, holds_keys=True)
-        deciding.add_names(str(home / ".local"), "*", _PROGRAMS, but=("share", "state"))
-        deciding.add_names(str(home / ".local/state/zeus"), "*", _PROGRAMS, holds_keys=True)
-    within = [] if home is None else [home / each for each in (".config", ".local/share", ".local/state")]
-    for folder in within if settings is None else [*within, settings]:
-        # Zeus's own Home has protections of its own.
-        deciding.add_names(str(folder), "*", _PROGRAMS, but=("zeus",), holds_keys=True)
+    def add(folder: Path, pattern: str, *, but: Collection[str] = (), holds_keys: bool = True) -> None:
+        for at in dict.fromkeys((str(folder), real_path(folder))):
+            deciding.add_names(at, pattern, _PROGRAMS, but=but, holds_keys=holds_keys)
+        # Dotfiles are often links: `~/.bashrc -> dotfiles/bashrc`. A target outside could not be opened anyway.
+        for link in _links_of_names(folder, pattern, but, work):
+            if is_reached(link):
+                _add(deciding, link, _PROGRAMS, holds_keys=holds_keys)
+
+    for home in (Path(real_path(each)) for each in home_folders(environ) if is_reached(each)):
+        add(home, ".*", but=_OF_PROJECTS)
+        add(home / ".local", "*", but=("share", "state"), holds_keys=False)
+        add(home / ".local/state/zeus", "*")
+        for each in (".config", ".local/share", ".local/state"):
+            # Zeus's own Home has protections of its own.
+            add(home / each, "*", but=("zeus",))
+    settings = Path(environ.get("XDG_CONFIG_HOME", ""))
+    if settings.is_absolute() and is_reached(settings):
+        add(settings, "*", but=("zeus",))
+
+
+def _links_of_names(folder: Path, pattern: str, but: Collection[str], work: Sequence[Path]) -> Iterator[Path]:
+    """The links of these names in a folder, and those in the folders of these names, also behind such a link.
+
+    Links deeper in them are not looked for: build tools keep links to whole projects there.
+
+    Args:
+        pattern, but: the names, as ``Deciding.add_names`` takes them.
+        work: folders that a link must not close.
+    """
+    fits = folded_part(pattern)
+    for each in _entries(folder):
+        name = folded(each.name)
+        if not fits(name) or name in but or _holds(Path(each.path), work):
+            continue
+        found = (each, *_entries(each))
+        yield from (
+            link for entry in found if entry.is_symlink() and not _holds(link := Path(entry.path), work)
+        )
+
+
+def _entries(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
+    """The entries of a folder; none if it is missing, is a file, or is closed to this user."""
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
 
 
 _PROGRAMS: Final = "programs of the user read it"
@@ -220,7 +260,14 @@ _OF_PROJECTS: Final = frozenset(
 
 def _own_homes(checked: Checked) -> Iterable[Path]:
     # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    return dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
+    environs = (*_environs(checked), checked.environ)
+    return dict.fromkeys(home for environ in environs for home in user_home(environ))
+
+
+def _environs(checked: Checked) -> tuple[Mapping[str, str], ...]:
+    """The variables by which this process, and the next one in each home folder of the user, finds the user's files."""
+    process = checked.process_environ
+    return (process, *({"HOME": str(home)} for home in home_folders(process)))
 
 
 def _add_homes(
@@ -272,8 +319,7 @@ def _add_linked_keys(deciding: Deciding, checked: Checked, work: Sequence[Path])
 
 def _links_of_keys(folder: Path) -> Iterator[Path]:
     """The links in a folder that are named like files of keys, however many files a tool has made beside them."""
-    with suppress(OSError), os.scandir(folder) as found:
-        yield from (Path(each.path) for each in found if each.is_symlink() and is_key_name(each.name))
+    yield from (Path(each.path) for each in _entries(folder) if each.is_symlink() and is_key_name(each.name))
 
 
 def _add_environment(deciding: Deciding, checked: Checked) -> None:
@@ -338,12 +384,9 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
             is_work = folder.name == each.name and Path(at) in work
             if not is_work and deciding.find(at) is None:
                 deciding.add_names(at, name, _EXECUTED)
-    kept = (
-        checked.trust.records,
-        marks_folder(checked.process_environ),
-        compiled_folder(checked.process_environ),
-    )
-    for own in kept:
+    found = (records_folder, marks_folder, compiled_folder)
+    kept = (folder(environ) for environ in _environs(checked) for folder in found)
+    for own in dict.fromkeys((checked.trust.records, *kept)):
         if own is not None:
             _add(deciding, own, _DECIDES_ALL, is_liftable=False)
             deciding.unasked[str(own)] = None

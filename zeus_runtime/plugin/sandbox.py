@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
+    from zeus_runtime.disk_paths import home_folders as home_folders
     from zeus_runtime.tools.own_programs import OwnPrograms as OwnPrograms
     from zeus_runtime.tools.own_programs import system_programs as system_programs
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
@@ -51,6 +52,7 @@ _ROOMS = {
     "SharedWorkspace": "tools.sandbox",
     "WORKING_FOLDER": "tools.sandbox",
     "folder_sandboxes": "tools.sandbox_local",
+    "home_folders": "disk_paths",
     "inner_path": "tools.sandbox_files",
     "make_session_folder": "tools.sandbox_folders",
     "refuse_unrunnable": "tools.sandbox",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.config.layers.plugin_home import plugin_named
-from zeus_runtime.disk_paths import expanded, is_folder
+from zeus_runtime.disk_paths import expanded, home_folder, is_folder
 from zeus_runtime.errors import MissingError, UsageError
 
 Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
@@ -126,8 +126,8 @@ def user_home(environ: Mapping[str, str]) -> list[Path]:
     # The XDG specification says to ignore a relative path.
     if configured and Path(configured).is_absolute():
         return [Path(configured) / "zeus"]
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    return [Path(home) / ".config" / "zeus"] if home else []
+    home = home_folder(environ)
+    return [] if home is None else [home / ".config" / "zeus"]
 
 
 def accounts_folder(environ: Mapping[str, str]) -> Path | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pwd
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts, workspace_mounts
@@ -125,3 +127,15 @@ def test_the_home_folder_is_hidden_unless_programs_need_it(
     """The user `daemon` has the home folder `/usr/sbin`."""
     monkeypatch.setenv("HOME", home)
     assert (Path(home).resolve() in host_root(None).unseen) == is_hidden
+
+
+@pytest.mark.parametrize("variable", [None, "/srv/elsewhere"])
+def test_the_home_folder_of_the_account_is_hidden_whatever_the_variable_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str | None
+) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: SimpleNamespace(pw_dir=str(tmp_path)))
+    if variable is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", variable)
+    assert tmp_path in host_root(None).unseen

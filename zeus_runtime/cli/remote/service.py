@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.cli.asking import ask_secret
 from zeus_runtime.cli.streams import is_terminal
+from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _given_token(process: Process) -> str:
         return token
     if name := process.environ.get("ZEUS_TOKEN_FILE"):
         try:
-            return (process.directory / Path(name).expanduser()).read_text("utf-8").strip()
+            return (process.directory / expanded(name)).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             raise MissingError(f"ZEUS_TOKEN_FILE cannot be read: {error}") from None
     if is_terminal(sys.stdin) and is_terminal(sys.stderr):

@@ -15,7 +15,7 @@ from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot, syst
 from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
 from zeus_runtime.plugin import last_words
-from zeus_runtime.plugin.sandbox import SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import SandboxUnavailableError, home_folders
 
 _PROBE_SECONDS: Final = 10
 _REASON_BYTES: Final = 2_000
@@ -58,13 +58,13 @@ def host_root(wanted: str | None, workspace: Sequence[Path] = (), unseen: Sequen
     Args:
         wanted: an interpreter on the host; None for the running one.
         workspace: the real folders of the workspace.
-        unseen: real paths of other folders and files to hide, besides the home folder, unless no program runs without
+        unseen: real paths of other folders and files to hide, besides the home folders, unless no program runs without
             what is in them.
     """
     # Of `/etc` single files are shown: a config in it hides none of them.
     needed = [*needed_folders(), *(Path(each).resolve() for each in ("/sbin", "/etc"))]
-    home = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - a user without one is no error
-    others = [each for each in (home, *unseen) if not any(path.is_relative_to(each) for path in needed)]
+    homes = [each.resolve() for each in home_folders(os.environ)]
+    others = [each for each in (*homes, *unseen) if not any(path.is_relative_to(each) for path in needed)]
     hidden = (*workspace, *others)
 
     def rooted(python: Path | None, prefix: Path | None = None) -> SandboxRoot:
@@ -91,8 +91,10 @@ def needed_folders() -> Sequence[Path]:
 
 
 def _can_be_shown(prefix: Path, hidden: Sequence[Path]) -> bool:
-    home = Path.home()
-    if prefix == home / ".local" or any(each.is_relative_to(prefix) for each in (home, Path.cwd())):
+    homes = home_folders(os.environ)
+    if prefix in [each / ".local" for each in homes]:
+        return False
+    if any(each.is_relative_to(prefix) for each in (*homes, Path.cwd())):
         return False
     if any((prefix / "bin").is_relative_to(each) and each.is_relative_to(prefix) for each in hidden):
         return False

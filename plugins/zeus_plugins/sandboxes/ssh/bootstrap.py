@@ -12,11 +12,10 @@ from typing import Final
 
 from zeus_runtime.plugin import ZeusError, cut_text
 from zeus_runtime.plugin.files import own_path
-from zeus_runtime.plugin.sandbox import SandboxLimits, remove_older
+from zeus_runtime.plugin.sandbox import SandboxLimits, home_folders, remove_older
 from zeus_runtime.plugin.tool import finished
 
 _MODULES: Final = (
-    "zeus_runtime.disk_paths",
     "zeus_plugins.sandboxes.bubblewrap.cgroups",
     "zeus_plugins.sandboxes.bubblewrap.command",
     "zeus_plugins.sandboxes.bubblewrap.host",
@@ -35,7 +34,7 @@ _MODULES: Final = (
 )
 _PUBLIC: Final = tuple(f"zeus_runtime.plugin{each}" for each in ("", ".files", ".sandbox", ".tool"))
 """The public plugin modules that the modules above import; on the other machine each has all of the names below."""
-_PUBLIC_NAMES: Final = (ZeusError, SandboxLimits, cut_text, finished, own_path, remove_older)
+_PUBLIC_NAMES: Final = (home_folders, ZeusError, SandboxLimits, cut_text, finished, own_path, remove_older)
 """Modules that contain all names imported from ``_PUBLIC``, in the order of their dependencies."""
 
 _BEGIN: Final = """\
