@@ -256,7 +256,10 @@ def test_what_is_approved_has_one_way_to_be_written(text: str) -> None:
         ("\u0336hidden", "\\u0336hidden"),
         ("e\u0301", "e\\u0301"),
         ("\u212b", "\\u212b"),
-        ("\u1100\u1161", "\u1100\\u1161"),
+        ("\u1100\u1161", "\\u1100\\u1161"),
+        ("conf\u0131\u0307g \u0237\u0307son", "conf\u0131\\u0307g \u0237\\u0307son"),
+        ("\u0131\u0323\u0307", "\u0131\u0323\\u0307"),
+        ("\u025b\u0335", "\u025b\\u0335"),
         ("\u0915" + "\u0951" * 9, "\u0915" + "\u0951" * 3 + "\\u0951" * 6),
     ],
 )
@@ -266,7 +269,9 @@ def test_a_mark_hides_no_letter_and_passes_for_none(text: str, shown: str) -> No
 
 
 @pytest.mark.parametrize(
-    "word", ["é", "क्षि", "กำลังที่", "שָׁלוֹם", "بِسْمِ", "각", "Việt"], ids=lambda word: hex(ord(word[0]))
+    "word",
+    ["é", "क्षि", "กำลังที่น้ำแกง", "ນ້ຳແກງ", "שָׁלוֹם", "بِسْمِ", "각ㅋㅋ", "Việt", "ɛ́ıǰ", "և"],
+    ids=lambda word: hex(ord(word[0])),
 )
 def test_the_marks_that_a_script_needs_are_shown(word: str) -> None:
     assert exact(word) == word
@@ -314,6 +319,7 @@ def test_a_piece_that_begins_another_character_begins_another_count() -> None:
         ("report\U0001d159", "report\\U0001d159"),
         ("./bui\u217cd.sh \ufb01le", "./bui\\u217cd.sh \\ufb01le"),
         ("\U0001d5cb\U0001d5c6 80\U0001d7ea", "\\U0001d5cb\\U0001d5c6 80\\U0001d7ea"),
+        ("\u01c6 \u01f1 \U0001d6fc", "\\u01c6 \\u01f1 \\U0001d6fc"),
         ("\uff2a\uff32\u6771\u65e5\u672c 1\u00ba \u00bd \u2460 \u2116 5", None),
     ],
 )
@@ -357,6 +363,27 @@ def test_punctuation_in_a_line_passes_for_no_ascii(text: str, shown: str | None)
     assert exact_line(text) == (shown or text)
     assert exact_json(json.dumps(text, ensure_ascii=False)) == f'"{shown or text}"'
     assert exact_blanks("She said: “it’s – so”") == "She said: “it’s – so”"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("น\u0e49\u0e4dา", "น\u0e49\\u0e4dา"),
+        ("น\u0e4d\u0e49า", "น\\u0e4d\u0e49า"),
+        ("ນ\u0ecd\u0ec9າ", "ນ\\u0ecd\u0ec9າ"),
+        ("\u0e40\u0e40ก", "\\u0e40\u0e40ก"),
+        ("\u0ec0\u0ec0ກ", "\\u0ec0\u0ec0ກ"),
+        ("ก\u0e49\u0e34", "ก\u0e49\\u0e34"),
+        ("\ufe8d\ufedd \ufefb", "\\ufe8d\\ufedd \\ufefb"),
+        ("\u2f00\u2e9f\u31d0一月", "\\u2f00\\u2e9f\\u31d0一月"),
+        ("\u1100\u3131", "\\u1100\u3131"),
+    ],
+)
+def test_of_two_spellings_that_are_drawn_alike_the_rare_one_is_shown_as_escapes(
+    text: str, shown: str
+) -> None:
+    assert exact(text) == shown
+    assert exact_json(text) == shown
 
 
 def test_no_letter_looks_like_its_parts() -> None:

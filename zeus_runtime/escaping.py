@@ -21,8 +21,14 @@ IGNORABLE: Final = (
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """A regular expression for Unicode's default ignorable code points, a set to which no version adds others."""
-# Vowels and final consonants of Korean syllables, which are drawn into the preceding letter.
-_DRAWN_IN: Final = re.compile("[\u1161-\u11ff\ud7b0-\ud7fb]")
+# The parts of Korean syllables: vowels and final consonants are drawn into the preceding letter, and the first
+# consonants look like the letters of a keyboard.
+_DRAWN_IN: Final = re.compile("[\u1100-\u11ff\ua960-\ua97c\ud7b0-\ud7fb]")
+# Thai and Lao: signs in a row that are drawn as one letter (am, ae), and a vowel behind a tone, drawn as before it.
+_DRAWN_AS_ONE: Final = re.compile(
+    "[\u0e4d\u0ecd](?=[\u0e48-\u0e4b\u0ec8-\u0ecb]*[\u0e32\u0eb2])|\u0e40(?=\u0e40)|\u0ec0(?=\u0ec0)"
+    "|(?<=[\u0e48-\u0e4b\u0ec8-\u0ecb])[\u0e31\u0e34-\u0e3a\u0e47\u0e4d\u0eb1\u0eb4-\u0ebc\u0ecd]"
+)
 _MOST_MARKS: Final = 3
 _MOST_DRAWN: Final = 6
 """Marks on one character, as many as pointed Hebrew and stacked Tibetan need; more of them cover the lines around."""
@@ -39,6 +45,12 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 _JOINED: Final = frozenset({"Lo", "Mn", "Mc", "So", "Sk", "Sm"})
 _MARKS: Final = ("Mn", "Me")
 _VARIANTS: Final = ("<compat>", "<font>")
+_FORMS: Final = ("<isolated>", "<initial>", "<medial>", "<final>")
+_STROKES: Final = ("KANGXI RADICAL", "CJK RADICAL", "CJK STROKE")
+"""How the names of symbols begin that are drawn as Chinese characters."""
+_OVERLAY: Final = 1
+_ABOVE: Final = 230
+"""Combining classes of Unicode."""
 _MARKS_OF_TEXT: Final = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk", "Lm"})
 _KEYCAPS: Final = frozenset("0123456789#*")
 _COLLAPSED: Final = re.compile(r"^ | $|(?<= ) ")
@@ -383,7 +395,7 @@ def _looks_like_another(text: str, place: int) -> bool:
     A mark stays after a letter outside ASCII if the two have no single-character form, at most three marks in a row.
     """
     char = text[place]
-    if _DRAWN_IN.match(char) or _is_variant(char):
+    if _DRAWN_IN.match(char) or _DRAWN_AS_ONE.match(text, place) or _is_variant(char):
         return True
     if unicodedata.category(char) not in _MARKS:
         # Also one that makes another letter of the one before it, such as the second half of a Tamil vowel.
@@ -395,19 +407,28 @@ def _looks_like_another(text: str, place: int) -> bool:
         start -= 1
     cluster = text[start : place + 1]
     is_letter = cluster[0] > "\x7f" and (unicodedata.category(cluster[0]) in ("Lo", "Ll", "Lu", "Lm", "Mc"))
-    return not is_letter or unicodedata.normalize("NFC", cluster) != cluster
+    if not is_letter or unicodedata.normalize("NFC", cluster) != cluster:
+        return True
+    kind = unicodedata.combining(char)
+    # A stroke through a letter makes another one, and a dot above gives a dotless i its dot.
+    return kind == _OVERLAY or (kind == _ABOVE and "DOTLESS" in unicodedata.name(cluster[0], ""))
 
 
 def _is_variant(char: str) -> bool:
-    """Whether a character is ASCII letters or digits drawn as one sign or in another font: ``ﬁ``, ``ⅼ``, ``𝗋``.
+    """Whether a character is drawn as other letters: ``ﬁ``, ``ǆ``, ``ⅼ``, ``𝗋``, a form of an Arabic one, a radical.
 
     Letters of full width are as wide as their neighbours in Chinese, Japanese and Korean, and are seen to be wide.
     """
-    is_letter = unicodedata.category(char) in ("Ll", "Lt", "Lu", "Nd", "Nl")
-    if not is_letter or not unicodedata.decomposition(char).startswith(_VARIANTS):
+    category, made_of = unicodedata.category(char), unicodedata.decomposition(char)
+    if category == "So":
+        return unicodedata.name(char, "").startswith(_STROKES)
+    if made_of.startswith(_FORMS):
+        return True
+    if category not in ("Ll", "Lt", "Lu", "Nd", "Nl") or not made_of.startswith(_VARIANTS):
         return False
     is_wide = unicodedata.east_asian_width(char) in ("W", "F")
-    return not is_wide and unicodedata.normalize("NFKC", char).isascii()
+    is_latin = unicodedata.normalize("NFKC", char).isascii() or unicodedata.name(char).startswith("LATIN")
+    return not is_wide and (is_latin or made_of.startswith("<font>"))
 
 
 def _byte(char: str) -> str:
