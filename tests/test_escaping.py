@@ -377,6 +377,8 @@ def test_punctuation_in_a_line_passes_for_no_ascii(text: str, shown: str | None)
         ("\ufe8d\ufedd \ufefb", "\\ufe8d\\ufedd \\ufefb"),
         ("\u2f00\u2e9f\u31d0一月", "\\u2f00\\u2e9f\\u31d0一月"),
         ("\u1100\u3131", "\\u1100\u3131"),
+        ("\u03d5 \u03c6", "\\u03d5 \u03c6"),
+        ("\u2135\ufb21 \u05d0", "\\u2135\\ufb21 \u05d0"),
     ],
 )
 def test_of_two_spellings_that_are_drawn_alike_the_rare_one_is_shown_as_escapes(
@@ -384,6 +386,10 @@ def test_of_two_spellings_that_are_drawn_alike_the_rare_one_is_shown_as_escapes(
 ) -> None:
     assert exact(text) == shown
     assert exact_json(text) == shown
+
+
+def test_the_sign_of_a_millionth_is_not_the_greek_letter() -> None:
+    assert exact("5 \u00b5 \u03bc") == "5 \\xb5 \u03bc"
 
 
 def test_no_letter_looks_like_its_parts() -> None:

@@ -424,11 +424,15 @@ def _is_variant(char: str) -> bool:
         return unicodedata.name(char, "").startswith(_STROKES)
     if made_of.startswith(_FORMS):
         return True
-    if category not in ("Ll", "Lt", "Lu", "Nd", "Nl") or not made_of.startswith(_VARIANTS):
+    if category not in ("Ll", "Lt", "Lu", "Lo", "Nd", "Nl") or not made_of.startswith(_VARIANTS):
         return False
-    is_wide = unicodedata.east_asian_width(char) in ("W", "F")
-    is_latin = unicodedata.normalize("NFKC", char).isascii() or unicodedata.name(char).startswith("LATIN")
-    return not is_wide and (is_latin or made_of.startswith("<font>"))
+    letters = unicodedata.normalize("NFKC", char)
+    # The letters of a Korean keyboard stay: the parts of syllables that they are variants of do not.
+    if unicodedata.east_asian_width(char) in ("W", "F") or _DRAWN_IN.match(letters):
+        return False
+    # Other letters of several, such as the Armenian ``և``, are ordinary, or do not look like their parts.
+    is_latin = letters.isascii() or unicodedata.name(char).startswith("LATIN")
+    return len(letters) == 1 or is_latin
 
 
 def _byte(char: str) -> str:
