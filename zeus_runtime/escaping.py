@@ -426,10 +426,9 @@ def _is_variant(char: str) -> bool:
         return True
     if category not in ("Ll", "Lt", "Lu", "Lo", "Nd", "Nl") or not made_of.startswith(_VARIANTS):
         return False
-    letters = unicodedata.normalize("NFKC", char)
-    # The letters of a Korean keyboard stay: the parts of syllables that they are variants of do not.
-    if unicodedata.east_asian_width(char) in ("W", "F") or _DRAWN_IN.match(letters):
+    if unicodedata.east_asian_width(char) in ("W", "F"):
         return False
+    letters = unicodedata.normalize("NFKC", char)
     # Other letters of several, such as the Armenian ``և``, are ordinary, or do not look like their parts.
     is_latin = letters.isascii() or unicodedata.name(char).startswith("LATIN")
     return len(letters) == 1 or is_latin
