@@ -680,6 +680,30 @@ def test_the_interpreter_of_a_script_is_covered(tmp_path: Path, words: tuple[str
     assert len({each.digest for each in (absent, before, part(form, tmp_path))}) == 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="each kernel reads the line in its own way")
+@pytest.mark.parametrize(
+    "sign",
+    [
+        *(bytes([each]) for each in (*range(1, 10), *range(11, 34), 34, 92, 127, 133, 160, 255)),
+        *map(str.encode, "\x85\xa0\u2003\u3000"),
+    ],
+)
+def test_the_interpreter_that_the_kernel_starts_is_covered(tmp_path: Path, sign: bytes) -> None:
+    """The kernel ends a name at other blanks than Python does."""
+    script, folder = tmp_path / "server", os.fsencode(tmp_path)
+    started = folder + b"/in" + sign + b"t"
+    for file in (started, folder + b"/in"):
+        Path(os.fsdecode(file)).write_bytes(b"#!/bin/sh\n")
+        Path(os.fsdecode(file)).chmod(0o755)
+    Path(os.fsdecode(started)).write_bytes(b"#!/bin/sh\necho whole\n")
+    script.write_bytes(b"#! ./in" + sign + b"t\n")
+    script.chmod(0o755)
+    said = run([str(script)], cwd=tmp_path, capture_output=True, check=False).stdout
+    covered = part(Form(("./server",), ""), tmp_path).files
+    assert tmp_path / "in" in covered or said
+    assert not said or Path(os.fsdecode(started)) in covered
+
+
 def test_a_program_may_be_made_in_each_folder_of_the_path(tmp_path: Path) -> None:
     path = os.pathsep.join(
         [

@@ -658,7 +658,7 @@ def _missing(place: str) -> Iterator[tuple[str, str]]:
 
 
 def _interpreter(file: Path) -> Sequence[str]:
-    """The words of a script's first line behind ``#!``; empty for any other file."""
+    """The words behind ``#!`` in a script, in each way that they may be split; empty for any other file."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             return ()
@@ -666,7 +666,12 @@ def _interpreter(file: Path) -> Sequence[str]:
             line = script.readline(_LONGEST_FIRST)
     except OSError:
         return ()
-    return os.fsdecode(line.removeprefix(b"#!")).split() if line.startswith(b"#!") else ()
+    if not line.startswith(b"#!"):
+        return ()
+    # A kernel ends the program's name at these bytes only, and what follows is one argument; `env -S` splits at others.
+    said = line.removeprefix(b"#!").strip(b" \t\r\n")
+    ways = re.split(rb"[ \t\0\n]+", said, maxsplit=1), re.split(rb"[ \t\0\n]+", said), said.split()
+    return tuple(dict.fromkeys([*map(os.fsdecode, chain.from_iterable(ways)), *os.fsdecode(said).split()]))
 
 
 def _begun_at(path: str) -> Iterator[str]:
