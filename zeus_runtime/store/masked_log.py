@@ -91,9 +91,11 @@ class MaskedLog(ThreadLog):
         return None if found is None else self._titled(found)
 
     def _titled(self, info: SessionInfo) -> SessionInfo:
-        # Older titles were cut in the middle of words, and half of a secret cannot be recognised.
-        title = cut_words(info.title, TITLE_CHARACTERS - 1)
-        return replace(info, title=self.secrets.text(title))
+        title = self.secrets.text(info.title)
+        if len(info.title) == TITLE_CHARACTERS:
+            # Older titles were cut in the middle of words, and half of a secret cannot be recognised.
+            title = cut_words(title, min(len(title), TITLE_CHARACTERS) - 1)
+        return replace(info, title=title)
 
 
 def _texts_in_pieces(events: Sequence[StoredEvent]) -> Iterator[Mapping[int, str]]:
