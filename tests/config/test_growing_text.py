@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from hypothesis import assume, given, settings
@@ -125,6 +126,44 @@ def test_a_secret_is_found_in_latin_1() -> None:
     masked = masked_bytes(data, known)
     assert masked.startswith(b"pw=<secret:S:escaped-")
     assert written_masked(masked, lambda: data, known) == data
+
+
+ESCAPE = ["\x1b", "\x9b", "\\u001b", "\\x1b", "\\033", "%1B", "&#27;", "\\u009b", "\x1b\u200b", "\x1b\0"]
+BEGUN = ["", "[", "[31", "[31;", "(", " ", "]", "]0;", "]8;;", "P", "[?"]
+ENDED = ["", "m", "\x07", "\\u0007", "\\x07", "\x1b\\", "%07", "\x9c", "\x1b]"]
+QUOTED = 'Zeta/P@ss"W0rd+2x9'
+WAYS: dict[str, Callable[[str], str]] = {
+    "plain": lambda secret: secret,
+    "json": lambda secret: json.dumps(secret)[1:-1],
+    "url": lambda secret: quote(secret, safe=""),
+    "hex": lambda secret: "".join(f"\\x{ord(each):02x}" for each in secret),
+    "base64": lambda secret: base64.b64encode(secret.encode()).decode(),
+}
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(ESCAPE),
+    st.sampled_from(BEGUN),
+    st.sampled_from(ENDED),
+    st.sampled_from(sorted(WAYS)),
+    st.booleans(),
+)
+def test_what_is_read_as_a_control_sequence_hides_no_secret(
+    escape: str, begun: str, ended: str, way: str, blank: bool
+) -> None:
+    """Its last byte may be the first letter of a secret, and a string of a terminal may have a secret in it."""
+    written = WAYS[way](QUOTED)
+    text = f"key: {escape}{begun}{' ' * blank}{written}{ended} end"
+    known = Redactor().adding({QUOTED: "KEY"})
+    masked = known.text(text)
+    assert written not in masked
+    assert "<secret:KEY" in masked
+    shown, rest = "", ""
+    for char in text:
+        more, rest = known.settled(rest + char)
+        shown += more
+    assert written not in shown + known.text(rest)
 
 
 def test_a_long_control_string_within_a_secret_shows_none_of_it_in_a_stream() -> None:

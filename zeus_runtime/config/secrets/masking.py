@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
-    control_strings,
     folded,
     folded_with_places,
     has_escapes,
+    has_sequences,
     open_words,
     skeleton,
     without_blanks,
@@ -413,20 +413,27 @@ class Redactor:
         searches = self._searches
         if not searches.may_find(text):
             return
-        for at, content in control_strings(text):
-            for match in self._matches(content, depth):
-                yield match.moved(at)
         # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
-        meant = folded(text, quotes=searches.quotes)
+        for sequences in (False, True):
+            meant = folded(text, quotes=searches.quotes, sequences=sequences)
+            yield from self._meant(text, meant, depth, sequences=sequences)
+            if not has_sequences(meant):
+                break
+
+    def _meant(self, text: str, meant: str, depth: int, *, sequences: bool) -> Iterator[_Match]:
+        """Every known secret in ``meant``, the folded text, and in what it holds in other encodings."""
+        searches = self._searches
         matches = [
             *self._scanned(meant, searches.folded),
             *(self._encoded(meant, depth - 1) if depth else ()),
         ]
         if matches:
-            yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes))
+            yield from _at_places(
+                matches, folded_with_places(text, quotes=searches.quotes, sequences=sequences)
+            )
         if searches.gaps and (matches := list(self._scanned(bare := without_blanks(meant), searches.bare))):
-            found = folded_with_places(text, quotes=searches.quotes, blanks=False)
+            found = folded_with_places(text, quotes=searches.quotes, blanks=False, sequences=sequences)
             places = [place for place, char in enumerate(meant) if not char.isspace()]
             for match in matches:
                 gaps = {match.start + gap for gap in searches.gaps[bare[match.start : match.end]]}
@@ -560,9 +567,6 @@ class _Match(NamedTuple):
     context: int
     shown: str
     notation: str = ""
-
-    def moved(self, by: int) -> _Match:
-        return self._replace(start=self.start + by, end=self.end + by, context=self.context + by)
 
 
 class _Place(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -57,6 +56,12 @@ _LONGEST_STRING: Final = 2048
 _STRING_START: Final = rf"\x1b[]P^_X][^\x07\x1b\x9c]{{0,{_LONGEST_STRING}}}"
 _STRING: Final = rf"{_STRING_START}(?:\x07|\x1b\\|\x9c)"
 """A control string, such as the address of a link in a terminal."""
+_SEQUENCES: Final = _Stage(
+    ("\x1b", "\x9b"),
+    rf"{_STRING}|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\`-~])",
+    "",
+)
+"""Colours and other control sequences (ECMA-48)."""
 _FILLERS: Final = (
     _Stage((), _BYTE),
     _Stage(("\\\n", "\\\r\n"), rf"{_RUN}(?=\r?\n)", ""),
@@ -66,17 +71,11 @@ _FILLERS: Final = (
     _Stage((" \n", " \r\n"), r" (?<![ \t] ) *(?=\r?\n)", ""),
     _Stage(("\r",), r"\r", ""),
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
-    _Stage(
-        ("\x1b", "\x9b"),
-        rf"{_STRING}|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\`-~])",
-        "",
-    ),
     _Stage(("\0",), r"\0", ""),
     _Stage((), IGNORABLE, ""),
 )
 """Bytes that are not UTF-8; wraps, with a backslash or blanks before them and the number that ``read_file`` shows
-behind, also between the quotes of two string literals; colours and other control sequences (ECMA-48); the zeros of
-UTF-16; invisible characters."""
+behind, also between the quotes of two string literals; the zeros of UTF-16; invisible characters."""
 _LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are not UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
@@ -110,7 +109,7 @@ class Folded(NamedTuple):
     ends: list[int]
 
 
-def folded(text: str, *, quotes: bool = True) -> str:
+def folded(text: str, *, quotes: bool = True, sequences: bool = True) -> str:
     """``text`` with its escapes decoded and without what only wraps or colours it.
 
     A secret and a text that holds it are folded by the same rules, so the rules may lose what a backslash means.
@@ -118,8 +117,10 @@ def folded(text: str, *, quotes: bool = True) -> str:
     Args:
         quotes: a run of quotes becomes one, as a shell and SQL write one within others; needless without a quote in a
             secret.
+        sequences: whether control sequences are left out. One may part a secret, and what is read as one may hold a
+            secret, or its first letter: a text with ``has_sequences`` has two meanings.
     """
-    for stage in _FILLERS:  # first, as an escape may be wrapped too
+    for stage in _fillers(sequences=sequences):  # first, as an escape may be wrapped too
         text = _in_stage(text, stage)
     if not has_escapes(text):
         return _in_stage(text, _QUOTES) if quotes else text
@@ -129,23 +130,27 @@ def folded(text: str, *, quotes: bool = True) -> str:
             text = _in_stage(text, stage)
         if text == before:
             break
-    for stage in _plain_stages(quotes=quotes):
+    for stage in _plain_stages(quotes=quotes, sequences=sequences):
         text = _in_stage(text, stage)
     return text
 
 
-def folded_with_places(text: str, *, quotes: bool = True, blanks: bool = True) -> Folded:
+def folded_with_places(
+    text: str, *, quotes: bool = True, blanks: bool = True, sequences: bool = True
+) -> Folded:
     """``folded``, with the place of each character; slower, for a text that holds a secret.
 
     Args:
         quotes: as of ``folded``.
         blanks: whether they stay; if not, the text is that of ``without_blanks``.
+        sequences: as of ``folded``.
     """
     found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
-    for stage in _FILLERS:
+    for stage in _fillers(sequences=sequences):
         found = _placed(found, stage)
     # As `folded`: without an escape, nothing is a wrap that was none before.
-    plain = _plain_stages(quotes=quotes) if has_escapes(found.text) else [_QUOTES] if quotes else []
+    stages = _plain_stages(quotes=quotes, sequences=sequences)
+    plain = stages if has_escapes(found.text) else [_QUOTES] if quotes else []
     for _ in range(_PASSES):
         before = found.text
         for stage in _CODES:
@@ -167,10 +172,9 @@ def has_escapes(text: str) -> bool:
     return "\\" in text or "%" in text or "&" in text
 
 
-def control_strings(text: str) -> Iterator[tuple[int, str]]:
-    """The place and content of each control string, which ``folded`` leaves out."""
-    if "\x1b" in text:
-        yield from ((each.start() + 2, each[0][2:]) for each in _compiled(_STRING).finditer(text))
+def has_sequences(meant: str) -> bool:
+    """Whether a text that was folded with its control sequences has some."""
+    return any(key in meant for key in _SEQUENCES.keys)
 
 
 def wraps(text: str) -> list[tuple[int, int]]:
@@ -218,16 +222,22 @@ def open_words(text: str, *, words: int, most: int, breaks: str, quotes: bool) -
         )
 
     # Also without folding, which takes the letter behind an escape for a part of it.
-    ends, meant = [start(whole)], folded(whole, quotes=quotes)
-    if meant != whole:
-        starts = folded_with_places(whole, quotes=quotes).starts
-        ends.append(starts[at] if (at := start(meant)) < len(starts) else len(whole))
+    ends = [start(whole)]
+    for sequences in (False, True):
+        meant = folded(whole, quotes=quotes, sequences=sequences)
+        if meant != whole:
+            starts = folded_with_places(whole, quotes=quotes, sequences=sequences).starts
+            ends.append(starts[at] if (at := start(meant)) < len(starts) else len(whole))
+        if not has_sequences(meant):
+            break
     return begin + min(ends)
 
 
 def skeleton(text: str) -> str:
     """How ``text`` is written, without the characters that it means."""
-    token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True), _BLANKS))
+    token = "|".join(
+        stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True, sequences=True), _BLANKS)
+    )
     parts: list[str] = []
     done = 0
     for match in _compiled(token).finditer(text):
@@ -240,8 +250,13 @@ def skeleton(text: str) -> str:
     return "".join([*parts, "." * (len(text) - done)])
 
 
-def _plain_stages(*, quotes: bool) -> tuple[_Stage, ...]:
-    return (*_BACKSLASHES, *_FILLERS, *([_QUOTES] if quotes else []))
+def _fillers(*, sequences: bool) -> tuple[_Stage, ...]:
+    # Before the zeros and the invisible characters, in their old place.
+    return (*_FILLERS[:-2], *([_SEQUENCES] if sequences else []), *_FILLERS[-2:])
+
+
+def _plain_stages(*, quotes: bool, sequences: bool) -> tuple[_Stage, ...]:
+    return (*_BACKSLASHES, *_fillers(sequences=sequences), *([_QUOTES] if quotes else []))
 
 
 def _in_stage(text: str, stage: _Stage) -> str:
