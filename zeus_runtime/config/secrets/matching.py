@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -62,7 +63,7 @@ _SEQUENCES: Final = _Stage(
     "",
 )
 """Colours and other control sequences (ECMA-48)."""
-_FILLERS: Final = (
+_WRAPS: Final = (
     _Stage((), _BYTE),
     _Stage(("\\\n", "\\\r\n"), rf"{_RUN}(?=\r?\n)", ""),
     _Stage(('"',), f'"{_JOINT}"', ""),
@@ -71,11 +72,11 @@ _FILLERS: Final = (
     _Stage((" \n", " \r\n"), r" (?<![ \t] ) *(?=\r?\n)", ""),
     _Stage(("\r",), r"\r", ""),
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
-    _Stage(("\0",), r"\0", ""),
-    _Stage((), IGNORABLE, ""),
 )
 """Bytes that are not UTF-8; wraps, with a backslash or blanks before them and the number that ``read_file`` shows
-behind, also between the quotes of two string literals; the zeros of UTF-16; invisible characters."""
+behind, also between the quotes of two string literals."""
+_UNSEEN: Final = (_Stage(("\0",), r"\0", ""), _Stage((), IGNORABLE, ""))
+"""The zeros of UTF-16, and invisible characters."""
 _LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are not UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
@@ -109,7 +110,41 @@ class Folded(NamedTuple):
     ends: list[int]
 
 
-def folded(text: str, *, quotes: bool = True, sequences: bool = True) -> str:
+class Reading(NamedTuple):
+    """One meaning of a text. What looks like an escape or a control sequence may hold a secret, or its first letter.
+
+    Args:
+        passes: how often escapes are decoded; without any, only what wraps the text is left out.
+        sequences: whether control sequences are left out.
+    """
+
+    passes: int = _PASSES
+    sequences: bool = True
+
+
+WHOLE: Final = Reading()
+"""The meaning in which secrets are searched for."""
+
+
+def readings(text: str, *, quotes: bool) -> Iterator[tuple[Reading, str]]:
+    """The meanings of a text that differ, each with its folded text.
+
+    Args:
+        quotes: as of ``folded``.
+    """
+    has_sequences = False
+    for sequences in (False, True):
+        last = None
+        for passes, meant in enumerate(_passes(text, quotes=quotes, sequences=sequences)):
+            has_sequences = has_sequences or any(key in meant for key in _SEQUENCES.keys)
+            if meant != last:
+                yield Reading(passes, sequences), meant
+            last = meant
+        if not has_sequences:
+            break
+
+
+def folded(text: str, *, quotes: bool = True) -> str:
     """``text`` with its escapes decoded and without what only wraps or colours it.
 
     A secret and a text that holds it are folded by the same rules, so the rules may lose what a backslash means.
@@ -117,41 +152,43 @@ def folded(text: str, *, quotes: bool = True, sequences: bool = True) -> str:
     Args:
         quotes: a run of quotes becomes one, as a shell and SQL write one within others; needless without a quote in a
             secret.
-        sequences: whether control sequences are left out. One may part a secret, and what is read as one may hold a
-            secret, or its first letter: a text with ``has_sequences`` has two meanings.
     """
-    for stage in _fillers(sequences=sequences):  # first, as an escape may be wrapped too
-        text = _in_stage(text, stage)
+    *_, meant = _passes(text, quotes=quotes, sequences=True)
+    return meant
+
+
+def _passes(text: str, *, quotes: bool, sequences: bool) -> Iterator[str]:
+    """The folded text after each pass that decodes escapes, the first without any."""
+    fillers = _fillers(sequences=sequences)
+    text = _through(text, fillers)  # first, as an escape may be wrapped too
+    yield _in_stage(text, _QUOTES) if quotes else text
     if not has_escapes(text):
-        return _in_stage(text, _QUOTES) if quotes else text
+        return
     for _ in range(_PASSES):
-        before = text
-        for stage in _CODES:
-            text = _in_stage(text, stage)
+        before, text = text, _through(text, _CODES)
+        yield _through(text, _plain_stages(quotes=quotes, sequences=sequences))
         if text == before:
             break
-    for stage in _plain_stages(quotes=quotes, sequences=sequences):
-        text = _in_stage(text, stage)
-    return text
 
 
 def folded_with_places(
-    text: str, *, quotes: bool = True, blanks: bool = True, sequences: bool = True
+    text: str, *, quotes: bool = True, blanks: bool = True, reading: Reading = WHOLE
 ) -> Folded:
     """``folded``, with the place of each character; slower, for a text that holds a secret.
 
     Args:
         quotes: as of ``folded``.
         blanks: whether they stay; if not, the text is that of ``without_blanks``.
-        sequences: as of ``folded``.
+        reading: the meaning that is wanted.
     """
     found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
-    for stage in _fillers(sequences=sequences):
+    for stage in _fillers(sequences=reading.sequences):
         found = _placed(found, stage)
     # As `folded`: without an escape, nothing is a wrap that was none before.
-    stages = _plain_stages(quotes=quotes, sequences=sequences)
-    plain = stages if has_escapes(found.text) else [_QUOTES] if quotes else []
-    for _ in range(_PASSES):
+    is_escaped = bool(reading.passes) and has_escapes(found.text)
+    stages = _plain_stages(quotes=quotes, sequences=reading.sequences)
+    plain = stages if is_escaped else [_QUOTES] if quotes else []
+    for _ in range(reading.passes if is_escaped else 0):
         before = found.text
         for stage in _CODES:
             found = _placed(found, stage)
@@ -170,11 +207,6 @@ def without_blanks(text: str) -> str:
 def has_escapes(text: str) -> bool:
     """Whether a secret in ``text`` may be written with escapes."""
     return "\\" in text or "%" in text or "&" in text
-
-
-def has_sequences(meant: str) -> bool:
-    """Whether a text that was folded with its control sequences has some."""
-    return any(key in meant for key in _SEQUENCES.keys)
 
 
 def wraps(text: str) -> list[tuple[int, int]]:
@@ -223,13 +255,10 @@ def open_words(text: str, *, words: int, most: int, breaks: str, quotes: bool) -
 
     # Also without folding, which takes the letter behind an escape for a part of it.
     ends = [start(whole)]
-    for sequences in (False, True):
-        meant = folded(whole, quotes=quotes, sequences=sequences)
+    for reading, meant in readings(whole, quotes=quotes):
         if meant != whole:
-            starts = folded_with_places(whole, quotes=quotes, sequences=sequences).starts
+            starts = folded_with_places(whole, quotes=quotes, reading=reading).starts
             ends.append(starts[at] if (at := start(meant)) < len(starts) else len(whole))
-        if not has_sequences(meant):
-            break
     return begin + min(ends)
 
 
@@ -251,12 +280,18 @@ def skeleton(text: str) -> str:
 
 
 def _fillers(*, sequences: bool) -> tuple[_Stage, ...]:
-    # Before the zeros and the invisible characters, in their old place.
-    return (*_FILLERS[:-2], *([_SEQUENCES] if sequences else []), *_FILLERS[-2:])
+    # Wraps first: they may be within a sequence.
+    return (*_WRAPS, *([_SEQUENCES] if sequences else []), *_UNSEEN)
 
 
 def _plain_stages(*, quotes: bool, sequences: bool) -> tuple[_Stage, ...]:
     return (*_BACKSLASHES, *_fillers(sequences=sequences), *([_QUOTES] if quotes else []))
+
+
+def _through(text: str, stages: Iterable[_Stage]) -> str:
+    for stage in stages:
+        text = _in_stage(text, stage)
+    return text
 
 
 def _in_stage(text: str, stage: _Stage) -> str:
