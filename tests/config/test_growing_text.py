@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from itertools import product
 from urllib.parse import quote
 
 import pytest
@@ -170,13 +171,12 @@ def test_what_is_read_as_a_control_sequence_hides_no_secret(
     assert written not in shown + known.text(rest)
 
 
-@pytest.mark.parametrize("way", sorted(WAYS))
-@pytest.mark.parametrize("before", EATING)
+# A limit (docs/reference/config.md): before a secret in another notation of escapes, `%` may take its first letters.
+@pytest.mark.parametrize(
+    ("before", "way"), [each for each in product(EATING, WAYS) if each[1] != "hex" or each[0][0] != "%"]
+)
 @pytest.mark.parametrize("secret", [QUOTED, "4f7a-9c01b-e88d2-x", "00b1fe77-ac3d09"])
 def test_what_is_read_as_an_escape_takes_no_character_of_a_secret(before: str, way: str, secret: str) -> None:
-    assume(
-        way != "hex" or before[0] in "\\\\&"
-    )  # a limit: within another notation, the first letters are taken
     written = WAYS[way](secret)
     text = f"INSERT '{before}{written}' end"
     known = Redactor().adding({secret: "KEY"})

@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
-    Reading,
+    Meaning,
     folded,
     folded_with_places,
     has_escapes,
     open_words,
-    readings,
+    meanings,
     skeleton,
     without_blanks,
     wraps,
@@ -416,20 +416,20 @@ class Redactor:
             return
         # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
-        for reading, meant in readings(text, quotes=searches.quotes):
-            yield from self._meant(text, reading, meant, depth)
+        for meaning, meant in meanings(text, quotes=searches.quotes):
+            yield from self._meant(text, meaning, meant, depth)
 
-    def _meant(self, text: str, reading: Reading, meant: str, depth: int) -> Iterator[_Match]:
-        """Every known secret in one reading of a text, ``meant``, and in what it holds in other encodings."""
+    def _meant(self, text: str, meaning: Meaning, meant: str, depth: int) -> Iterator[_Match]:
+        """Every known secret in one meaning of a text, ``meant``, and in what it holds in other encodings."""
         searches = self._searches
         matches = [
             *self._scanned(meant, searches.folded),
             *(self._encoded(meant, depth - 1) if depth else ()),
         ]
         if matches:
-            yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes, reading=reading))
+            yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes, meaning=meaning))
         if searches.gaps and (matches := list(self._scanned(bare := without_blanks(meant), searches.bare))):
-            found = folded_with_places(text, quotes=searches.quotes, blanks=False, reading=reading)
+            found = folded_with_places(text, quotes=searches.quotes, blanks=False, meaning=meaning)
             places = [place for place, char in enumerate(meant) if not char.isspace()]
             for match in matches:
                 gaps = {match.start + gap for gap in searches.gaps[bare[match.start : match.end]]}

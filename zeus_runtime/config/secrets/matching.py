@@ -110,7 +110,7 @@ class Folded(NamedTuple):
     ends: list[int]
 
 
-class Reading(NamedTuple):
+class Meaning(NamedTuple):
     """One meaning of a text. What looks like an escape or a control sequence may hold a secret, or its first letter.
 
     Args:
@@ -122,11 +122,11 @@ class Reading(NamedTuple):
     sequences: bool = True
 
 
-WHOLE: Final = Reading()
+WHOLE: Final = Meaning()
 """The meaning in which secrets are searched for."""
 
 
-def readings(text: str, *, quotes: bool) -> Iterator[tuple[Reading, str]]:
+def meanings(text: str, *, quotes: bool) -> Iterator[tuple[Meaning, str]]:
     """The meanings of a text that differ, each with its folded text.
 
     Args:
@@ -138,7 +138,7 @@ def readings(text: str, *, quotes: bool) -> Iterator[tuple[Reading, str]]:
         for passes, meant in enumerate(_passes(text, quotes=quotes, sequences=sequences)):
             has_sequences = has_sequences or any(key in meant for key in _SEQUENCES.keys)
             if meant != last:
-                yield Reading(passes, sequences), meant
+                yield Meaning(passes, sequences), meant
             last = meant
         if not has_sequences:
             break
@@ -172,23 +172,23 @@ def _passes(text: str, *, quotes: bool, sequences: bool) -> Iterator[str]:
 
 
 def folded_with_places(
-    text: str, *, quotes: bool = True, blanks: bool = True, reading: Reading = WHOLE
+    text: str, *, quotes: bool = True, blanks: bool = True, meaning: Meaning = WHOLE
 ) -> Folded:
     """``folded``, with the place of each character; slower, for a text that holds a secret.
 
     Args:
         quotes: as of ``folded``.
         blanks: whether they stay; if not, the text is that of ``without_blanks``.
-        reading: the meaning that is wanted.
+        meaning: the meaning that is wanted.
     """
     found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
-    for stage in _fillers(sequences=reading.sequences):
+    for stage in _fillers(sequences=meaning.sequences):
         found = _placed(found, stage)
     # As `folded`: without an escape, nothing is a wrap that was none before.
-    is_escaped = bool(reading.passes) and has_escapes(found.text)
-    stages = _plain_stages(quotes=quotes, sequences=reading.sequences)
+    is_escaped = bool(meaning.passes) and has_escapes(found.text)
+    stages = _plain_stages(quotes=quotes, sequences=meaning.sequences)
     plain = stages if is_escaped else [_QUOTES] if quotes else []
-    for _ in range(reading.passes if is_escaped else 0):
+    for _ in range(meaning.passes if is_escaped else 0):
         before = found.text
         for stage in _CODES:
             found = _placed(found, stage)
@@ -255,9 +255,9 @@ def open_words(text: str, *, words: int, most: int, breaks: str, quotes: bool) -
 
     # Also without folding, which takes the letter behind an escape for a part of it.
     ends = [start(whole)]
-    for reading, meant in readings(whole, quotes=quotes):
+    for meaning, meant in meanings(whole, quotes=quotes):
         if meant != whole:
-            starts = folded_with_places(whole, quotes=quotes, reading=reading).starts
+            starts = folded_with_places(whole, quotes=quotes, meaning=meaning).starts
             ends.append(starts[at] if (at := start(meant)) < len(starts) else len(whole))
     return begin + min(ends)
 
