@@ -171,6 +171,12 @@ def test_what_is_read_as_a_control_sequence_hides_no_secret(
     assert written not in shown + known.text(rest)
 
 
+@pytest.mark.parametrize("before", ["", "a\n", "code\tname\n", "a \r\n "])
+def test_a_secret_of_digits_is_not_the_number_of_a_line(before: str) -> None:
+    known = Redactor().adding({"4829173650": "PIN"})
+    assert known.text(f"{before}4829173650\tann") == f"{before}<secret:PIN>\tann"
+
+
 # A limit (docs/reference/config.md): before a secret in another notation of escapes, `%` may take its first letters.
 @pytest.mark.parametrize(
     ("before", "way"), [each for each in product(EATING, WAYS) if each[1] != "hex" or each[0][0] != "%"]

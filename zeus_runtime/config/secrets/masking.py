@@ -17,7 +17,6 @@ from zeus_runtime.config.secrets.matching import (
     Meaning,
     folded,
     folded_with_places,
-    has_escapes,
     meanings,
     open_words,
     skeleton,
@@ -414,8 +413,7 @@ class Redactor:
         searches = self._searches
         if not searches.may_find(text):
             return
-        # In a text without escapes, the folded text holds everything that the text holds.
-        yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
+        yield from self._scanned(text, searches.plain)
         for meaning, meant in meanings(text, quotes=searches.quotes):
             yield from self._meant(text, meaning, meant, depth)
 
@@ -530,14 +528,8 @@ class Redactor:
                 meant.setdefault(key, shown)
                 if len(words := key.split()) > 1 and bare.setdefault("".join(words), shown) == shown:
                     gaps["".join(words)] = list(accumulate(map(len, words[:-1])))
-        unfolded = {
-            text: shown
-            for text, shown in plain.items()
-            if folded(text, quotes=quotes) not in meant or re.match(r"\s|[0-9]+\t", text) or text[-1] in " \t"
-        }
         return _Searches(
             _Search(plain),
-            _Search(unfolded),
             _Search(meant),
             _Search(bare),
             gaps,
@@ -598,7 +590,6 @@ class _Searches(NamedTuple):
 
     Args:
         plain: in a text as it is.
-        unfolded: those of them that a folded text may have lost.
         folded: in a folded text.
         bare: in a folded text without blanks, those that have some.
         gaps: where each of the bare ones must have blanks in the text.
@@ -611,7 +602,6 @@ class _Searches(NamedTuple):
     """
 
     plain: _Search
-    unfolded: _Search
     folded: _Search
     bare: _Search
     gaps: Mapping[str, Sequence[int]]

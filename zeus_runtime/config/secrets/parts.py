@@ -59,6 +59,7 @@ _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
 _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
+_QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
@@ -278,17 +279,34 @@ def _is_token(value: str) -> bool:
 
 
 def _settings(text: str) -> Iterator[tuple[str, str]]:
-    """The settings of a text that is a connection string: ``host=db password=x`` or ``Server=db;Pwd=x``."""
-    if ";" in text:
-        # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
-        first, *others = (each.strip() for each in text.split(";"))
-        found = [re.fullmatch(_SETTING + "(.+)", each) for each in others if each]
-        found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first)) else []
-    else:
+    """The settings of a text that is a connection string: ``host=db password=x``, ``Server=db;Pwd=x``,
+    ``redis:6380,password=x``. A value in quotes (ADO.NET, libpq) or braces (ODBC) may hold the separator.
+    """
+    sign = ";" if ";" in text else ","
+    if sign in text:
+        # Also split at each sign: a quotation mark may be one of a value without quotes.
+        for first, *others in (text.split(sign), re.findall(rf"(?:{_QUOTED}|[^{sign}])+", text)):
+            # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
+            found = [re.fullmatch(_SETTING + "(.+)", each.strip()) for each in others if each.strip()]
+            found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first.strip())) else []
+            yield from _values(found)
+    if sign == ",":
         parts = re.split(r"(?<!\s)\s+(?=\w+\s*=)", text)
-        found = [re.fullmatch(_SETTING + r"('[^']*'|\S+)", each) for each in parts]
-    if all(found):
-        yield from ((each[1], each[2].strip("'")) for each in found if each)
+        yield from _values([re.fullmatch(_SETTING + rf"({_QUOTED}|\S+)", each) for each in parts])
+
+
+def _values(found: Sequence[re.Match[str] | None]) -> Iterator[tuple[str, str]]:
+    """The keys and values of settings, without quotes, as they are written and as they are meant."""
+    if not all(found):
+        return
+    for key, value in (each.groups() for each in found if each):
+        if len(value) < 3 or not re.fullmatch(_QUOTED, value):
+            yield key, value.strip("'")
+            continue
+        written, end = value[1:-1], value[-1]
+        meant = written.replace(end * 2, end)
+        for each in dict.fromkeys((written, re.sub(r"\\(.)", r"\1", meant) if end == "'" else meant)):
+            yield key, each
 
 
 def _of_json(text: str) -> Sequence[str]:
