@@ -85,6 +85,7 @@ def last_words(data: bytes, most: int) -> str:
 
 
 def _beginning(text: str, most: int, room: int) -> tuple[str, bool]:
+    """The masked text, and False; if it is too long, whole words of its beginning in ``room`` characters, and True."""
     masked = _masked(text)
     if max(len(text), len(masked)) <= most:
         return masked, False

@@ -87,16 +87,16 @@ async def test_every_hit_says_the_ranks_that_its_score_is_made_of(
 
 
 @pytest.mark.parametrize("word_rank", [2, 4, 18, 38, 62])
-@pytest.mark.parametrize(("by_vector", "by_lines"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize(("by_vector", "by_words"), [(1, 2), (2, 1)])
 def test_of_equal_scores_the_one_that_the_vectors_gave_is_first(
-    word_rank: int, by_vector: int, by_lines: int
+    word_rank: int, by_vector: int, by_words: int
 ) -> None:
     # 0.6 / (60 + 30 + 1.5 * rank) is 0.4 / (60 + rank).
     vector_rank = 30 + word_rank * 3 // 2
     near = [*range(1_000, 1_000 + vector_rank - 1), by_vector]
-    said = [*range(2_000, 2_000 + word_rank - 1), by_lines]
+    said = [*range(2_000, 2_000 + word_rank - 1), by_words]
     keys = [key for key, _ in fused(near, said)]
-    assert keys.index(by_lines) == keys.index(by_vector) + 1
+    assert keys.index(by_words) == keys.index(by_vector) + 1
 
 
 async def test_what_was_added_is_found_with_its_source_and_place(

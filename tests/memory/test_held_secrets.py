@@ -75,14 +75,20 @@ def how(request: pytest.FixtureRequest, database_url: str) -> dict[str, Any]:
     }
 
 
-async def test_a_guess_at_a_word_of_a_secret_is_answered_as_if_its_memory_were_not_there(
-    tmp_path: Path, how: dict[str, Any]
-) -> None:
-    (tmp_path / ".zeus").mkdir()
-    memory = service(tmp_path, new_id=numbered(), **how)
+async def of_two_users(folder: Path, how: dict[str, Any]) -> tuple[MemoryService, MemoryService]:
+    """Ann's memories, some of which hold a secret that is not known yet, and Bob's, which are the others of them."""
+    (folder / ".zeus").mkdir()
+    memory = service(folder, new_id=numbered(), **how)
     await filled(memory, *TEXTS, *HELD)
     other = memory.for_caller(Caller("bob"))
     await filled(other, *TEXTS)
+    return memory, other
+
+
+async def test_a_guess_at_a_word_of_a_secret_is_answered_as_if_its_memory_were_not_there(
+    tmp_path: Path, how: dict[str, Any]
+) -> None:
+    memory, other = await of_two_users(tmp_path, how)
     assert await answers(memory) != await answers(other)
     await memory.aclose()
     memory = service(tmp_path, new_id=numbered("n"), secrets=SECRETS, **how)
@@ -127,11 +133,7 @@ async def test_no_score_depends_on_a_memory_whose_secret_is_learned_later(tmp_pa
 async def test_saving_a_guess_tells_no_more_than_searching_for_it(
     tmp_path: Path, how: dict[str, Any]
 ) -> None:
-    (tmp_path / ".zeus").mkdir()
-    memory = service(tmp_path, new_id=numbered(), **how)
-    await filled(memory, *TEXTS, *HELD)
-    other = memory.for_caller(Caller("bob"))
-    await filled(other, *TEXTS)
+    memory, other = await of_two_users(tmp_path, how)
     await memory.aclose()
     memory = service(tmp_path, new_id=numbered("n"), secrets=SECRETS, **how)
     other = memory.for_caller(Caller("bob"))

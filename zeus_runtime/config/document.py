@@ -120,8 +120,8 @@ class Document:
     def address(self, path: Path) -> str:
         """The place of a value in the config and the file that has it, as ``--set`` writes it.
 
-        It is one address for all agents that share the value: ``agents.NAME.overrides…`` for a value that a sub-agent
-        has for itself, and the name of its file before the path for one in a config of its own.
+        All agents that share a value have one address for it. The address of a sub-agent's own value is
+        ``agents.NAME.overrides…``; if its config is another file, the name of the file is before the path.
         """
         written = find(self.root, path)
         for document, at, to in self.inherited:

@@ -82,7 +82,7 @@ def chunks(
 
 
 def with_context(some: Sequence[Chunk], at: int) -> tuple[str, str, str]:
-    """What stands before one of the chunks of a run, its text, and what stands after it.
+    """The text before one of the chunks of a run, its own text, and the text after it.
 
     A chunk may begin with the end of the one before: that is of the chunk, and only once in the three texts.
     """

@@ -464,9 +464,9 @@ def _hits(
 ) -> list[Hit]:
     found = _chunks(connection, [key for key, _ in ranked])
     by_vector = {key: rank for rank, key in enumerate(near, 1)}
-    by_lines = {key: rank for rank, key in enumerate(said, 1)}
+    by_words = {key: rank for rank, key in enumerate(said, 1)}
     return [
-        Hit(names[row.base], row.label, *chunk, score, by_vector.get(key), by_lines.get(key))
+        Hit(names[row.base], row.label, *chunk, score, by_vector.get(key), by_words.get(key))
         for key, score in ranked
         if key in found
         for row, chunk in (found[key],)

@@ -82,8 +82,8 @@ class MemorySearch:
         by_id = {item.id: item for item in items}
         found = []
         for item, own in zip(items, words, strict=True):
-            by_lines = min(1.0, lexical_similarity(asked, own, known)) if asked else 0.0
-            similarity = max(by_lines, _of_successor(item, by_id, fits))
+            by_words = min(1.0, lexical_similarity(asked, own, known)) if asked else 0.0
+            similarity = max(by_words, _of_successor(item, by_id, fits))
             if times and _is_in(item, times):
                 similarity = max(surer(similarity), TIME_ALONE)
             if similarity >= _LEAST:

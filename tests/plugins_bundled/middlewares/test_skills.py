@@ -108,9 +108,9 @@ async def test_skills_are_searched_by_words(tmp_path: Path, home: Path) -> None:
         ),
         "done",
     )
-    by_lines, first, second = texts(spoken.last)[-3:]
-    assert by_lines.startswith("1 skill for")
-    assert "- tables: " in by_lines
+    by_words, first, second = texts(spoken.last)[-3:]
+    assert by_words.startswith("1 skill for")
+    assert "- tables: " in by_words
     assert "page 1 of 2; page=2 continues" in first
     assert "- tables: " in second
 

@@ -122,8 +122,8 @@ class Meaning(NamedTuple):
     sequences: bool = True
 
 
-WHOLE: Final = Meaning()
-"""The meaning in which secrets are searched for."""
+_WHOLE: Final = Meaning()
+"""Everything is decoded and left out, as in ``folded``."""
 
 
 def meanings(text: str, *, quotes: bool) -> Iterator[tuple[Meaning, str]]:
@@ -172,7 +172,7 @@ def _passes(text: str, *, quotes: bool, sequences: bool) -> Iterator[str]:
 
 
 def folded_with_places(
-    text: str, *, quotes: bool = True, blanks: bool = True, meaning: Meaning = WHOLE
+    text: str, *, quotes: bool = True, blanks: bool = True, meaning: Meaning = _WHOLE
 ) -> Folded:
     """``folded``, with the place of each character; slower, for a text that holds a secret.
 

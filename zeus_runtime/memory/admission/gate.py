@@ -217,8 +217,8 @@ def _compared(
     for each, is_same in zip(known, same, strict=True):
         # -1 is near to nothing, so without a vector only words and what is held can relate the two.
         text, cosine = each.item.content, -1.0 if each.cosine is None else each.cosine
-        by_lines = each.lexical is not None and each.lexical >= settings.related_words
-        if not is_same and (cosine >= related or by_lines or (held is not None and parse(text).held == held)):
+        by_words = each.lexical is not None and each.lexical >= settings.related_words
+        if not is_same and (cosine >= related or by_words or (held is not None and parse(text).held == held)):
             of_one = bool(subject and each.item.subject)  # memories of other subjects are left out before
             yield each, compare(content, text, near=cosine >= nearly, of_a_kind=of_a_kind, of_one=of_one)
 

@@ -42,7 +42,7 @@ class HeldSecrets:
         return max(map(len, self._secrets.secrets), default=0)
 
     def across(self, before: str, text: str, after: str) -> bool:
-        """Whether a secret begins or ends in a text, and not both: what stands before and after it has the rest."""
+        """Whether a text has only a part of a secret, and the text before or after it has the rest."""
         parts = [each for each in (before, text, after) if each]
         whole = "\n".join(parts)
         masked = self._secrets.text(whole)
