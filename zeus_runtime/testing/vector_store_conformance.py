@@ -217,6 +217,21 @@ class VectorStoreConformance:
                     assert {each for each, _ in found} <= set(best)
                     assert [each for each, _ in found][:5] == best[:5]
 
+    def test_no_vector_is_lost_among_many_that_are_alike(self) -> None:
+        import numpy as np
+
+        with self._opened() as kept:
+            # Texts that differ in one word have such vectors; a graph of neighbours may have no link to some of them.
+            vectors = self._vectors(60, seed=14, dimension=160)
+            vectors[3:] = vectors[3] + 0.3 * vectors[3:]
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            kept.put([(some_item(f"m{number}"), vector) for number, vector in enumerate(vectors)])
+            kept.fill("kb-first", vectors)
+            for query in (vectors[0], vectors[40]):
+                assert [each for each, _ in kept.nearest(query)] == nearest_first(vectors, query)
+                found = kept.collected("kb-first", query)
+                assert [f"m{each.id - 1}" for each in found] == nearest_first(vectors, query)
+
     def test_a_store_in_the_transaction_goes_back_with_it(self) -> None:
         with self._opened() as kept:
             if not kept.store.transactional:

@@ -120,13 +120,17 @@ class ChromaCollection(VectorCollection):
                 found = collection.query(
                     query_embeddings=[vector], n_results=limit, include=["distances", "metadatas"]
                 )
+                is_last = len(found["ids"][0]) < limit
+                # A part of HNSW's graph that no link leads to is never found, at any limit.
+                if is_last and len(found["ids"][0]) < collection.count():
+                    break
             rows = zip(found["distances"][0], map(int, found["ids"][0]), found["metadatas"][0], strict=True)
             for distance, number, metadata in sorted(rows, key=lambda each: each[:2]):
                 if number not in given:
                     given.add(number)
                     # ChromaDB's cosine distance is 1 - cosine.
                     yield FoundVector(number, _digest(metadata), 1 - distance)
-            if len(found["ids"][0]) < limit:
+            if is_last:
                 return
             limit *= _GROWTH
         # HNSW's candidates end at `ef_search`, and a caller that rejects many vectors may ask for all: compare the

@@ -4,10 +4,10 @@ If two processes use one folder, ChromaDB loses and mixes up vectors, so a lock 
 (``opening``). Neither is covered by the database's transactions. When a store of memories is opened, its contents are
 compared with the rows, and wrong or missing vectors are rebuilt from them. Knowledge bases do so when they are updated.
 
-Up to ``WHOLE`` vectors of memories in reach are returned in the order of their cosines. With more, ChromaDB's HNSW may
-return a near vector in a later block. In a folder the collection is called ``memory``. It cannot hold vectors of
-another dimension; these are in ``memory_DIMENSION``. On a server, which several databases may use, the name also has
-the database's identity.
+Up to ``WHOLE`` vectors of memories in reach are returned in the order of their cosines, also those that HNSW's graph
+has no link to. With more, ChromaDB's HNSW may return a near vector in a later block. In a folder the collection is
+called ``memory``. It cannot hold vectors of another dimension; these are in ``memory_DIMENSION``. On a server, which
+several databases may use, the name also has the database's identity.
 """
 
 from __future__ import annotations
@@ -128,15 +128,22 @@ class ChromaVectorStore(VectorStore):
                 found = collection.query(
                     query_embeddings=[query.vector], n_results=limit, where=where, include=["distances"]
                 )
-            ids, distances = found["ids"][0], found["distances"][0]
-            for item_id, distance in sorted(zip(ids, distances, strict=True), key=lambda each: each[1]):
-                # The order is that of the distances, so all further vectors are too far as well.
-                if 1 - distance < query.at_least:
+                cosines = dict(
+                    zip(found["ids"][0], (1 - each for each in found["distances"][0]), strict=True)
+                )
+                is_last = len(cosines) < limit
+                if is_last and len(cosines) < collection.count():
+                    # A part of HNSW's graph that no link leads to is never found, at any limit.
+                    unreachable = set(collection.get(where=where, include=[])["ids"]) - cosines.keys()
+                    cosines |= self.cosines(connection, query, unreachable)
+            for item_id, cosine in sorted(cosines.items(), key=lambda each: -each[1]):
+                # The order is that of the cosines, so all further vectors are too far as well.
+                if cosine < query.at_least:
                     return
                 if item_id not in given:
                     given.add(item_id)
-                    yield item_id, 1 - distance
-            if len(ids) < limit:
+                    yield item_id, cosine
+            if is_last:
                 return
             limit *= GROWTH
 
@@ -144,15 +151,20 @@ class ChromaVectorStore(VectorStore):
         where = _where(query)
         if where is None or not ids:
             return {}
+        cosines: dict[str, float] = {}
         with self._explained():
             collection = self._collections().get(query.embedding.dimension)
             if collection is None:
                 return {}
-            found = collection.get(ids=list(ids), where=where, include=["embeddings"])
-        if not found["ids"]:
-            return {}
-        cosines = np.asarray(found["embeddings"], np.float32) @ query.vector
-        return {item_id: float(cosine) for item_id, cosine in zip(found["ids"], cosines, strict=True)}
+            wanted = list(ids)
+            for start in range(0, len(wanted), AT_ONCE):
+                found = collection.get(
+                    ids=wanted[start : start + AT_ONCE], where=where, include=["embeddings"]
+                )
+                if found["ids"]:
+                    some = np.asarray(found["embeddings"], np.float32) @ query.vector
+                    cosines |= dict(zip(found["ids"], some.tolist(), strict=True))
+        return cosines
 
     def ids(self, connection: Connection) -> set[str]:
         with self._explained():
