@@ -55,6 +55,12 @@ _BROKEN_LOGIN: Final = re.compile(
 )
 """An address with a slip in its scheme. Without a slash before the user, one or a port has to follow the host: in
 ``npm:name@1.0`` nothing is a password."""
+_BARE_LOGIN: Final = (
+    r"[\w.+-]+(?::|/(?=[^/]*@))(?P<password>[^\s/]\S*)@"
+    r"(?:\w*\([^\s()]*\)|(?://)?[\w.-]+:[0-9]{1,5}|//[\w.-]+|(?=/))(?:[/?]\S*)?"
+)
+"""A login without a scheme, as Go and Oracle write it: ``user:password@tcp(db:3306)/name``, ``user/password@//db``.
+A port, ``//``, a protocol or no host at all follows, or ``image:tag@sha256:…`` would have a password."""
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
@@ -253,6 +259,8 @@ def _by_shape(text: str) -> Iterator[str]:
         for key, part in re.findall(_QUERY, text):
             if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
                 yield part
+    elif "@" in text and (login := re.fullmatch(_BARE_LOGIN, text)):
+        yield login["password"]
     if "=" in text:
         for key, part in _settings(text):
             # Among the settings of a connection a lone `Pwd` is a password.
