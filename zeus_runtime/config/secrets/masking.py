@@ -11,10 +11,11 @@ from hashlib import sha256
 from itertools import accumulate, count, cycle, pairwise
 from typing import Any, Final, NamedTuple
 
-from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces
+from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, long_runs
 from zeus_runtime.config.secrets.matching import (
     Folded,
     Meaning,
+    beyond_ascii,
     folded,
     folded_with_places,
     meanings,
@@ -413,36 +414,39 @@ class Redactor:
         searches = self._searches
         if not searches.may_find(text):
             return
-        yield from self._scanned(text, searches.plain)
+        yield from self._scanned(text, searches.plain, long_runs(text))
         for meaning, meant in meanings(text, quotes=searches.quotes):
             yield from self._meant(text, meaning, meant, depth)
 
     def _meant(self, text: str, meaning: Meaning, meant: str, depth: int) -> Iterator[_Match]:
         """Every known secret in one meaning of a text, ``meant``, and in what it holds in other encodings."""
         searches = self._searches
+        runs = long_runs(meant)
         matches = [
-            *self._scanned(meant, searches.folded),
-            *(self._encoded(meant, depth - 1) if depth else ()),
+            *self._scanned(meant, searches.folded, runs),
+            *(self._encoded(meant, runs, depth - 1) if depth else ()),
         ]
         if matches:
             yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes, meaning=meaning))
-        if searches.gaps and (matches := list(self._scanned(bare := without_blanks(meant), searches.bare))):
+        if searches.gaps and (matches := list(
+            self._scanned(bare := without_blanks(meant), searches.bare, [(0, len(bare))])
+        )):
             found = folded_with_places(text, quotes=searches.quotes, blanks=False, meaning=meaning)
             places = [place for place, char in enumerate(meant) if not char.isspace()]
             for match in matches:
                 gaps = {match.start + gap for gap in searches.gaps[bare[match.start : match.end]]}
                 # Blanks where the secret has some, and nowhere else.
                 if all(
-                    found.ends[each - 1] < found.starts[each]
+                    found.end(each - 1) < found.start(each)
                     if each in gaps
                     else places[each] - places[each - 1] == 1
                     for each in range(match.start + 1, match.end)
                 ):
                     yield from _at_places([match], found)
 
-    def _encoded(self, text: str, depth: int) -> Iterator[_Match]:
+    def _encoded(self, text: str, runs: Sequence[tuple[int, int]], depth: int) -> Iterator[_Match]:
         """Every known secret in what ``text`` holds in base64 or hexadecimal."""
-        for piece in decoded_pieces(text):
+        for piece in decoded_pieces(text, runs):
             for start, end, context, shown, notation in self._matches(piece.text, depth):
                 if end - start >= LEAST_BYTES:
                     first, after = piece.covered(start, end)
@@ -450,8 +454,10 @@ class Redactor:
                     way = f"{way} {piece.notation(text[first:after], start)}"
                     yield _Match(first, after, piece.begins(context), shown, way)
 
-    def _scanned(self, text: str, search: _Search) -> Iterator[_Match]:
-        forms = search.held_by(text)
+    def _scanned(
+        self, text: str, search: _Search, runs: Sequence[tuple[int, int]]
+    ) -> Iterator[_Match]:
+        forms = search.held_by(text, runs)
         if not forms:
             return
         pattern, at = _pattern(forms), 0
@@ -575,14 +581,21 @@ class _Search:
 
     def __init__(self, forms: Mapping[str, str]) -> None:
         self.forms = forms
-        self._plain = [form for form in forms if form.isascii()]
-        self._other = [form for form in forms if not form.isascii()]
+        # Most forms are one run of the characters of base64, and most of a text is no long run.
+        self._runs = [form for form in forms if long_runs(form) == [(0, len(form))]]
+        self._plain = [form for form in {*forms} - {*self._runs} if form.isascii()]
+        self._other = [(form, beyond) for form in forms if (beyond := beyond_ascii(form))]
 
-    def held_by(self, text: str) -> tuple[str, ...]:
-        """Those that ``text`` holds."""
+    def held_by(self, text: str, runs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+        """Those that ``text`` holds; ``runs`` are its ``long_runs``."""
         # A text holds few of the hundreds of forms; a pattern of all of them would be slow.
         found = [form for form in self._plain if form in text]
-        return (*found, *(() if text.isascii() else (form for form in self._other if form in text)))
+        if runs:
+            joined = " ".join(text[start:end] for start, end in runs)
+            found += [form for form in self._runs if form in joined]
+        if self._other and (rest := beyond_ascii(text)):
+            found += [form for form, beyond in self._other if beyond in rest and form in text]
+        return tuple(found)
 
 
 class _Searches(NamedTuple):
@@ -620,7 +633,7 @@ class _Searches(NamedTuple):
 def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:
     """Matches in a folded text, by their places in the text as it is written."""
     for start, end, context, shown, notation in matches:
-        yield _Match(found.starts[start], found.ends[end - 1], found.starts[context], shown, notation)
+        yield _Match(found.start(start), found.end(end - 1), found.start(context), shown, notation)
 
 
 def _breaks(texts: Iterable[str]) -> str:
