@@ -7,8 +7,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+Runs: TypeAlias = Sequence[tuple[int, int]]
+"""Where pieces of a text start and end."""
 LEAST_BYTES: Final = 8
 """Of an encoded secret; fewer are text by chance too often."""
 _TEXT_BYTES: Final = bytes(byte in (0x00, 0x09, 0x0A, 0x0D, *range(0x20, 0x7F)) for byte in range(256))
@@ -38,7 +40,7 @@ class _Encoding(NamedTuple):
         return -(-8 * LEAST_BYTES // self.bits)
 
 
-BASE64: Final = _Encoding("A-Za-z0-9+/_-", 6, 4, "A", "/")
+_BASE64: Final = _Encoding("A-Za-z0-9+/_-", 6, 4, "A", "/")
 _HEX: Final = _Encoding("0-9A-Fa-f", 4, 2, "0", "f")
 
 
@@ -68,27 +70,27 @@ class DecodedText(NamedTuple):
     def notation(self, written: str, start: int) -> str:
         """How ``written``, which starts at this byte, is encoded, without what the secret decides."""
         group_bytes = self.encoding.group * self.encoding.bits // 8
-        marks = re.sub("[^-_]", "", written) if self.encoding is BASE64 else re.sub("[^A-F]", "", written)
+        marks = re.sub("[^-_]", "", written) if self.encoding is _BASE64 else re.sub("[^A-F]", "", written)
         return f"{self.encoding.bits}/{(self.first + start) % group_bytes}/{bool(marks)}"
 
 
-def decoded_pieces(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[DecodedText]:
+def decoded_pieces(text: str, runs: Runs) -> Iterator[DecodedText]:
     """The pieces of text that ``text`` holds in base64, also for URLs, or in hexadecimal, wherever a byte starts.
 
     Args:
         runs: its ``long_runs``.
     """
     if runs:
-        yield from _pieces(text, runs, BASE64)
+        yield from _pieces(text, runs, _BASE64)
         yield from _pieces(text, long_runs(text, _HEX), _HEX)
 
 
-def long_runs(text: str, encoding: _Encoding = BASE64) -> list[tuple[int, int]]:
+def long_runs(text: str, encoding: _Encoding = _BASE64) -> Runs:
     """Where the runs of an encoding's characters start and end that are long enough for a secret."""
     return list(_runs(text.encode("latin-1", "replace"), _characters(encoding), encoding.least))
 
 
-def _pieces(text: str, runs: Sequence[tuple[int, int]], encoding: _Encoding) -> Iterator[DecodedText]:
+def _pieces(text: str, runs: Runs, encoding: _Encoding) -> Iterator[DecodedText]:
     """The texts in ``runs``, which are decoded all at once: most of them are words, and a call for each is slow."""
     between = 3 * encoding.last  # one byte of it at least, wherever bytes start
     joined = between.join(["", *(text[start:end] for start, end in runs), ""])

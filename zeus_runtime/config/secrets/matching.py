@@ -16,7 +16,7 @@ class _Stage(NamedTuple):
     """One notation for characters.
 
     Args:
-        keys: a text has one of them if it has such an escape; without keys, an escape is one character outside ASCII.
+        keys: a text has one of them if it has such an escape; without keys, each escape is a character outside ASCII.
         pattern: begins with a fixed character, so that it is found fast; ``H`` is a hexadecimal digit.
         meant: the text that each escape means; None if it must be decoded.
     """
@@ -35,7 +35,7 @@ _MOST_UNFINISHED: Final = 64
 _TAIL: Final = 160
 """Characters at the end of a text in which an unfinished escape is looked for."""
 _SHORT: Final = 8
-"""Characters of an escape whose meaning is kept."""
+"""The most characters of an escape whose meaning is kept."""
 _RUN: Final = r"\\\\{0,15}"
 """Of backslashes: JSON within JSON doubles them. It is bounded, so that a longer run takes linear time."""
 _JOINT: Final = r"[ \t+]*\r?\n[ \t+]*(?:[0-9]+\t[ \t+]*)?"
@@ -82,11 +82,10 @@ _WRAPS: Final = (
 behind, also between the quotes of two string literals."""
 _UNSEEN: Final = (_Stage(("\0",), r"\0", ""), _Stage((), IGNORABLE, ""))
 """The zeros of UTF-16, and invisible characters."""
-_ASCII: Final = bytes(range(0x80))
 _LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are not UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
-_BLANKS: Final = _Stage((), r"\s+", "")
+_BLANKS: Final = _Stage(("",), r"\s+", "")
 # `[c-fC-F]H` is the first byte of a character in UTF-8, `[89abAB]H` a later one.
 # `u[dD][89abAB]HH` is the first half of a surrogate pair.
 _UNFINISHED: Final = (
@@ -166,18 +165,11 @@ def meanings(text: str, *, quotes: bool) -> Iterator[tuple[Meaning, str]]:
         quotes: as of ``folded``.
     """
     last = None
-    with_sequences: dict[int, str] = {}
-    for passes, half in enumerate(_passes(text, sequences=False)):
-        if any(key in half for key in _SEQUENCES.keys):
-            with_sequences[passes] = half
-        if (meant := _finished(half, passes, quotes=quotes, sequences=False)) != last:
-            yield Meaning(passes, sequences=False), meant
-        last = meant
-    if 0 in with_sequences:
-        with_sequences = dict(enumerate(_passes(text, sequences=True)))
-    # Else only escapes write some: the passes are the same, and those without any have the same end.
-    for passes, half in with_sequences.items():
-        yield Meaning(passes), _finished(half, passes, quotes=quotes, sequences=True)
+    for meaning, half in _halves(text):
+        meant = _finished(half, meaning, quotes=quotes)
+        if (meaning.sequences, meant) != last:
+            yield meaning, meant
+        last = meaning.sequences, meant
 
 
 def folded(text: str, *, quotes: bool = True) -> str:
@@ -190,11 +182,25 @@ def folded(text: str, *, quotes: bool = True) -> str:
             secret.
     """
     *_, (passes, half) = enumerate(_passes(text, sequences=True))
-    return _finished(half, passes, quotes=quotes, sequences=True)
+    return _finished(half, Meaning(passes), quotes=quotes)
+
+
+def _halves(text: str) -> Iterator[tuple[Meaning, str]]:
+    """The meanings of a text before their last stages; two of them may be the same."""
+    with_sequences: dict[int, str] = {}
+    for passes, half in enumerate(_passes(text, sequences=False)):
+        yield Meaning(passes, sequences=False), half
+        if _may_have(half, _SEQUENCES):
+            with_sequences[passes] = half
+    # If only escapes write sequences, to leave them out changes the last stages alone.
+    if 0 in with_sequences:
+        with_sequences = dict(enumerate(_passes(text, sequences=True)))
+    for passes, half in with_sequences.items():
+        yield Meaning(passes), half
 
 
 def _passes(text: str, *, sequences: bool) -> Iterator[str]:
-    """The text after each pass that decodes escapes, the first without any; ``_finished`` has the last stages."""
+    """The text after each pass that decodes escapes, the first without any, before the stages of ``_finished``."""
     text = _through(text, _fillers(sequences=sequences))  # first, as an escape may be wrapped too
     yield text
     for number in range(_PASSES if has_escapes(text) else 0):
@@ -204,8 +210,8 @@ def _passes(text: str, *, sequences: bool) -> Iterator[str]:
         yield _through(text, (*_BACKSLASHES, *_WRAPS))
 
 
-def _finished(half: str, passes: int, *, quotes: bool, sequences: bool) -> str:
-    stages = (*([_SEQUENCES] if sequences else []), *_UNSEEN) if passes else ()
+def _finished(half: str, meaning: Meaning, *, quotes: bool) -> str:
+    stages = (*([_SEQUENCES] if meaning.sequences else []), *_UNSEEN) if meaning.passes else ()
     return _through(half, (*stages, *([_QUOTES] if quotes else [])))
 
 
@@ -251,7 +257,11 @@ def beyond_ascii(text: str) -> str:
     """The characters of ``text`` that are not ASCII; of most texts they are few."""
     if text.isascii():
         return ""
-    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+    return (
+        text.encode("utf-8", "surrogatepass")
+        .translate(None, bytes(range(0x80)))
+        .decode("utf-8", "surrogatepass")
+    )
 
 
 def wraps(text: str) -> list[tuple[int, int]]:
@@ -340,21 +350,23 @@ def _through(text: str, stages: Iterable[_Stage]) -> str:
 
 
 def _in_stage(text: str, stage: _Stage) -> str:
-    if not stage.keys and _compiled(stage.pattern).search(beyond_ascii(text)):
-        return _replaced(text, stage)
+    if not _may_have(text, stage):
+        return text
+    return _compiled(stage.pattern).sub(_decoded if stage.meant is None else stage.meant, text)
+
+
+def _may_have(text: str, stage: _Stage) -> bool:
     for key in stage.keys:
         # A single character is looked for much faster than two.
-        if key[0] in text and key in text:
-            return _replaced(text, stage)
-    return text
-
-
-def _replaced(text: str, stage: _Stage) -> str:
-    return _compiled(stage.pattern).sub(_decoded if stage.meant is None else stage.meant, text)
+        if key[:1] in text and key in text:
+            return True
+    return not (stage.keys or text.isascii()) and bool(_compiled(stage.pattern).search(beyond_ascii(text)))
 
 
 def _placed(found: Folded, stage: _Stage) -> Folded:
     text = found.text
+    if not _may_have(text, stage):
+        return found
     changes: list[_Change] = []
     parts: list[str] = []
     done = length = 0
