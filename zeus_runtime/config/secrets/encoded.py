@@ -7,12 +7,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+Runs: TypeAlias = Sequence[tuple[int, int]]
+"""Where pieces of a text start and end."""
 LEAST_BYTES: Final = 8
 """Of an encoded secret; fewer are text by chance too often."""
-_TEXT_BYTES: Final = bytes((0x00, 0x09, 0x0A, 0x0D, *range(0x20, 0x7F)))
-"""ASCII, and the zeros of UTF-16."""
+_TEXT_BYTES: Final = bytes(byte in (0x00, 0x09, 0x0A, 0x0D, *range(0x20, 0x7F)) for byte in range(256))
+"""A one for ASCII, and for the zeros of UTF-16."""
 
 
 class _Encoding(NamedTuple):
@@ -31,6 +33,11 @@ class _Encoding(NamedTuple):
     group: int
     zero: str
     last: str
+
+    @property
+    def least(self) -> int:
+        """The characters of ``LEAST_BYTES``."""
+        return -(-8 * LEAST_BYTES // self.bits)
 
 
 _BASE64: Final = _Encoding("A-Za-z0-9+/_-", 6, 4, "A", "/")
@@ -67,29 +74,37 @@ class DecodedText(NamedTuple):
         return f"{self.encoding.bits}/{(self.first + start) % group_bytes}/{bool(marks)}"
 
 
-def decoded_pieces(text: str) -> Iterator[DecodedText]:
-    """The pieces of text that ``text`` holds in base64, also for URLs, or in hexadecimal, wherever a byte starts."""
-    runs = [each.span() for each in _long_runs(_BASE64).finditer(text)]
-    yield from _pieces(text, runs, _BASE64)
-    in_hex = (each.span() for run in runs for each in _long_runs(_HEX).finditer(text, *run))
-    yield from _pieces(text, list(in_hex), _HEX)
+def decoded_pieces(text: str, runs: Runs) -> Iterator[DecodedText]:
+    """The pieces of text that ``text`` holds in base64, also for URLs, or in hexadecimal, wherever a byte starts.
+
+    Args:
+        runs: its ``long_runs``.
+    """
+    if runs:
+        yield from _pieces(text, runs, _BASE64)
+        yield from _pieces(text, long_runs(text, _HEX), _HEX)
 
 
-def _pieces(text: str, runs: Sequence[tuple[int, int]], encoding: _Encoding) -> Iterator[DecodedText]:
+def long_runs(text: str, encoding: _Encoding = _BASE64) -> Runs:
+    """Where the runs of an encoding's characters start and end that are long enough for a secret."""
+    return list(_runs(text.encode("latin-1", "replace"), _characters(encoding), encoding.least))
+
+
+def _pieces(text: str, runs: Runs, encoding: _Encoding) -> Iterator[DecodedText]:
     """The texts in ``runs``, which are decoded all at once: most of them are words, and a call for each is slow."""
     between = 3 * encoding.last  # one byte of it at least, wherever bytes start
     joined = between.join(["", *(text[start:end] for start, end in runs), ""])
     starts = list(accumulate((end - start + len(between) for start, end in runs), initial=len(between)))
     for shift in range(encoding.group if runs else 0):
         data = _decoded(joined[shift:], encoding)
-        for found in _texts().finditer(data):
+        for first, after in _runs(data, _TEXT_BYTES, LEAST_BYTES):
             # A byte of text starts with a zero bit, so never between two runs; it may end there.
-            at = bisect_right(starts, shift + 8 * found.start() // encoding.bits) - 1
+            at = bisect_right(starts, shift + 8 * first // encoding.bits) - 1
             run = runs[at][1] - runs[at][0]
-            end = min(found.end(), (starts[at] + run - shift) * encoding.bits // 8)
-            if end - found.start() >= LEAST_BYTES:
-                piece = data[found.start() : end].decode("ascii")
-                yield DecodedText(piece, encoding, found.start(), runs[at][0] - starts[at] + shift)
+            end = min(after, (starts[at] + run - shift) * encoding.bits // 8)
+            if end - first >= LEAST_BYTES:
+                piece = data[first:end].decode("ascii")
+                yield DecodedText(piece, encoding, first, runs[at][0] - starts[at] + shift)
 
 
 def _decoded(chars: str, encoding: _Encoding) -> bytes:
@@ -102,11 +117,15 @@ def _decoded(chars: str, encoding: _Encoding) -> bytes:
     return a2b_base64(whole.replace("-", "+").replace("_", "/"))
 
 
-@cache
-def _long_runs(encoding: _Encoding) -> re.Pattern[str]:
-    return re.compile(f"[{encoding.alphabet}]{{{-(-8 * LEAST_BYTES // encoding.bits)},}}")
+def _runs(data: bytes, wanted: bytes, least: int) -> Iterator[tuple[int, int]]:
+    """Where the runs of ``least`` bytes and more start and end for which the table ``wanted`` has a one."""
+    # `find` leaps over what is too short; a regular expression would look at each byte.
+    kinds, run, end = data.translate(wanted) + b"\0", b"\1" * least, 0
+    while (start := kinds.find(run, end)) >= 0:
+        end = kinds.find(b"\0", start)
+        yield start, end
 
 
 @cache
-def _texts() -> re.Pattern[bytes]:
-    return re.compile(b"[%s]{%d,}" % (re.escape(_TEXT_BYTES), LEAST_BYTES))
+def _characters(encoding: _Encoding) -> bytes:
+    return bytes(re.match(f"[{encoding.alphabet}]", chr(byte)) is not None for byte in range(256))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from itertools import accumulate, count, cycle, pairwise
+from itertools import count, cycle
 from typing import Any, Final, NamedTuple
 
-from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces
+from zeus_runtime.config.secrets.encoded import LEAST_BYTES, Runs, decoded_pieces, long_runs
 from zeus_runtime.config.secrets.matching import (
     Folded,
     Meaning,
@@ -37,19 +37,14 @@ from zeus_runtime.config.secrets.placeholders import (
     START,
     WAY_DIGITS,
     form_placeholder,
-    is_searched,
     placeholder,
     rest_placeholder,
     way_placeholder,
-    written_forms,
 )
+from zeus_runtime.config.secrets.searches import Search, Searches, searches_of
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
-_LEAST_OPEN: Final = 4_096
-"""Characters of a growing text that may wait, however short the secrets are: an encoding makes them longer."""
-_MOST_WORDS: Final = 200
-"""Of a secret; of a longer one, a stream may show the first words."""
 _DEPTH: Final = 3
 """How many encodings may be within each other."""
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
@@ -375,6 +370,10 @@ class Redactor:
             count += len(each.names)
         return count
 
+    def holds(self, text: str) -> bool:
+        """Whether ``text`` holds a known secret that is searched for in running text."""
+        return next(self._matches(text), None) is not None
+
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
         return self(text) != text
@@ -382,7 +381,7 @@ class Redactor:
     @property
     def forms(self) -> Sequence[str]:
         """Every text that is searched for."""
-        return tuple(self._forms)
+        return self._searches.plain.texts
 
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """The places of known secrets, and their replacements; secrets that overlap are one group."""
@@ -413,36 +412,39 @@ class Redactor:
         searches = self._searches
         if not searches.may_find(text):
             return
-        yield from self._scanned(text, searches.plain)
+        runs = long_runs(text)
+        yield from self._scanned(text, searches.plain, runs)
         for meaning, meant in meanings(text, quotes=searches.quotes):
-            yield from self._meant(text, meaning, meant, depth)
+            yield from self._meant(text, meaning, meant, runs if meant == text else long_runs(meant), depth)
 
-    def _meant(self, text: str, meaning: Meaning, meant: str, depth: int) -> Iterator[_Match]:
+    def _meant(self, text: str, meaning: Meaning, meant: str, runs: Runs, depth: int) -> Iterator[_Match]:
         """Every known secret in one meaning of a text, ``meant``, and in what it holds in other encodings."""
         searches = self._searches
         matches = [
-            *self._scanned(meant, searches.folded),
-            *(self._encoded(meant, depth - 1) if depth else ()),
+            *self._scanned(meant, searches.folded, runs),
+            *(self._encoded(meant, runs, depth - 1) if depth else ()),
         ]
         if matches:
             yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes, meaning=meaning))
-        if searches.gaps and (matches := list(self._scanned(bare := without_blanks(meant), searches.bare))):
+        if searches.gaps and (
+            matches := list(self._scanned(bare := without_blanks(meant), searches.bare, [(0, len(bare))]))
+        ):
             found = folded_with_places(text, quotes=searches.quotes, blanks=False, meaning=meaning)
             places = [place for place, char in enumerate(meant) if not char.isspace()]
             for match in matches:
                 gaps = {match.start + gap for gap in searches.gaps[bare[match.start : match.end]]}
                 # Blanks where the secret has some, and nowhere else.
                 if all(
-                    found.ends[each - 1] < found.starts[each]
+                    found.end(each - 1) < found.start(each)
                     if each in gaps
                     else places[each] - places[each - 1] == 1
                     for each in range(match.start + 1, match.end)
                 ):
                     yield from _at_places([match], found)
 
-    def _encoded(self, text: str, depth: int) -> Iterator[_Match]:
+    def _encoded(self, text: str, runs: Runs, depth: int) -> Iterator[_Match]:
         """Every known secret in what ``text`` holds in base64 or hexadecimal."""
-        for piece in decoded_pieces(text):
+        for piece in decoded_pieces(text, runs):
             for start, end, context, shown, notation in self._matches(piece.text, depth):
                 if end - start >= LEAST_BYTES:
                     first, after = piece.covered(start, end)
@@ -450,8 +452,8 @@ class Redactor:
                     way = f"{way} {piece.notation(text[first:after], start)}"
                     yield _Match(first, after, piece.begins(context), shown, way)
 
-    def _scanned(self, text: str, search: _Search) -> Iterator[_Match]:
-        forms = search.held_by(text)
+    def _scanned(self, text: str, search: Search, runs: Runs) -> Iterator[_Match]:
+        forms = search.held_by(text, runs)
         if not forms:
             return
         pattern, at = _pattern(forms), 0
@@ -509,37 +511,12 @@ class Redactor:
         return self._searches.plain.forms
 
     @property
-    def _searches(self) -> _Searches:
+    def _searches(self) -> Searches:
         return self._now._own_searches
 
     @cached_property
-    def _own_searches(self) -> _Searches:
-        plain: dict[str, str] = {}
-        meant: dict[str, str] = {}
-        for secret, name in self.names.items():
-            if is_searched(secret):
-                for text, shown in written_forms(secret, name):
-                    plain.setdefault(text, shown)
-        quotes = any("'" in folded(text) for text in plain)
-        bare: dict[str, str] = {}
-        gaps: dict[str, list[int]] = {}
-        for text, shown in plain.items():
-            if is_searched(key := folded(text, quotes=quotes)):
-                meant.setdefault(key, shown)
-                if len(words := key.split()) > 1 and bare.setdefault("".join(words), shown) == shown:
-                    gaps["".join(words)] = list(accumulate(map(len, words[:-1])))
-        return _Searches(
-            _Search(plain),
-            _Search(meant),
-            _Search(bare),
-            gaps,
-            frozenset(plain.values()),
-            quotes,
-            max((min(len(key.split()), _MOST_WORDS) for key in meant), default=1),
-            max(_LEAST_OPEN, 8 * max(map(len, (*plain, *meant)), default=0)),
-            _breaks((*plain, *meant)),
-            min(map(len, (*plain, *meant, *bare)), default=0),
-        )
+    def _own_searches(self) -> Searches:
+        return searches_of(self.names)
 
 
 class _Match(NamedTuple):
@@ -566,71 +543,10 @@ class _Place(NamedTuple):
     context: int
 
 
-class _Search:
-    """Texts that are searched for.
-
-    Args:
-        forms: text to placeholder.
-    """
-
-    def __init__(self, forms: Mapping[str, str]) -> None:
-        self.forms = forms
-        self._plain = [form for form in forms if form.isascii()]
-        self._other = [form for form in forms if not form.isascii()]
-
-    def held_by(self, text: str) -> tuple[str, ...]:
-        """Those that ``text`` holds."""
-        # A text holds few of the hundreds of forms; a pattern of all of them would be slow.
-        found = [form for form in self._plain if form in text]
-        return (*found, *(() if text.isascii() else (form for form in self._other if form in text)))
-
-
-class _Searches(NamedTuple):
-    """What a redactor searches for.
-
-    Args:
-        plain: in a text as it is.
-        folded: in a folded text.
-        bare: in a folded text without blanks, those that have some.
-        gaps: where each of the bare ones must have blanks in the text.
-        shown: the placeholders of all.
-        quotes: whether a secret has quotes, so that ``folded`` must look at them.
-        words: how many words of a growing text wait.
-        most_open: how many characters of it wait at most.
-        breaks: the characters that are in no secret, by blocks of Unicode; ASCII is in every secret.
-        least: the characters of the shortest; a text is not longer when it is folded.
-    """
-
-    plain: _Search
-    folded: _Search
-    bare: _Search
-    gaps: Mapping[str, Sequence[int]]
-    shown: frozenset[str]
-    quotes: bool
-    words: int
-    most_open: int
-    breaks: str
-    least: int
-
-    def may_find(self, text: str) -> bool:
-        """Whether a text is long enough for one of them."""
-        return len(text) >= self.least and bool(self.plain.forms)
-
-
 def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:
     """Matches in a folded text, by their places in the text as it is written."""
     for start, end, context, shown, notation in matches:
-        yield _Match(found.starts[start], found.ends[end - 1], found.starts[context], shown, notation)
-
-
-def _breaks(texts: Iterable[str]) -> str:
-    """The characters outside ASCII whose block of 256 has none of ``texts``, for a character class."""
-    # ASCII, and the rest of its block, is in every secret.
-    taken = {0, *(ord(char) >> 8 for text in texts if not text.isascii() for char in text)}
-    edges = pairwise((*sorted(taken), 0x1100))
-    return "".join(
-        f"\\U{first + 1 << 8:08x}-\\U{(end << 8) - 1:08x}" for first, end in edges if end - first > 1
-    )
+        yield _Match(found.start(start), found.end(end - 1), found.start(context), shown, notation)
 
 
 def _way(shown: str, kind: str, written: str, place: str = "") -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from zeus_runtime.escaping import IGNORABLE
@@ -14,7 +16,7 @@ class _Stage(NamedTuple):
     """One notation for characters.
 
     Args:
-        keys: a text has one of them if it has such an escape; without keys, any text outside ASCII may have one.
+        keys: a text has one of them if it has such an escape; without keys, each escape is a character outside ASCII.
         pattern: begins with a fixed character, so that it is found fast; ``H`` is a hexadecimal digit.
         meant: the text that each escape means; None if it must be decoded.
     """
@@ -32,6 +34,8 @@ _MOST_UNFINISHED: Final = 64
 """Beginnings of escapes and wraps, each at the end of what precedes the next."""
 _TAIL: Final = 160
 """Characters at the end of a text in which an unfinished escape is looked for."""
+_SHORT: Final = 8
+"""The most characters of an escape whose meaning is kept."""
 _RUN: Final = r"\\\\{0,15}"
 """Of backslashes: JSON within JSON doubles them. It is bounded, so that a longer run takes linear time."""
 _JOINT: Final = r"[ \t+]*\r?\n[ \t+]*(?:[0-9]+\t[ \t+]*)?"
@@ -57,9 +61,10 @@ _LONGEST_STRING: Final = 2048
 _STRING_START: Final = rf"\x1b[]P^_X][^\x07\x1b\x9c]{{0,{_LONGEST_STRING}}}"
 _STRING: Final = rf"{_STRING_START}(?:\x07|\x1b\\|\x9c)"
 """A control string, such as the address of a link in a terminal."""
+_PARAMETERS: Final = r"[0-?]*[ -/]*[@-~]"
 _SEQUENCES: Final = _Stage(
     ("\x1b", "\x9b"),
-    rf"{_STRING}|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\`-~])",
+    rf"{_STRING}|\x1b\[{_PARAMETERS}|\x9b{_PARAMETERS}|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\`-~])",
     "",
 )
 """Colours and other control sequences (ECMA-48)."""
@@ -80,7 +85,7 @@ _UNSEEN: Final = (_Stage(("\0",), r"\0", ""), _Stage((), IGNORABLE, ""))
 _LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are not UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
-_BLANKS: Final = _Stage((), r"\s+", "")
+_BLANKS: Final = _Stage(("",), r"\s+", "")
 # `[c-fC-F]H` is the first byte of a character in UTF-8, `[89abAB]H` a later one.
 # `u[dD][89abAB]HH` is the first half of a surrogate pair.
 _UNFINISHED: Final = (
@@ -102,12 +107,39 @@ _UNFINISHED_WRAP: Final = (
 )
 
 
+class _Change(NamedTuple):
+    """A changed piece: where it starts and ends after a stage and before it."""
+
+    start: int
+    end: int
+    start_before: int
+    end_before: int
+
+
 class Folded(NamedTuple):
-    """A folded text, and where each of its characters starts and ends in the text as it is written."""
+    """A folded text, and where each of its characters starts and ends in the text as it is written.
+
+    Args:
+        changes: of each stage that changes something, in order.
+    """
 
     text: str
-    starts: list[int]
-    ends: list[int]
+    changes: Sequence[Sequence[_Change]] = ()
+
+    def start(self, at: int) -> int:
+        """Where the character ``at`` starts; a part of an escape cannot be replaced, so it has the escape's place."""
+        return self._before(at, 0)
+
+    def end(self, at: int) -> int:
+        """Where it ends."""
+        return self._before(at, 1) + 1
+
+    def _before(self, at: int, last: int) -> int:
+        for changes in reversed(self.changes):
+            if number := bisect_right(changes, at, key=itemgetter(0)):
+                _, end, first, after = changes[number - 1]
+                at = at - end + after if at >= end else after - 1 if last else first
+        return at
 
 
 class Meaning(NamedTuple):
@@ -132,16 +164,12 @@ def meanings(text: str, *, quotes: bool) -> Iterator[tuple[Meaning, str]]:
     Args:
         quotes: as of ``folded``.
     """
-    has_sequences = False
-    for sequences in (False, True):
-        last = None
-        for passes, meant in enumerate(_passes(text, quotes=quotes, sequences=sequences)):
-            has_sequences = has_sequences or any(key in meant for key in _SEQUENCES.keys)
-            if meant != last:
-                yield Meaning(passes, sequences), meant
-            last = meant
-        if not has_sequences:
-            break
+    last = None
+    for meaning, half in _halves(text):
+        meant = _finished(half, meaning, quotes=quotes)
+        if (meaning.sequences, meant) != last:
+            yield meaning, meant
+        last = meaning.sequences, meant
 
 
 def folded(text: str, *, quotes: bool = True) -> str:
@@ -153,35 +181,51 @@ def folded(text: str, *, quotes: bool = True) -> str:
         quotes: a run of quotes becomes one, as a shell and SQL write one within others; needless without a quote in a
             secret.
     """
-    *_, meant = _passes(text, quotes=quotes, sequences=True)
-    return meant
+    *_, (passes, half) = enumerate(_passes(text, sequences=True))
+    return _finished(half, Meaning(passes), quotes=quotes)
 
 
-def _passes(text: str, *, quotes: bool, sequences: bool) -> Iterator[str]:
-    """The folded text after each pass that decodes escapes, the first without any."""
-    fillers = _fillers(sequences=sequences)
-    text = _through(text, fillers)  # first, as an escape may be wrapped too
-    yield _in_stage(text, _QUOTES) if quotes else text
-    if not has_escapes(text):
-        return
-    for _ in range(_PASSES):
+def _halves(text: str) -> Iterator[tuple[Meaning, str]]:
+    """The meanings of a text before their last stages; two of them may be the same."""
+    with_sequences: dict[int, str] = {}
+    for passes, half in enumerate(_passes(text, sequences=False)):
+        yield Meaning(passes, sequences=False), half
+        if _may_have(half, _SEQUENCES):
+            with_sequences[passes] = half
+    # If only escapes write sequences, to leave them out changes the last stages alone.
+    if 0 in with_sequences:
+        with_sequences = dict(enumerate(_passes(text, sequences=True)))
+    for passes, half in with_sequences.items():
+        yield Meaning(passes), half
+
+
+def _passes(text: str, *, sequences: bool) -> Iterator[str]:
+    """The text after each pass that decodes escapes, the first without any, before the stages of ``_finished``."""
+    text = _through(text, _fillers(sequences=sequences))  # first, as an escape may be wrapped too
+    yield text
+    for number in range(_PASSES if has_escapes(text) else 0):
         before, text = text, _through(text, _CODES)
-        yield _through(text, _plain_stages(quotes=quotes, sequences=sequences))
-        if text == before:
+        if number and text == before:
             break
+        yield _through(text, (*_BACKSLASHES, *_WRAPS))
+
+
+def _finished(half: str, meaning: Meaning, *, quotes: bool) -> str:
+    stages = (*([_SEQUENCES] if meaning.sequences else []), *_UNSEEN) if meaning.passes else ()
+    return _through(half, (*stages, *([_QUOTES] if quotes else [])))
 
 
 def folded_with_places(
     text: str, *, quotes: bool = True, blanks: bool = True, meaning: Meaning = _WHOLE
 ) -> Folded:
-    """``folded``, with the place of each character; slower, for a text that holds a secret.
+    """``folded``, with the places of characters; slower, for a text that holds a secret.
 
     Args:
         quotes: as of ``folded``.
         blanks: whether they stay; if not, the text is that of ``without_blanks``.
         meaning: the meaning that is wanted.
     """
-    found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
+    found = Folded(text)
     for stage in _fillers(sequences=meaning.sequences):
         found = _placed(found, stage)
     # As `folded`: without an escape, nothing is a wrap that was none before.
@@ -207,6 +251,17 @@ def without_blanks(text: str) -> str:
 def has_escapes(text: str) -> bool:
     """Whether a secret in ``text`` may be written with escapes."""
     return "\\" in text or "%" in text or "&" in text
+
+
+def beyond_ascii(text: str) -> str:
+    """The characters of ``text`` that are not ASCII; of most texts they are few."""
+    if text.isascii():
+        return ""
+    return (
+        text.encode("utf-8", "surrogatepass")
+        .translate(None, bytes(range(0x80)))
+        .decode("utf-8", "surrogatepass")
+    )
 
 
 def wraps(text: str) -> list[tuple[int, int]]:
@@ -257,8 +312,8 @@ def open_words(text: str, *, words: int, most: int, breaks: str, quotes: bool) -
     ends = [start(whole)]
     for meaning, meant in meanings(whole, quotes=quotes):
         if meant != whole:
-            starts = folded_with_places(whole, quotes=quotes, meaning=meaning).starts
-            ends.append(starts[at] if (at := start(meant)) < len(starts) else len(whole))
+            found = folded_with_places(whole, quotes=quotes, meaning=meaning)
+            ends.append(found.start(at) if (at := start(meant)) < len(meant) else len(whole))
     return begin + min(ends)
 
 
@@ -295,37 +350,36 @@ def _through(text: str, stages: Iterable[_Stage]) -> str:
 
 
 def _in_stage(text: str, stage: _Stage) -> str:
-    if not stage.keys and not text.isascii():
-        return _replaced(text, stage)
-    for key in stage.keys:
-        # A single character is looked for much faster than two.
-        if key[0] in text and key in text:
-            return _replaced(text, stage)
-    return text
-
-
-def _replaced(text: str, stage: _Stage) -> str:
+    if not _may_have(text, stage):
+        return text
     return _compiled(stage.pattern).sub(_decoded if stage.meant is None else stage.meant, text)
 
 
+def _may_have(text: str, stage: _Stage) -> bool:
+    for key in stage.keys:
+        # A single character is looked for much faster than two.
+        if key[:1] in text and key in text:
+            return True
+    return not (stage.keys or text.isascii()) and bool(_compiled(stage.pattern).search(beyond_ascii(text)))
+
+
 def _placed(found: Folded, stage: _Stage) -> Folded:
-    text, starts, ends = found
-    made = Folded("", [], [])
+    text = found.text
+    if not _may_have(text, stage):
+        return found
+    changes: list[_Change] = []
     parts: list[str] = []
-    done = 0
+    done = length = 0
     for match in _compiled(stage.pattern).finditer(text):
         first, after = match.span()
         new = _decoded(match) if stage.meant is None else stage.meant
         if new == match[0]:
             continue
         parts += [text[done:first], new]
-        # Each decoded character takes the whole escape's place, as a part of an escape cannot be replaced.
-        made.starts.extend([*starts[done:first], *[starts[first]] * len(new)])
-        made.ends.extend([*ends[done:first], *[ends[after - 1]] * len(new)])
-        done = after
-    made.starts.extend(starts[done:])
-    made.ends.extend(ends[done:])
-    return made._replace(text="".join([*parts, text[done:]]))
+        start = length + first - done
+        done, length = after, start + len(new)
+        changes.append(_Change(start, length, first, after))
+    return Folded("".join([*parts, text[done:]]), (*found.changes, changes)) if changes else found
 
 
 def _tail(text: str, pattern: str) -> int:
@@ -336,6 +390,10 @@ def _tail(text: str, pattern: str) -> int:
 
 def _decoded(match: re.Match[str]) -> str:
     token = match[0]
+    return _decoded_short(token) if len(token) <= _SHORT else _decoded_token(token)
+
+
+def _decoded_token(token: str) -> str:
     if "\udc80" <= token <= "\udcff":
         return token.translate(_LATIN_1)
     if token[0] == "%":
@@ -353,6 +411,10 @@ def _decoded(match: re.Match[str]) -> str:
     if len(codes) == 2:
         return chr(0x10000 + ((codes[0] & 0x3FF) << 10 | codes[1] & 0x3FF))
     return chr(codes[0]) if codes[0] <= 0x10FFFF else token
+
+
+# A text has few different ones, and often.
+_decoded_short = lru_cache(maxsize=1024)(_decoded_token)
 
 
 def _of_bytes(digits: str) -> str:

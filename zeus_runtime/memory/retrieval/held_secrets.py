@@ -34,7 +34,7 @@ class HeldSecrets:
 
     def within(self, *texts: str | None) -> bool:
         """Whether one of the texts holds a secret."""
-        return any(self._secrets.text(text) != text for text in texts if text)
+        return any(self._secrets.holds(text) for text in texts if text)
 
     @property
     def longest(self) -> int:
@@ -44,9 +44,8 @@ class HeldSecrets:
     def across(self, before: str, text: str, after: str) -> bool:
         """Whether a text has only a part of a secret, and the text before or after it has the rest."""
         parts = [each for each in (before, text, after) if each]
-        whole = "\n".join(parts)
-        masked = self._secrets.text(whole)
-        return masked != whole and masked != "\n".join(map(self._secrets.text, parts))
+        whole, mask = "\n".join(parts), self._secrets.text
+        return self._secrets.holds(whole) and mask(whole) != "\n".join(map(mask, parts))
 
     def words(self) -> Sequence[str]:
         """One word of each secret in all its forms: the texts that an index finds by them may hold the secret."""
