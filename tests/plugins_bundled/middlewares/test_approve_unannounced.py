@@ -239,6 +239,14 @@ def test_a_path_outside_of_the_workspace_is_clear_also_where_its_name_announces_
     assert verdict(files, {"path": "../elsewhere/key"}, mode="run_everything", deny=deny) == "deny"
 
 
+def test_a_link_out_of_a_sub_agents_workspace_is_judged_by_the_file_that_it_leads_to(
+    files: WorkspaceFiles, tmp_path: Path
+) -> None:
+    (tmp_path / "leak").symlink_to(files.root / "private")
+    assert {"/private/key"} in reaches(files, WorkspaceFiles(tmp_path), "leak/key")
+    assert {"/private/key"} not in reaches(files, files, "leak/key")
+
+
 def test_a_long_text_is_hardly_looked_up(files: WorkspaceFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[str] = []
     follow = os.path.realpath
