@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,19 +19,30 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     """Return the normalised path and the path with links followed, each as a set of its spellings.
 
     The path is read as a workspace path. If it lies in one of the workspace's folders on the host, it is also read as a
-    host path: there a ``..`` after a link leads to the folder above the link's target.
-
-    Raises:
-        WorkspaceError: the path is not in the workspace.
+    host path: there a ``..`` after a link leads to the folder above the link's target. An empty set stands for a
+    reading that fails, such as a path that is not in the workspace.
     """
+    if "\0" in path:
+        return [set()]
     # Not normalised: the host follows a link before a `..` behind it.
     host = _host_of(workspace, path)
-    return [
-        {workspace.normalize(path)},
-        {workspace.real(path)},
-        *_on_host(workspace, host),
-        *_by_like_names(workspace, path, host),
-    ]
+    return _read(
+        lambda: [{workspace.normalize(path)}],
+        lambda: [{workspace.real(path)}],
+        lambda: _on_host(workspace, host),
+        lambda: _by_like_names(workspace, path, host),
+    )
+
+
+def _read(*readings: Callable[[], Iterable[set[str]]]) -> list[set[str]]:
+    """Return what all readings find; one that fails adds an empty set, and takes nothing from the others."""
+    found: list[set[str]] = []
+    for reading in readings:
+        try:
+            found += reading()
+        except (WorkspaceError, ValueError):  # ValueError: no name of a file has such a character
+            found.append(set())
+    return found
 
 
 def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> list[set[str]]:
@@ -38,17 +50,24 @@ def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> li
 
     Args:
         callers: the workspace of the agent that calls, which may be a sub-agent's.
-
-    Raises:
-        WorkspaceError: the path is not in the workspace.
     """
     found = [*leads_to(workspace, path)]
     for files in dict.fromkeys((workspace, callers)):
         with suppress(WorkspaceError):  # the agent's tools cannot open it; a server may, at the place below
-            found.append(set(workspace.paths_of(files.place(path))))
+            found += _named(workspace, str(files.place(path)))
         host = os.path.expanduser(_host_of(files, path))  # noqa: PTH111 - pathlib raises if there is no home
-        found.append(set(workspace.paths_of(Path(host))))
+        if len(real := _real(host)) <= _LONGEST:
+            found += _read(partial(_named, workspace, real))
     return found
+
+
+def _named(workspace: WorkspaceFiles, host: str) -> list[set[str]]:
+    names = set(workspace.paths_of(Path(host)))
+    return [names] if names else []
+
+
+_LONGEST: Final = 4_096
+"""Characters of a real path that a system takes."""
 
 
 def _host_of(workspace: WorkspaceFiles, path: str) -> str:
@@ -67,12 +86,7 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
         return
     # `normpath` keeps two leading slashes, and then no folder would contain the path.
     written = os.path.normpath("/" + given.lstrip("/"))
-    try:
-        real = os.path.realpath(given)
-    except (
-        OSError
-    ) as error:  # before Python 3.13, for a link that this user may not read, such as /proc/1/cwd
-        real = str(error.filename)
+    real = _real(given)
     spellings: tuple[set[str], set[str]] = ({written}, {real})
     is_inside = False
     for prefix, host in ({"/": workspace.root} | dict(workspace.routes)).items():
@@ -85,6 +99,26 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
                 names |= {f"{folder}/{place}", f"{prefix}{place}"}
     if is_inside:
         yield from spellings
+
+
+def _real(path: str) -> str:
+    """Return an absolute path with links followed. Nothing is looked up below a missing folder: a text may be long."""
+    at, missing = "/", list[str]()
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
+        if part == "..":
+            at = at if missing else os.path.dirname(at)  # noqa: PTH120 - a text, as links are followed already
+            del missing[-1:]
+        elif missing or not os.path.lexists(f"{at}/{part}"):
+            missing.append(part)
+        else:
+            try:
+                at = os.path.realpath(f"{at}/{part}")
+            except OSError as error:
+                # Before Python 3.13, for a link that this user may not read, such as /proc/1/cwd.
+                return str(error.filename)
+    return "/".join((at.rstrip("/"), *missing)) or "/"
 
 
 def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[set[str]]:
@@ -123,12 +157,12 @@ def like(path: str) -> list[str]:
     while waiting:
         at, rest, is_like = waiting.pop()
         while rest:
-            steps += 1
-            if steps > _MOST_STEPS:
-                raise WorkspaceError("The path has too many meanings.")
             part = rest.pop()
             if part in ("", "."):
                 continue
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise WorkspaceError("The path has too many meanings.")
             if part == "..":
                 at = os.path.dirname(at)  # noqa: PTH120 - texts, as links are followed already
                 continue

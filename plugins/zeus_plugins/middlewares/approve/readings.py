@@ -6,11 +6,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from zeus_plugins.tools.web.urls import WebError, target
-from zeus_runtime.plugin.files import WorkspaceError, composed, folded
+from zeus_runtime.plugin.files import composed, folded
 
 _QUOTES: Final = "\"'`"
 _MOST_JSON: Final = 200_000
@@ -92,12 +93,48 @@ def authority(address: str) -> str:
     return re.split(r"[/?#\\]", rest, maxsplit=1)[0].lower()
 
 
-def readings(text: str) -> Iterable[str]:
-    """Return the paths that a server may read in a text.
+def openings(pattern: str, text: str, *, surely: bool) -> Iterator[tuple[str, str]]:
+    """Yield the paths that a server may open for a text that need not be one, each with the pattern to compare it with.
 
-    Raises:
-        WorkspaceError: it is a `file:` URI that cannot be decoded.
+    They are the text as it is written, with the escapes of an address decoded, with a backslash as a separator, and
+    behind a ``://``. Unless ``surely``, also those that a server reads that cleans it.
     """
+    for each in (text,) if surely else readings(text):
+        for form in dict.fromkeys((each, _decoded(each))):
+            for meant, path in _cuts(pattern, form, surely=surely):
+                for written in dict.fromkeys((path, path.replace("\\", "/"))):
+                    yield meant, written
+
+
+def _decoded(text: str) -> str:
+    if _WEB.match(text):
+        return _DOT.sub(".", text)
+    return unquote(text, errors="surrogateescape") if is_address(text) or is_file_uri(text) else text
+
+
+def _cuts(pattern: str, text: str, *, surely: bool) -> Iterator[tuple[str, str]]:
+    """Yield a text and what follows its first and its last ``://``, each with the pattern for it.
+
+    An address is compared with a pattern for such addresses by that part alone, and is else what `allow` fits as a
+    whole.
+    """
+    scheme, mark, rest = text.partition("://")
+    theirs, marked, place = pattern.partition("://")
+    is_url = is_address(text) or is_file_uri(text)
+    if mark and marked and is_url and fnmatchcase(scheme.lower(), theirs.lower()):
+        yield place, rest
+        return
+    yield pattern, text
+    if surely and is_url:
+        return
+    for start, behind, path in dict.fromkeys(((scheme, mark, rest), text.rpartition("://"))):
+        # Prose that has an address in it is none.
+        if behind and not re.search(r"\s", start):
+            yield pattern, path
+
+
+def readings(text: str) -> Iterable[str]:
+    """Return the paths that a server may read in a text, and one that no file has if it cannot be decoded."""
     is_uri = is_file_uri(text)
     found: dict[str, None] = {}
     for each in (text, _trimmed(text), _GIT.sub("", text)):
@@ -117,7 +154,8 @@ def _after_scheme(text: str) -> str | None:
 def _paths_after(rest: str) -> Iterator[str]:
     """Yield the paths that may follow `file:`, since servers parse the URI, or cut off its start, in their own ways."""
     if _BROKEN_ESCAPE.search(rest):
-        raise WorkspaceError("The URI has a % without two hexadecimal digits.")
+        yield "\0"
+        return
     # For a browser's parser a backslash is a slash.
     rest = rest.replace("\\", "/")
     if rest.startswith("//"):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import cache, cached_property
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -20,13 +21,13 @@ from zeus_plugins.middlewares.approve.readings import (
     is_open,
     json_content,
     meets,
+    openings,
     readings,
     replaced,
     trims,
 )
 from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
-    WorkspaceError,
     compile_glob,
     compile_way,
     composed,
@@ -48,8 +49,10 @@ if TYPE_CHECKING:
 LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
 """Maps a path as written to its possible meanings, normalised and with links followed: each a set of absolute paths.
 
-Raises WorkspaceError if the path has no meaning.
+An empty set is a meaning that nobody can tell: `ask` and `deny` match it, and `allow` does not.
 """
+
+_Meanings: TypeAlias = Sequence[Sequence[tuple[str, ...]]]
 
 Named: TypeAlias = Literal["as_is", "path"] | None
 """Whether an argument is a path: ``path`` by its name, ``as_is`` if the tool declares that it opens that path."""
@@ -354,36 +357,54 @@ def _one_fits(pattern: str, value: str, leads_to: LeadsTo, *, named: Named, sure
         return _replaced_fits(pattern, value, leads_to, surely=surely)
     if named:
         return _path_fits(pattern, value, leads_to, surely=surely)
-    if is_address(value):
-        address_fits = _address_fits(pattern, value, surely=surely)
-        # Without `//` it may be a path too, of a folder with such a name.
-        if address_fits or surely or "://" in value:
-            return address_fits
-    text_fits = _text_fits(pattern, value, surely=surely)
+    as_text = _address_fits if is_address(value) else _text_fits
+    if as_text(pattern, value, surely=surely) != surely:
+        return not surely
     if not surely and is_file_uri(value):
-        return text_fits or _uri_fits(pattern, value, leads_to)
-    # A server's argument may be a path although its name does not say so: then `deny` closes both readings, and `allow`
-    # must fit both. A text that means itself as a path, such as most commands, has one.
-    if text_fits != surely or value == pattern or "/" not in pattern or "://" in value:
-        return text_fits
-    meanings = _meanings(value, leads_to, surely=surely)
-    if meanings is None:
-        return text_fits if ".." not in value.split("/") else not surely
-    own = parts_of(value)
-    if surely and all(own in paths for paths in meanings):
-        return True
-    return _path_fits(pattern, value, leads_to, surely=surely)
+        return _uri_fits(pattern, value, leads_to)
+    if "/" not in pattern:
+        return surely
+    # A server's argument may be a path although its name does not say so.
+    each_fits = (
+        _opened_fits(meant, path, leads_to, surely=surely)
+        for meant, path in openings(pattern, value, surely=surely)
+    )
+    return all(each_fits) if surely else any(each_fits)
+
+
+def _opened_fits(pattern: str, text: str, leads_to: LeadsTo, *, surely: bool) -> bool:
+    """Whether a text that a server may open as a path matches, as a text or as a path.
+
+    If it leads to itself, it may be any text, and `allow` compares it as one. If it leads elsewhere, it is a path, and
+    unclear if a reading of it fails. For `ask` and `deny`, a text of several lines is never unclear.
+    """
+    path = re.sub("/+", "/", text)  # else it would be refused as a URL
+    meanings = _meant(path, leads_to)
+    resolved = normpath(path) if ".." in path.split("/") else text
+    found = [paths for paths in meanings if paths]
+    is_plain = bool(found) and all(parts_of(resolved) in paths for paths in found)
+    if surely:
+        is_text = is_plain and (text == pattern or _text_fits(pattern, resolved, surely=True))
+        return is_text or _all_fit(pattern, meanings)
+    is_unclear = not is_plain and len(found) < len(meanings) and "\n" not in text
+    return is_unclear or _text_fits(pattern, text, surely=False) or _one_of_fits(pattern, found)
 
 
 def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
     meanings = _meanings(value, leads_to, surely=surely)
-    if meanings is None or (surely and is_file_uri(value)):
-        return not surely
     if surely:
-        test = compile_glob(pattern)
-        return all(any(map(test, paths)) for paths in meanings)
-    either = folded_glob(pattern)
-    return any(either(path) for paths in meanings for path in paths)
+        return not is_file_uri(value) and _all_fit(pattern, meanings)
+    return not all(meanings) or _one_of_fits(pattern, meanings)
+
+
+def _all_fit(pattern: str, meanings: _Meanings) -> bool:
+    test = compile_glob(pattern)
+    return all(any(map(test, paths)) for paths in meanings)
+
+
+def _one_of_fits(pattern: str, meanings: _Meanings) -> bool:
+    test = folded_glob(pattern)
+    return any(test(path) for paths in meanings for path in paths)
 
 
 def _replaced_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
@@ -393,21 +414,22 @@ def _replaced_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool)
     fits = _path_fits(pattern, value, leads_to, surely=surely)
     if surely:
         return fits and _path_fits(pattern, replaced(value), leads_to, surely=True)
-    meanings = () if fits else _meanings(value, leads_to, surely=False) or ()
+    meanings = () if fits else _meanings(value, leads_to, surely=False)
     return fits or any(meets(pattern, "/".join(path)) for paths in meanings for path in paths)
 
 
 def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
     """Whether a pattern may match the path that a `file:` URI names, as a path, as a text or as a URI."""
     meanings = _meanings(value, leads_to, surely=False)
-    if meanings is None:
-        return True
-    either = folded_glob(pattern)
-    return any(
-        either(path)
-        or any(_text_fits(pattern, f"{start}/{'/'.join(path)}", surely=False) for start in ("", "file://"))
-        for paths in meanings
-        for path in paths
+    return (
+        not all(meanings)
+        or _one_of_fits(pattern, meanings)
+        or any(
+            _text_fits(pattern, f"{start}/{'/'.join(path)}", surely=False)
+            for paths in meanings
+            for path in paths
+            for start in ("", "file://")
+        )
     )
 
 
@@ -432,16 +454,17 @@ def _address_fits(pattern: str, value: str, *, surely: bool) -> bool:
     )
 
 
-def _meanings(value: str, leads_to: LeadsTo, *, surely: bool) -> list[list[tuple[str, ...]]] | None:
-    """Return what a value means as a path; None if it means nothing.
+def _meanings(value: str, leads_to: LeadsTo, *, surely: bool) -> _Meanings:
+    """Return all meanings of a value as a path.
 
     Unless ``surely``, it may also mean what a server reads that cleans or decodes it.
     """
-    try:
-        texts = (value,) if surely else readings(value)
-        return [[parts_of(path) for path in paths] for text in texts for paths in leads_to(text)]
-    except WorkspaceError:
-        return None
+    texts = (value,) if surely else readings(value)
+    return [paths for text in texts for paths in _meant(text, leads_to)]
+
+
+def _meant(path: str, leads_to: LeadsTo) -> _Meanings:
+    return [[parts_of(each) for each in paths] for paths in leads_to(path)]
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:
