@@ -586,6 +586,26 @@ def test_a_secret_is_found_as_programs_write_it(text: str) -> None:
     assert known.restored(masked, text) == text
 
 
+@pytest.mark.parametrize("way", ["escaped", "part", "base64-escaped"])
+@pytest.mark.parametrize("after", ["", "-after-7"])
+@pytest.mark.parametrize("secret", ["0123456789abcdef01234567", "9f8e7d6c5b4a", "４１２ｆ９ｂ０ｃ７７ａ１"])
+def test_the_digits_of_a_placeholder_are_no_place_for_a_secret(secret: str, way: str, after: str) -> None:
+    known = Redactor().adding({secret: "OTHER", ESCAPED: "S"})
+    digits = unicodedata.normalize("NFKC", secret)
+    text = f"<secret:S:{way}-{digits:0<24}{after}>"
+    masked = known.text(text)
+    assert digits not in masked
+    assert known.text(masked) == masked
+    assert known.placeholders_in(text) == []
+
+
+def test_the_digits_of_a_notation_stay() -> None:
+    known = Redactor().adding({"0123456789abcdef01234567": "OTHER", ESCAPED: "S"})
+    masked = known.text(json.dumps(ESCAPED))
+    assert known.text(masked) == masked
+    assert known.placeholders_in(masked) == [masked.strip('"')]
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\n   4\t", "\\n"])
 @pytest.mark.parametrize("before", range(0, 76, 7))
 def test_wrapped_base64_hides_a_secret_on_both_lines(before: int, newline: str) -> None:

@@ -40,6 +40,7 @@ from zeus_runtime.config.secrets.placeholders import (
     is_searched,
     placeholder,
     rest_placeholder,
+    way_digits,
     way_placeholder,
     written_forms,
 )
@@ -483,8 +484,10 @@ class Redactor:
         return places
 
     def _stands(self, shown: str) -> bool:
-        """Whether a placeholder represents a known secret."""
-        return form_placeholder(shown) in self._searches.shown
+        """Whether a placeholder represents a known secret, and its digits are none."""
+        searches, digits = self._searches, way_digits(shown)
+        # The notation is not known here, so any digits could be its digest; but no digest holds a secret.
+        return form_placeholder(shown) in searches.shown and not (digits and searches.folded.held_by(digits))
 
     @property
     def _now(self) -> Redactor:
