@@ -233,11 +233,11 @@ class Service:
             )
         return found
 
-    def mask(self, text: str) -> str:
-        """A text with the secrets of all agents masked."""
+    def mask(self, value: T) -> T:
+        """A text or JSON value with the secrets of all agents masked."""
         for each in self.hosting:
-            text = each.masked(text)
-        return text
+            value = each.masked(value)
+        return value
 
     def agents_of(self, caller: Principal) -> Sequence[HostedAgent]:
         """The agents that the caller may use."""
