@@ -34,7 +34,7 @@ def visible_answers(
             found = await call_next(ctx)
         except ValidationError:
             raise  # the SDK tells the client nothing of its text
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - each is told to the client
             if not isinstance(error, MCPError):
                 # The SDK would log and send its text as it is.
                 _log.error("a request failed: %s", visible_text(errors("".join(format_exception(error)))))
