@@ -288,6 +288,22 @@ def test_a_secret_that_is_learned_later_is_masked_by_every_redactor_made_before(
         assert known.json(["fresh-token-0815"]) == ["<secret:accounts.far.access_token>"]
 
 
+def test_a_token_that_one_gets_is_masked_by_all_who_share_it_and_only_the_newest_of_a_user_are_kept() -> None:
+    shared, users = Learned(), Learned(most=2)
+    one, two = (Redactor({KEY: "K"}, (Learned(), shared, users)) for _ in range(2))
+    one.learn("fresh-token-0815", "accounts.far.access_token")
+    assert two.text("fresh-token-0815") == "<secret:accounts.far.access_token>"
+    assert (shared.count, users.count) == (1, 0)
+    two.learn_all(Redactor({"other-secret-0817": "OTHER"}))
+    assert one.text("other-secret-0817") == "other-secret-0817", "it is a secret of the other agent's own"
+    tokens = [f"zeus_{number}_0123456789abcdef" for number in range(4)]
+    for number, token in enumerate(tokens, 1):
+        users.add(token, f"ZEUS_TOKEN-{number}")
+        assert one.text(token) == f"<secret:ZEUS_TOKEN-{number}>"
+    shown = [one.text(each) for each in tokens]
+    assert shown == [*tokens[:2], "<secret:ZEUS_TOKEN-3>", "<secret:ZEUS_TOKEN-4>"]
+
+
 def test_a_secret_of_another_redactor_has_the_mark_of_its_value_where_its_name_is_taken() -> None:
     ours, theirs = (secrets_of_environment({"API_KEY": each}) for each in (KEY, "other-secret-0817"))
     theirs.learn("fresh-token-0815", "accounts.far.access_token")
