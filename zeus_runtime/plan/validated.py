@@ -199,7 +199,7 @@ class Checked:
         return replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
 
     def knowing(self, learned: Learned) -> Checked:
-        """The same config, which also masks what ``learned`` has, now and later; tokens that it gets are added there."""
+        """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""
         return replace(self, family=self.secrets.joined(Redactor(learned=(learned,))))
 
     def served_with(self, settings: Document, *, files: Iterable[Path], folders: Iterable[Path]) -> Checked:
