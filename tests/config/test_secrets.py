@@ -500,7 +500,8 @@ def test_the_password_or_token_in_a_basic_header_is_a_secret_by_itself_and_with_
         basic(login).rstrip("="),
     ):
         shown = redactor.text(text)
-        assert secret not in shown
+        assert secret[:4] not in shown
+        assert secret[-4:] not in shown
         assert basic(secret)[10:-6] not in shown
         assert "<secret:" in shown
 

@@ -270,7 +270,7 @@ def _of_login(encoded: str) -> Iterator[str]:
     from base64 import b64decode
 
     try:
-        user, _, password = b64decode(f"{encoded.rstrip('=')}==").decode().partition(":")
+        user, _, password = b64decode(f"{encoded}==").decode().partition(":")
     except ValueError:
         return
     yield from filter(_is_token_of_user, [user])
