@@ -340,6 +340,23 @@ def test_a_secret_is_in_no_output_and_no_recording(
     assert not any(secret in path.read_text("utf-8", "replace") for path in written)
 
 
+def test_the_name_of_a_recording_has_no_secret(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In small letters and digits: a name keeps these.
+    secrets = {"SHOP_API_KEY": "zq7xw9lm3pf5rt8vb2nc", "OTHER_API_KEY": "k4jh6gf8ds2qa1wz3xec"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    project.agent("Hello.")
+    names = [*secrets.values(), "<secret:SHOP_API_KEY>", f"use {secrets['SHOP_API_KEY']}"]
+    evaluation(project, *({"name": name, "expect": [{"contains": "Hello"}]} for name in names))
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 0
+    recorded = [each.name for each in (project.folder / "cases.cassettes").iterdir()]
+    assert len(recorded) == len(names)
+    assert not [each for each in recorded for value in secrets.values() if value in each]
+    assert zeus("eval", "cases.yaml", "--replay").exit_code == 0
+
+
 def test_the_agents_of_an_evaluation_mask_each_others_secrets(project: Project, zeus: Zeus) -> None:
     secrets = {
         "a.yaml": "Cfg8secretZz26abc",

@@ -288,6 +288,22 @@ def test_a_secret_that_is_learned_later_is_masked_by_every_redactor_made_before(
         assert known.json(["fresh-token-0815"]) == ["<secret:accounts.far.access_token>"]
 
 
+def test_a_token_that_one_gets_is_masked_by_all_who_share_it_and_only_the_newest_of_a_user_are_kept() -> None:
+    shared, users = Learned(), Learned(most=2)
+    one, two = (Redactor({KEY: "K"}, (Learned(), shared, users)) for _ in range(2))
+    one.learn("fresh-token-0815", "accounts.far.access_token")
+    assert two.text("fresh-token-0815") == "<secret:accounts.far.access_token>"
+    assert (shared.count, users.count) == (1, 0)
+    two.learn_all(Redactor({"other-secret-0817": "OTHER"}))
+    assert one.text("other-secret-0817") == "other-secret-0817", "it is a secret of the other agent's own"
+    tokens = [f"zeus_{number}_0123456789abcdef" for number in range(4)]
+    for number, token in enumerate(tokens, 1):
+        users.add(token, f"ZEUS_TOKEN-{number}")
+        assert one.text(token) == f"<secret:ZEUS_TOKEN-{number}>"
+    shown = [one.text(each) for each in tokens]
+    assert shown == [*tokens[:2], "<secret:ZEUS_TOKEN-3>", "<secret:ZEUS_TOKEN-4>"]
+
+
 def test_a_secret_of_another_redactor_has_the_mark_of_its_value_where_its_name_is_taken() -> None:
     ours, theirs = (secrets_of_environment({"API_KEY": each}) for each in (KEY, "other-secret-0817"))
     theirs.learn("fresh-token-0815", "accounts.far.access_token")
@@ -584,6 +600,26 @@ def test_a_secret_is_found_as_programs_write_it(text: str) -> None:
     for part in ("wJa", "lr", "Ux"):
         assert part not in masked
     assert known.restored(masked, text) == text
+
+
+@pytest.mark.parametrize("way", ["escaped", "part", "base64-escaped"])
+@pytest.mark.parametrize("after", ["", "-after-7"])
+@pytest.mark.parametrize("secret", ["0123456789abcdef01234567", "9f8e7d6c5b4a", "４１２ｆ９ｂ０ｃ７７ａ１"])
+def test_the_digits_of_a_placeholder_are_no_place_for_a_secret(secret: str, way: str, after: str) -> None:
+    known = Redactor().adding({secret: "OTHER", ESCAPED: "S"})
+    digits = unicodedata.normalize("NFKC", secret)
+    text = f"<secret:S:{way}-{digits:0<24}{after}>"
+    masked = known.text(text)
+    assert digits not in masked
+    assert known.text(masked) == masked
+    assert known.placeholders_in(text) == []
+
+
+def test_the_digits_of_a_notation_stay() -> None:
+    known = Redactor().adding({"0123456789abcdef01234567": "OTHER", ESCAPED: "S"})
+    masked = known.text(json.dumps(ESCAPED))
+    assert known.text(masked) == masked
+    assert known.placeholders_in(masked) == [masked.strip('"')]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\n   4\t", "\\n"])

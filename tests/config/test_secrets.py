@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import pickle
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -478,6 +480,50 @@ def test_each_header_in_a_variable_of_headers_is_a_secret_as_written_and_decoded
         *("the%20blue%20team", "the blue team"),
     }
     assert "ot9Q" not in known.text("curl -H 'api-key: ot9Q8w7E6r5T'")
+
+
+def basic(login: str) -> str:
+    return f"Basic {base64.b64encode(login.encode()).decode()}"
+
+
+@pytest.mark.parametrize(
+    "login", ["ann:Hx7p:Qw9zLm2v", "ghp4711Abcdefgh0815:x-oauth-basic", "ann:hunter2!-äö"]
+)
+@pytest.mark.parametrize(
+    "known",
+    [
+        lambda value: secrets_of_environment({"SHOP_AUTHORIZATION": value}),
+        lambda value: secrets_of_environment({"SHOP": value.replace("Basic", "basic").rstrip("=")}),
+        lambda value: secrets_of_environment({"CUSTOM_HEADERS": f"X-Team: a\nX-Login: {value}"}),
+        lambda value: Redactor(written_secrets({"headers": {"Proxy-Authorization": value}})),
+        lambda value: Redactor(written_secrets({"args": ["-H", f"Authorization: {value}"]})),
+    ],
+)
+def test_the_password_or_token_in_a_basic_header_is_a_secret_by_itself_and_with_any_user(
+    known: Callable[[str], Redactor], login: str
+) -> None:
+    redactor = known(basic(login))
+    secret = login.partition(":")[2] if login.startswith("ann") else login.partition(":")[0]
+    for text in (
+        login,
+        f"curl -u {login}",
+        basic(login),
+        basic(f"other:{secret}:x"),
+        basic(login).rstrip("="),
+    ):
+        shown = redactor.text(text)
+        assert secret[:4] not in shown
+        assert secret[-4:] not in shown
+        assert basic(secret)[10:-6] not in shown
+        assert "<secret:" in shown
+
+
+def test_of_a_basic_header_an_ordinary_user_and_what_is_no_login_are_no_secrets() -> None:
+    known = secrets_of_environment({"SHOP": basic("a-long-user-name@host:postgres")})
+    assert "a-long-user-name@host" not in known.secrets
+    assert "postgres" not in known.secrets
+    garbage = "Basic gP4711aaBB/+AYD/gP8B"
+    assert secrets_of_environment({"SHOP": garbage}).secrets == {"gP4711aaBB/+AYD/gP8B"}
 
 
 def test_headers_may_be_in_lines_and_a_list_of_their_names_has_no_secret() -> None:

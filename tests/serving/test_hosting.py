@@ -17,6 +17,7 @@ from tests.serving.test_http_keys import URL, bearer, keyed, made
 from tests.serving.test_open_streams import reading
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plan.validated import Checked
@@ -121,6 +122,43 @@ async def test_the_agents_of_a_service_mask_each_others_secrets(
     await found.aclose()
 
 
+async def test_the_token_of_an_account_that_one_agent_gets_is_masked_by_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    token = "fresh-Token-0815xyz"
+    helper = "tools: [subagents]\nagents: {helper: {description: d}}\n"
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(f"version: 1\nname: {name}\nmodel: x\n{helper}")
+    found = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml")).hosting
+    others = [found.named("one").of(None), found.named("two").of(ANN)]
+    plan = found.named("one").of(ANN).plan
+    plan.agents["helper"].plan.context.learn(token, "accounts.far.access_token")
+    for name in ("one", "two"):
+        assert found.named(name).masked(token) == "<secret:accounts.far.access_token>"
+        assert await found.named(name).read_again()
+        assert found.named(name).masked(token) == "<secret:accounts.far.access_token>"
+        present = await found.named(name).with_middlewares(None)
+        assert present.secrets.text(token) == "<secret:accounts.far.access_token>"
+    for agent in (*others, found.named("two").of(BOB)):
+        assert agent.masked(token) == "<secret:accounts.far.access_token>"
+    await found.aclose()
+
+
+async def test_the_tokens_of_a_user_are_known_while_the_user_works(hosted: HostedAgent) -> None:
+    hosted.of(ANN), hosted.of(BOB)
+    hosted.know(ANN, "zeus_0123456789_abcdefgh")
+    assert hosted.of(ANN).masked("zeus_0123456789_abcdefgh").startswith("<secret:ZEUS_TOKEN-")
+    assert hosted.of(BOB).masked("zeus_0123456789_abcdefgh") == "zeus_0123456789_abcdefgh"
+    await hosted.let_idle_go(lambda owner: owner == ANN, most=0, idle_seconds=100)
+    hosted.stand_beside([hosted.checked], Learned())
+    await hosted.let_idle_go(lambda owner: owner == ANN, most=0, idle_seconds=100)
+    assert "zeus_" not in hosted.of(ANN).masked("zeus_0123456789_abcdefgh"), "of a new config, too"
+    await hosted.let_idle_go(lambda _owner: False, most=0, idle_seconds=100)
+    assert "zeus_" in hosted.of(ANN).masked("zeus_0123456789_abcdefgh"), "the memory does not grow"
+    await hosted.aclose()
+
+
 async def test_the_agents_of_a_former_config_go_when_nobody_uses_them(
     hosted: HostedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +169,7 @@ async def test_the_agents_of_a_former_config_go_when_nobody_uses_them(
 
     monkeypatch.setattr(hosting.Agent, "aclose", aclose)
     former = hosted.of(ANN)
-    hosted.stand_beside([hosted.checked])
+    hosted.stand_beside([hosted.checked], Learned())
     assert hosted.of(ANN) is not former
     await hosted.let_idle_go(lambda owner: owner == ANN, most=100, idle_seconds=100)
     assert closed == []

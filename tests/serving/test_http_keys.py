@@ -14,8 +14,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from tests.support.agents import script, write_agent
-from tests.support.serving import begun, service_of, serving, until
+from tests.support.agents import PositionModel, script, write_agent
+from tests.support.serving import TOKEN, begun, service_of, serving, until
 from zeus_runtime.cli.group import zeus
 from zeus_runtime.cli.process import Process
 from zeus_runtime.serving.http import key_ring
@@ -83,6 +83,21 @@ async def test_a_key_does_what_its_scopes_say_and_only_for_its_user(tmp_path: Pa
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
         assert (await client.get("/v1/agents", headers=bearer(other))).json() == []
         assert (await client.post("/v1/sessions", json={}, headers=bearer(other))).status_code == 404
+
+
+async def test_a_model_gets_no_token_with_which_clients_log_in(tmp_path: Path) -> None:
+    model = PositionModel(lambda _request: "Done.")
+    async with keyed(tmp_path, model=model) as (client, database):
+        key, later = await made(database), await made(database, "later", user="ann")
+        for each in (key, later):
+            client.headers.update(bearer(each))
+            _, run = await begun(client, f"Send {key}, {each} or {TOKEN}.")
+            await until(client, run, "complete")
+    sent = [str(each.messages[-1].content) for each in model.requests]
+    assert len(sent) == 2
+    for each in (key, later, TOKEN):
+        assert not [text for text in sent if each in text]
+    assert all(text.endswith("or <secret:ZEUS_TOKEN>.") for text in sent), sent
 
 
 @pytest.mark.parametrize(("change", "word"), [({"expires_ms": 2}, "expired"), ({"revoked_ms": 2}, "revoked")])

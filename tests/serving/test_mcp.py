@@ -285,7 +285,7 @@ async def test_the_resource_of_an_unknown_session_is_an_error_with_its_reason(
     assert "Traceback" not in caplog.text
 
 
-async def test_no_answer_or_error_repeats_a_secret(tmp_path: Path) -> None:
+async def test_no_answer_or_error_repeats_a_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     secret = "Zq7Xw9Lm3Pf5Rt8Vb2Nc"
     (tmp_path / ".env").write_text(f"API_KEY={secret}\n")
     async with agent(tmp_path, script(f"it is {secret}")) as running, Client(server_of(running)) as client:
@@ -299,10 +299,20 @@ async def test_no_answer_or_error_repeats_a_secret(tmp_path: Path) -> None:
         answers = [await client.call_tool(name, given) for name, given in calls]
         for each in answers:
             assert secret not in each.model_dump_json()
-        with pytest.raises(MCPError) as caught:
-            await client.read_resource(f"zeus://sessions/{secret}")
-    assert secret not in f"{caught.value.message} {caught.value.data}"
-    assert "<secret:API_KEY>" in caught.value.message
+        errors = []
+        for asked in (
+            client.read_resource(f"zeus://sessions/{secret}"),
+            client.get_prompt(f"\u202e {secret}"),
+        ):
+            with pytest.raises(MCPError) as caught:
+                await asked
+            errors.append(caught.value)
+    for error in errors:
+        assert secret not in f"{error.message} {error.data}"
+        assert "<secret:API_KEY>" in error.message
+    assert errors[1].message == "Unknown prompt: \\u202e <secret:API_KEY>"
+    assert secret not in caplog.text
+    assert "\u202e" not in caplog.text
     assert facts(answers[0])["answer"] == "it is <secret:API_KEY>"
     assert [each.is_error for each in answers] == [False, True, True, True, True]
 

@@ -13,7 +13,7 @@ from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
-from zeus_runtime.config.secrets.masking import MASK, HiddenStr
+from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Redactor
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
 from zeus_runtime.config.secrets.written_secrets import repositories_of, secrets_of_repository
 from zeus_runtime.cutting import mask_before_cutting
@@ -36,7 +36,7 @@ from zeus_runtime.trust.decision import recorded_trust
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
     from zeus_runtime.config.model import Plugins
-    from zeus_runtime.config.secrets.masking import Redactor
+    from zeus_runtime.config.secrets.masking import Learned
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profile_tables import Table
@@ -64,7 +64,7 @@ class Checked:
         parts: the parts that it would execute, without those of its sub-agents.
         lifting: the rules that lift a built-in protection, each with why its files are protected.
         notices: what the user should know before a run.
-        family: the secrets of the outermost agent, if this is a sub-agent's config.
+        family: the secrets of the outermost agent, if this is a sub-agent's config, or of an agent of a service.
         model_table: the known models; 3 MB that are read once.
         apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
         beside: the configs of the agents that the same service runs; their files are closed to this agent's tools too.
@@ -197,6 +197,10 @@ class Checked:
             self.secrets.learn_all(each.secrets)
         work = (folder for each in others for folder in each.work)
         return replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
+
+    def knowing(self, learned: Learned) -> Checked:
+        """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""
+        return replace(self, family=self.secrets.joined(Redactor(learned=(learned,))))
 
     def served_with(self, settings: Document, *, files: Iterable[Path], folders: Iterable[Path]) -> Checked:
         """The same config in a service with these settings: it closes the service's files, and masks their secrets.

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedEvent as ServedEvent
     from zeus_runtime.serving.http.protocols import ServedProtocol as ServedProtocol
     from zeus_runtime.serving.http.protocols import is_clients as is_clients
-    from zeus_runtime.serving.visible_results import visible_data as visible_data
-    from zeus_runtime.serving.visible_results import visible_result as visible_result
+    from zeus_runtime.serving.mcp_answers import visible_answers as visible_answers
     from zeus_runtime.serving.visible_results import visible_text as visible_text
     from zeus_runtime.store.turns import StoredTurn as StoredTurn
     from zeus_runtime.tools.client_tool import ClientTool as ClientTool
@@ -40,8 +39,7 @@ _ROOMS = {
     "StoredTurn": "store.turns",
     "UsageError": "errors",
     "is_clients": "serving.http.protocols",
-    "visible_data": "serving.visible_results",
-    "visible_result": "serving.visible_results",
+    "visible_answers": "serving.mcp_answers",
     "visible_text": "serving.visible_results",
 }
 

@@ -8,18 +8,18 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from zeus_runtime import __version__
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.escaping import printable
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
-from zeus_runtime.serving.visible_results import visible_data, visible_result, visible_text
+from zeus_runtime.serving.mcp_answers import visible_answers
+from zeus_runtime.serving.visible_results import visible_text
 from zeus_runtime.tools.approval_form import decision_of, question_and_form
 
 if TYPE_CHECKING:
@@ -40,21 +40,12 @@ def server_of(agent: Agent, *, whole: Whole = None) -> MCPServer[Any]:
     config = agent.plan.config
     about = config.description or f"The agent {config.name!r}."
 
-    async def shown(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Mask answers and escape them here, for also an error that the SDK makes repeats the client's own words."""
-        try:
-            found = await call_next(ctx)
-        except MCPError as error:
-            message, data = agent.masked(error.message), agent.masked(error.data)
-            raise MCPError(error.code, visible_text(message), visible_data(data)) from None
-        # The middleware sees the SDK's model, or what a later middleware made of it; `masked` knows plain JSON.
-        if isinstance(found, BaseModel):
-            found = found.model_dump(by_alias=True, mode="json", exclude_none=True)
-        result: dict[str, Any] | None = visible_result(agent.masked(found))
-        return result
-
     app: MCPServer[Any] = MCPServer(
-        config.name, version=__version__, instructions=about, log_level="ERROR", middleware=[shown]
+        config.name,
+        version=__version__,
+        instructions=about,
+        log_level="ERROR",
+        middleware=[visible_answers(agent.masked, agent.masked)],
     )
 
     async def run(

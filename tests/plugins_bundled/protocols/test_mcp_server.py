@@ -263,6 +263,28 @@ async def test_a_client_that_shows_the_texts_of_a_run_shows_no_unseen_character(
 
 
 @MODES
+async def test_an_error_of_any_kind_shows_no_secret_and_no_unseen_character(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "Zq7Xw9Lm3Pf5Rt8Vb2Nc"
+    (tmp_path / ".env").write_text(f"API_KEY={secret}\n")
+
+    async def fails(*_: Any) -> None:
+        raise RuntimeError(f"\u202e {secret}")
+
+    monkeypatch.setattr(ProtocolCaller, "messages", fails)
+    async with serving(tmp_path) as (native, _model), connected(native, mode) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource("zeus://sessions/session_0")
+        with pytest.raises(MCPError) as prompted:
+            await client.get_prompt(f"\u202e {secret}")
+    assert caught.value.message == "\\u202e <secret:API_KEY>"
+    assert secret not in f"{prompted.value.message} {prompted.value.data}"
+    assert "RuntimeError" in caplog.text
+    assert secret not in caplog.text
+
+
+@MODES
 async def test_a_cancelled_call_cancels_the_turn(tmp_path: Path, database_url: str, mode: str) -> None:
     async with serving(tmp_path, database_url) as (native, model), connected(native, mode) as client:
         calling = asyncio.create_task(client.call_tool("test", {"prompt": "hang"}))

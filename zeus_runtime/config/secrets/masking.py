@@ -39,6 +39,7 @@ from zeus_runtime.config.secrets.placeholders import (
     form_placeholder,
     placeholder,
     rest_placeholder,
+    way_digits,
     way_placeholder,
 )
 from zeus_runtime.config.secrets.searches import Search, Searches, searches_of
@@ -174,16 +175,36 @@ def _is_secret(match: re.Match[str]) -> bool:
 
 
 class Learned:
-    """Secrets that a process gets while it runs, such as an account's tokens; it only grows."""
+    """Secrets that a process gets while it runs, such as an account's tokens.
 
-    def __init__(self) -> None:
+    Args:
+        most: so many are kept, the newest, and ``Redactor.learn`` adds none; None for all.
+
+    Attributes:
+        names: secret text to name.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
         self.names: dict[str, str] = {}
+        self._dropped = 0
+
+    @property
+    def count(self) -> int:
+        """How many there were; it only grows."""
+        # No counter of all: of two threads, one would overwrite the other's.
+        return self._dropped + len(self.names)
 
     def add(self, secret: str, name: str) -> None:
         """Know ``secret`` from now on."""
         if secret not in self.names:
             # A copy, since another thread may learn a secret meanwhile.
-            self.names[secret] = _free(name, set(map(placeholder, tuple(self.names.values()))))
+            names = dict(self.names)
+            if self.most is not None and len(names) >= self.most:
+                del names[next(iter(names))]
+                self._dropped += 1
+                self.names = names
+            self.names[secret] = _free(name, set(map(placeholder, names.values())))
 
 
 @dataclass(frozen=True)
@@ -349,9 +370,10 @@ class Redactor:
         return Redactor(known.names, tuple(dict.fromkeys((*self.learned, *other.learned))))
 
     def learn(self, secret: str, name: str) -> None:
-        """Mask a secret that was got just now, here and in every redactor made from this one."""
-        for each in self.learned[:1]:
-            each.add(secret, name)
+        """Mask a secret that was got just now, here and in every redactor that shares what this one learns."""
+        for each in self.learned:
+            if each.most is None:
+                each.add(secret, name)
 
     def learn_all(self, other: Redactor) -> None:
         """Also mask what ``other`` knows now, here and in every redactor made from this one."""
@@ -360,14 +382,15 @@ class Redactor:
         for secret, name in other._now.names.items():
             if secret not in known:
                 # Not a number: it would depend on the order in which the others are known.
-                self.learn(secret, f"{name}-{_mark(secret)}" if name in taken else name)
+                for own in self.learned[:1]:
+                    own.add(secret, f"{name}-{_mark(secret)}" if name in taken else name)
 
     @property
     def learned_count(self) -> int:
         """How many secrets were learned; text masked at another count may hold one that is known now."""
         count = 0
         for each in self.learned:
-            count += len(each.names)
+            count += each.count
         return count
 
     def holds(self, text: str) -> bool:
@@ -485,8 +508,11 @@ class Redactor:
         return places
 
     def _stands(self, shown: str) -> bool:
-        """Whether a placeholder represents a known secret."""
-        return form_placeholder(shown) in self._searches.shown
+        """Whether a placeholder represents a known secret, and its digits are none."""
+        searches, digits = self._searches, way_digits(shown)
+        # The notation is not known here, so any digits could be its digest; but no digest holds a secret.
+        is_secret = searches.folded.held_by(digits, long_runs(digits))
+        return form_placeholder(shown) in searches.shown and not is_secret
 
     @property
     def _now(self) -> Redactor:

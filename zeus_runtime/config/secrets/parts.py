@@ -67,6 +67,7 @@ _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
 _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
 _QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
+_BASIC: Final = r"(?i:Basic)\s+([A-Za-z0-9+/]+=*)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
 _HEADER: Final = r"([\w.%-]+)\s*[=:]\s*(.+)"
@@ -251,10 +252,12 @@ def _of_headers(text: str) -> Iterator[str]:
 def _by_shape(text: str) -> Iterator[str]:
     if (scheme := re.fullmatch(_SCHEME, text)) and looks_random(scheme[1]):
         yield scheme[1]
+    if basic := re.fullmatch(_BASIC, text):
+        yield from _of_login(basic[1])
     if "://" in text:
         yield from url_passwords(text)
         users = [*re.findall(_URL_USER, text), *(user for user, _ in _logins(text))]
-        yield from (each for each in users if len(each) >= 16 and "@" not in each and looks_random(each))
+        yield from filter(_is_token_of_user, users)
         is_url = not re.search(r"\s", text)
         for key, part in re.findall(_QUERY, text):
             if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
@@ -268,6 +271,22 @@ def _by_shape(text: str) -> Iterator[str]:
                 yield part
     if text[:1] in ("{", "["):
         yield from _of_json(text)
+
+
+def _of_login(encoded: str) -> Iterator[str]:
+    """The password of a login in base64, and its user if that is a token (RFC 7617)."""
+    from base64 import b64decode
+
+    try:
+        user, _, password = b64decode(f"{encoded}==").decode().partition(":")
+    except ValueError:
+        return
+    yield from filter(_is_token_of_user, [user])
+    yield password
+
+
+def _is_token_of_user(user: str) -> bool:
+    return len(user) >= 16 and "@" not in user and looks_random(user)
 
 
 def _is_token(value: str) -> bool:

@@ -22,6 +22,9 @@ _FRAME: Final = r"-----(?:BEGIN|END) [A-Z0-9 ]+-----"
 _BEFORE_FRAME: Final = re.compile(rf"(?<=\S)[ \t]*(?={_FRAME})")
 _AFTER_FRAME: Final = re.compile(rf"({_FRAME})[ \t]*(?=\S)")
 _BASE64_WORDS: Final = re.compile(r"[A-Za-z0-9+/]+=*(?:[ \t]+[A-Za-z0-9+/]+=*)+")
+_WAY: Final = re.compile(
+    rf"(?:[:-](?:escaped|part)-(?P<digits>[0-9a-f]{{{WAY_DIGITS}}}))?(?:[:-]after-[0-9]{{1,6}})?>\Z"
+)
 PLACEHOLDER: Final = re.compile(r"<secret:[A-Za-z0-9_.\[\]/-]+(?::[a-z0-9-]+)?>")
 
 
@@ -59,9 +62,13 @@ def way_placeholder(shown: str, way: str) -> str:
 
 def form_placeholder(shown: str) -> str:
     """The placeholder of the form, without the way in which it is written and the part that is left out."""
-    return re.sub(
-        rf"(?:[:-](?:escaped|part)-[0-9a-f]{{{WAY_DIGITS}}})?(?:[:-]after-[0-9]{{1,6}})?>\Z", ">", shown
-    )
+    return _WAY.sub(">", shown)
+
+
+def way_digits(shown: str) -> str:
+    """The digits in a placeholder that depend on the notation; empty if it has none."""
+    found = _WAY.search(shown)
+    return (found and found["digits"]) or ""
 
 
 def is_searched(secret: str) -> bool:

@@ -7,11 +7,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
@@ -59,6 +61,8 @@ class ConfigReader(Protocol):
         ...
 
 
+MOST_TOKENS: Final = 32
+"""Of each user, the newest tokens are secrets of the user's agents: an issuer makes new ones all the time."""
 LOOK_SECONDS: Final = 1.0
 """How often the files of a config are looked at, and a plan that failed is made again, at most."""
 
@@ -102,6 +106,8 @@ class HostedAgent:
     _former: list[tuple[Owner | None, Agent]] = field(init=False, default_factory=list)
     family: tuple[Checked, ...] = field(init=False, default=())
     _beside: tuple[Checked, ...] = field(init=False, default=())
+    _learned: Learned = field(init=False, default_factory=Learned)
+    _tokens: dict[Owner | None, Learned] = field(init=False, default_factory=dict)
     _preparing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -204,7 +210,16 @@ class HostedAgent:
         return self.checked.secrets.json(value)
 
     def _for(self, owner: Owner | None) -> Checked:
-        return self.checked if owner is None else self.checked.acting_for(*owner)
+        checked = self.checked if owner is None else self.checked.acting_for(*owner)
+        return checked.knowing(self._tokens_of(owner))
+
+    def _tokens_of(self, owner: Owner | None) -> Learned:
+        return self._tokens.setdefault(owner, Learned(MOST_TOKENS))
+
+    def know(self, owner: Owner | None, token: str) -> None:
+        """Mask a token with which a user is logged in, in the user's agents."""
+        # By its digest, not by a number, which would depend on the order of logins.
+        self._tokens_of(owner).add(token, f"ZEUS_TOKEN-{sha256(token.encode()).hexdigest()[:4]}")
 
     def _opened(self, checked: Checked, plan: Plan, owner: Owner | None) -> Agent:
         agent = Agent(checked, plan, model=self.model, owner=owner)
@@ -236,6 +251,11 @@ class HostedAgent:
         closing = [self._agents.pop(each) for each in going]
         for each in going:
             del self._used[each]
+        self._tokens = {
+            each: tokens
+            for each, tokens in self._tokens.items()
+            if each is None or each in self._agents or is_busy(each)
+        }
         # A turn holds its agent until it ends, so an agent of a former config waits for its user to be idle.
         former, self._former = self._former, []
         for owner, agent in former:
@@ -277,7 +297,7 @@ class HostedAgent:
         def read() -> Checked:
             from zeus_runtime.plan.parts_with_subagents import all_parts
 
-            present = self.read(())
+            present = self.read(()).knowing(self._learned)
             return (
                 present
                 if text is None
@@ -286,10 +306,15 @@ class HostedAgent:
 
         return await asyncio.to_thread(read)
 
-    def stand_beside(self, others: Sequence[Checked]) -> None:
-        """Close the files of the other agents and of their sub-agents to this agent's tools, and mask their secrets."""
+    def stand_beside(self, others: Sequence[Checked], learned: Learned) -> None:
+        """Close the files of the other agents and of their sub-agents to this agent's tools, and mask their secrets.
+
+        Args:
+            learned: what the agents of the service learn later.
+        """
         former, self._beside = self._beside, tuple(others)
-        self.checked = self.checked.standing_beside(self._beside)
+        self._learned = learned
+        self.checked = self.checked.standing_beside(self._beside).knowing(learned)
         if self._beside != former:
             self._let_go()
 
@@ -341,7 +366,8 @@ class HostedAgent:
         return _family_of(checked)
 
     def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
-        self.family, self.checked = family, family[-1].standing_beside(self._beside)
+        self.family = family
+        self.checked = family[-1].standing_beside(self._beside).knowing(self._learned)
         files = {file for each in family for file in (*each.document.files.values(), *each.document.further)}
         # Known only now: if its content is another one already, the next look must find a change.
         new = _stats(files - before.keys())
@@ -361,6 +387,9 @@ class HostedAgent:
 class Hosting:
     """The agents of a service by name.
 
+    Attributes:
+        learned: secrets that became known since the service began; every agent masks them.
+
     Raises:
         UsageError: two have one name.
     """
@@ -374,6 +403,7 @@ class Hosting:
                 )
         self._agents = list(agents)
         self._looking = asyncio.Lock()
+        self.learned: Final = Learned()
         self._introduce()
 
     def __iter__(self) -> Iterator[HostedAgent]:
@@ -409,7 +439,8 @@ class Hosting:
 
     def _introduce(self) -> None:
         for each in self._agents:
-            each.stand_beside([one for other in self._agents if other is not each for one in other.family])
+            others = [one for other in self._agents if other is not each for one in other.family]
+            each.stand_beside(others, self.learned)
 
     async def aclose(self) -> None:
         """Close all agents."""

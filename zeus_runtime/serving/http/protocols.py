@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, NotFoundError, UsageError, ZeusError
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.service import Service
     from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.listing import SessionInfo
+
+T = TypeVar("T")
 
 
 class ServedProtocol(ABC):
@@ -105,9 +107,9 @@ class ProtocolService:
         """
         return ProtocolCaller(self._service, await principal_of(request, scope))
 
-    def mask(self, text: str) -> str:
-        """A text with known secrets masked, for errors that quote the client."""
-        return self._service.mask(text)
+    def mask(self, value: T) -> T:
+        """A text or JSON value with known secrets masked, for errors that quote the client."""
+        return self._service.mask(value)
 
 
 @dataclass(frozen=True)

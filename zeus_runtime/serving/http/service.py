@@ -122,6 +122,8 @@ class Service:
         self.streams = OpenStreams(self.caller)
         if self.database is not None:
             self.keys = KeyRing(self.database)
+        if self.token is not None:
+            self.hosting.learned.add(self.token.text, "ZEUS_TOKEN")
 
     async def start(self) -> None:
         """Resume what an earlier process left, once; a service that cannot start is closed."""
@@ -215,7 +217,7 @@ class Service:
                     await each.prepare(owner)
 
     async def caller(self, token: str | None) -> Principal:
-        """The caller with that token.
+        """The caller with that token, which is a secret of the caller's agents from now on.
 
         Raises:
             UnknownPrincipalError: there is none.
@@ -231,13 +233,16 @@ class Service:
             raise UnknownPrincipalError(
                 "no valid token was given", remedy="Send the header `Authorization: Bearer TOKEN`."
             )
+        assert token  # nobody is found without one
+        for each in self.agents_of(found):
+            each.know(found.owner, token)
         return found
 
-    def mask(self, text: str) -> str:
-        """A text with the secrets of all agents masked."""
+    def mask(self, value: T) -> T:
+        """A text or JSON value with the secrets of all agents masked."""
         for each in self.hosting:
-            text = each.masked(text)
-        return text
+            value = each.masked(value)
+        return value
 
     def agents_of(self, caller: Principal) -> Sequence[HostedAgent]:
         """The agents that the caller may use."""

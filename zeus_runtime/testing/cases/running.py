@@ -130,7 +130,8 @@ def planned_runs(
                 continue
             repeats = case.repeats or evaluation.repeats
             for number in range(1, repeats + 1):
-                name = recording_name([case.name, *of_matrix], number)
+                # Not only masked: cases that differ by a secret have two recordings.
+                name = recording_name(agent.checked.secrets.told([case.name, *of_matrix]), number)
                 yield PlannedRun(case, agent, number, repeats, name)
 
 

@@ -27,7 +27,6 @@ from mcp.types import (
     TextContent,
     TextResourceContents,
 )
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -36,10 +35,10 @@ from zeus_plugins.protocols.mcp.calls import AgentCall, tool_of
 from zeus_plugins.protocols.mcp.options import Options
 from zeus_runtime import __version__
 from zeus_runtime.plugin import ZeusError
-from zeus_runtime.plugin.protocol import STATUS, ServedProtocol, visible_data, visible_result, visible_text
+from zeus_runtime.plugin.protocol import STATUS, ServedProtocol, visible_answers, visible_text
 
 if TYPE_CHECKING:
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.context import ServerRequestContext
     from mcp.types import (
         CallToolRequestParams,
         InputRequiredResult,
@@ -85,7 +84,7 @@ class McpProtocol(ServedProtocol):
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
         )
-        self._server.middleware.append(self._shown)
+        self._server.middleware.append(visible_answers(service.mask))
 
     def routes(self) -> Sequence[BaseRoute]:
         return [Route(self._options.path, _Endpoint(self), methods=["GET", "POST", "DELETE"])]
@@ -132,20 +131,6 @@ class McpProtocol(ServedProtocol):
             return await self._service.caller(ctx.request, scope)
         except ZeusError as error:
             raise MCPError(INVALID_PARAMS, error.message) from None
-
-    async def _shown(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Mask errors and escape answers here, for also an error that the SDK makes repeats the client's own words."""
-        try:
-            found = await call_next(ctx)
-        except MCPError as error:
-            data = None if error.data is None else json.loads(self._service.mask(json.dumps(error.data)))
-            message = visible_text(self._service.mask(error.message))
-            raise MCPError(error.code, message, visible_data(data)) from None
-        # The middleware sees the SDK's model, or what a later middleware made of it.
-        if isinstance(found, BaseModel):
-            found = found.model_dump(by_alias=True, mode="json", exclude_none=True)
-        result: dict[str, Any] | None = visible_result(found)
-        return result
 
     async def _list_tools(
         self, ctx: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
