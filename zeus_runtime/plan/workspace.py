@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zeus_runtime.config import ConfigError
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
-from zeus_runtime.plan.workspace_root import place_of, session_name, workspace_root
+from zeus_runtime.plan.workspace_root import earlier_root, place_of, session_name, workspace_root
 from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
@@ -73,6 +73,7 @@ def planned_workspace(
             quiet=quiet,
             gate=gate,
             is_own=bool(place_of(checked)),
+            earlier=earlier_root(checked),
             quota=_quota(checked, None if above is None else above.quota),
             shown=checked.secrets.text,
         )
