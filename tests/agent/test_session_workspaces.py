@@ -6,6 +6,7 @@ import asyncio
 import stat
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.run.test_toolsets import LAMP
 from tests.support.agents import PositionModel, call, calling, script, write_agent
-from zeus_runtime import Agent
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.agent import runner, session_plans
 from zeus_runtime.agent.session_plans import SessionPlans
 from zeus_runtime.errors import MissingError
@@ -216,8 +217,8 @@ async def test_a_sub_agent_has_a_folder_for_each_user_whatever_its_parent_has(tm
             session = (await agent.run(who)).session
             assert found_by_the_last(model).count("secret of") == 1
             await agent.delete_session(session)
-        assert (tmp_path / "desk" / who / "mine.txt").read_text() == f"secret of {who}"
-    assert names_in(tmp_path / "desk") == ["ann", "bob"]
+        assert (tmp_path / "desk" / user_name([who]) / "mine.txt").read_text() == f"secret of {who}"
+    assert names_in(tmp_path / "desk") == [user_name([who]) for who in ("ann", "bob")]
 
 
 async def test_a_sub_agent_s_quota_is_counted_anew_with_each_run(tmp_path: Path) -> None:
@@ -493,7 +494,7 @@ async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Pat
             session = (await agent.run("go")).session
             await agent.delete_session(session)
             folders.append(agent.plan.context.workspace.root)
-    assert folders[0] == folders[1] == work / "ann"
+    assert folders[0] == folders[1] == work / user_name(["ann"])
     assert len(set(folders)) == 5
     assert names_in(work) == sorted({each.name for each in folders})
 
@@ -525,16 +526,110 @@ async def test_a_user_who_is_named_like_a_session_does_not_get_its_folder(tmp_pa
     assert len(names_in(work)) == 2
 
 
+NAMES = st.from_regex("[a-zA-Z0-9][a-zA-Z0-9_-]{0,9}", fullmatch=True)
+OF_USERS = OWN.replace("per: session", "per: user")
+
+
+@given(st.lists(NAMES, min_size=1, unique_by=str.lower), st.data())
+def test_no_user_has_a_folder_that_was_there_before(folders: list[str], data: st.DataObject) -> None:
+    """A user who was named like a folder in the root had it, with its content."""
+    user = data.draw(st.sampled_from(folders) | NAMES)
+    with TemporaryDirectory() as place:
+        root = Path(place)
+        for each in folders:
+            (root / each).mkdir()
+            (root / each / "theirs.txt").write_text("theirs")
+        write_agent(root, "workspace: {per: user}\n")
+        checked = check(root / "zeus.yaml", directory=root, environ={}, trust=recorded_trust({}, "all"))
+        checked = checked.acting_for(user, None, None)
+        if (root / user).exists() and user == user.lower():
+            with pytest.raises(ConfigError, match=user):
+                make_plan(checked)
+            return
+        files = make_plan(checked).context.workspace
+        files.make_root()
+        assert files.entries() == []
+        assert stat.S_IMODE(files.root.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("below", [False, True])
+async def test_a_folder_that_may_be_a_user_s_from_before_is_neither_shown_nor_forgotten(
+    tmp_path: Path, work: Path, *, below: bool
+) -> None:
+    """Earlier versions named the folder of ann `ann`, and nothing tells whether this one is hers."""
+    (work / "ann").mkdir(0o700)
+    (work / "ann/a.txt").write_text("kept")
+    yaml, tools = OF_USERS, "[filesystem]"
+    if below:
+        (tmp_path / "helper.yaml").write_text(f"version: 1\nname: helper\nmodel: x\n{OF_USERS}")
+        yaml, tools = "agents: {helper: {description: h, config: helper.yaml}}\n", "[subagents]"
+    with pytest.raises(ConfigError) as refused:
+        agent_in(tmp_path, yaml, script("Done."), Owner("ann"), tools)
+    problem = refused.value.diagnostics[-1]
+    assert (problem.code, problem.path) == ("workspace", ("workspace", "per"))
+    own = work / user_name(["ann"])
+    assert f"{work}/ann" in problem.message
+    assert own.name in str(problem.hint)
+    assert names_in(work) == ["ann"]
+    (work / "ann").rename(own)
+    async with agent_in(tmp_path, yaml, script("Done."), Owner("ann"), tools) as agent:
+        await agent.run("go")
+    assert (own / "a.txt").read_text() == "kept"
+    assert names_in(work) == [own.name]
+
+
+@pytest.mark.parametrize("place", ["project", "session", "all"])
+def test_only_a_user_had_a_folder_with_the_name_alone(tmp_path: Path, work: Path, place: str) -> None:
+    (work / "ann").mkdir()
+    of = {"project": OF_USERS, "session": OWN, "all": "workspace: {root: work}\n"}[place]
+    write_agent(tmp_path, of)
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    checked = checked.acting_for("ann", "blue" if place == "project" else None, None)
+    files = make_plan(replace(checked, session="ann")).context.workspace
+    files.make_root()
+    assert files.root != work / "ann"
+
+
+async def test_a_folder_that_is_made_later_changes_nothing_for_a_user(tmp_path: Path, work: Path) -> None:
+    """Another agent's tool may make it at any time: a user's folder is the same in each session."""
+    async with agent_in(tmp_path, OF_USERS, writing("/a.txt"), Owner("ann")) as agent:
+        await agent.run("go")
+    (work / "ann").mkdir()
+    (work / "ann/b.txt").write_text("planted")
+    async with agent_in(tmp_path, OF_USERS, script("Done."), Owner("ann")) as agent:
+        await agent.run("go")
+        assert [each.path for each in agent.plan.context.workspace.entries()] == ["/a.txt"]
+
+
+async def test_a_folder_from_before_is_also_found_after_the_plan(tmp_path: Path, work: Path) -> None:
+    async with agent_in(tmp_path, OF_USERS, script("Done."), Owner("ann")) as agent:
+        (work / "ann").mkdir()
+        with pytest.raises(MissingError, match="ann"):
+            await agent.run("go")
+    assert names_in(work) == ["ann"]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_a_file_or_a_link_is_no_folder_from_before(
+    tmp_path: Path, work: Path, *, is_link: bool
+) -> None:
+    if is_link:
+        (work / "ann").symlink_to(tmp_path)
+    else:
+        (work / "ann").write_text("a file")
+    async with agent_in(tmp_path, OF_USERS, writing("/a.txt"), Owner("ann")) as agent:
+        await agent.run("go")
+    assert names_in(work) == ["ann", user_name(["ann"])]
+
+
 async def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path: Path, work: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (work / "ann").symlink_to(tmp_path / "elsewhere")
+    (work / user_name(["ann"])).symlink_to(tmp_path / "elsewhere")
     write_agent(tmp_path, OWN.replace("per: session", "per: user"))
     async with agent_in(tmp_path, OWN.replace("per: session", "per: user"), writing("/a.txt")) as agent:
         session = (await agent.run("go")).session  # the config's own user
     assert session
     checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
-    from zeus_runtime.config import ConfigError
-
     with pytest.raises(ConfigError, match="cannot be used"):
         make_plan(checked.acting_for("ann", None, None))
     assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -634,8 +729,6 @@ async def test_after_a_command_the_files_are_counted(tmp_path: Path) -> None:
 
 
 async def test_a_missing_root_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    from zeus_runtime.config import ConfigError
-
     with pytest.raises((ConfigError, MissingError), match="work"):
         agent_in(tmp_path, OWN, script("x"))
 

@@ -31,7 +31,7 @@ from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.protected_files import add_deciding
-from zeus_runtime.plan.validated import check
+from zeus_runtime.plan.validated import Checked, check
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.attachments import gather
 from zeus_runtime.run.session_files import SessionFiles
@@ -2485,12 +2485,6 @@ def test_programs_see_no_further_folder_with_the_working_directory(folder: Path)
     assert files.mount_refusal(folder / "compiler") is None
 
 
-def test_a_workspace_that_another_config_makes_an_archive_stays_open(folder: Path) -> None:
-    put(folder, "mine.txt")
-    (folder / "zeus.prod.yaml").write_text("version: 1\nworkspace: {routes: {/attached_files/: .}}\n")
-    assert not files_of(folder).write("mine.txt", b"free")
-
-
 def test_a_session_of_programs_does_not_see_what_another_one_kept_in_the_workspace(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -2573,6 +2567,104 @@ async def test_a_session_reads_its_own_files_alone_where_sandboxes_are_in_the_wo
     shown = {each for each, right in mounts.items() if right != "none"}
     assert {each for each in shown if "/boxes/" in each} == {f"{boxes}/{own}/key.txt"}
     assert mounts[boxes] == "none"
+
+
+BOXES = "[filesystem, {{sandbox: {{backend: {{bubblewrap: {{folder: {}}}}}}}}}]"
+AROUND: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "the root": ("", BOXES.format("."), ("tools", "1")),
+    "a root below": ("workspace: {root: boxes/w}\n", BOXES.format("boxes"), ("tools", "1")),
+    "through a link": ("workspace: {root: link/w}\n", BOXES.format("boxes"), ("tools", "1")),
+    "the folder of users": ("workspace: {root: boxes, per: user}\n", BOXES.format("boxes"), ("tools", "1")),
+    "the folder of sessions": (
+        "workspace: {root: boxes, per: session}\n",
+        BOXES.format("link"),
+        ("tools", "1"),
+    ),
+    "attachments": (
+        "workspace: {routes: {attached_files: .}}\n",
+        TOOLS,
+        ("workspace", "routes", "attached_files"),
+    ),
+    "originals": (
+        "workspace: {root: boxes/w, routes: {/large_tool_results/: boxes}}\n",
+        TOOLS,
+        ("workspace", "routes", "/large_tool_results/"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AROUND)
+def test_no_workspace_is_in_a_folder_where_zeus_keeps_files_of_all_sessions(folder: Path, case: str) -> None:
+    """Such a folder was not closed, since nothing could be opened then: each session read the files of all."""
+    yaml, tools, at = AROUND[case]
+    put(folder, "boxes/w/a")
+    (folder / "link").symlink_to("boxes")
+    with pytest.raises(ConfigError, match="keeps files of all sessions") as refused:
+        make_plan(
+            check(
+                write_agent(folder, yaml, tools=tools),
+                directory=folder,
+                environ={},
+                trust=recorded_trust({}, "all"),
+            )
+        )
+    (problem,) = refused.value.diagnostics
+    assert problem.code == "workspace"
+    assert tuple(map(str, problem.path))[: len(at)] == at
+    assert problem.hint
+
+
+def test_a_folder_of_sessions_is_closed_also_where_its_own_agent_is_refused(folder: Path) -> None:
+    """It was open for all agents of a service if one of them works in it."""
+    put(folder, "boxes/w/a", "boxes/session_2/key.txt", "mine.txt")
+    trust = recorded_trust({}, "all")
+    yaml = "workspace: {root: boxes/w}\n"
+    config = write_agent(folder, yaml, tools=BOXES.format("boxes")).rename(folder / "other.yaml")
+    other = check(config, directory=folder, environ={}, trust=trust)
+    checked = check(write_agent(folder), directory=folder, environ={}, trust=trust)
+    files = make_plan(replace(checked, beside=(other,))).context.workspace
+    with calling_tool("read_file"):
+        assert files.read("mine.txt", max_bytes=100)
+        with pytest.raises(WorkspaceError, match="kept no such file"):
+            files.read("boxes/session_2/key.txt", max_bytes=100)
+
+
+_INSIDE = "workspace: {root: boxes/w}\n"
+_KEEPING = f"tools: {BOXES.format('boxes')}\n"
+_WITH_HELPER = "agents: {helper: {description: h, config: helper.yaml}}\ntools: [subagents, filesystem]\n"
+_ALSO_KEEPING = _WITH_HELPER.replace("filesystem", BOXES.format("boxes")[len("[filesystem, ") : -1])
+FAMILIES: Mapping[str, Mapping[str, str]] = {
+    "parent": {"zeus": _ALSO_KEEPING, "helper": _INSIDE},
+    "parent of an entry": {
+        "zeus": _ALSO_KEEPING.replace("config: helper.yaml", "overrides: {workspace: {root: boxes/w}}")
+    },
+    "child": {"zeus": _WITH_HELPER + _INSIDE, "helper": f"{_KEEPING}workspace: {{root: desk}}\n"},
+    "entry": {
+        "zeus": _WITH_HELPER.replace("config: helper.yaml", f"overrides: {{{_KEEPING.strip()}}}") + _INSIDE
+    },
+    "other config": {"zeus": _INSIDE, "zeus.prod": _KEEPING},
+    "beside": {"zeus": _INSIDE, "beside": _KEEPING},
+}
+
+
+@pytest.mark.parametrize("keeps", FAMILIES)
+def test_no_agent_works_in_a_folder_where_another_one_keeps_files_of_all_sessions(
+    folder: Path, keeps: str
+) -> None:
+    """The folder of each was compared with the workspace of its own config alone."""
+    put(folder, "boxes/w/a", "desk/a")
+    for name, yaml in FAMILIES[keeps].items():
+        (folder / f"{name}.yaml").write_text(f"version: 1\nname: {name.partition('.')[0]}\nmodel: x\n{yaml}")
+
+    def checked(name: str) -> Checked:
+        return check(folder / f"{name}.yaml", directory=folder, environ={}, trust=recorded_trust({}, "all"))
+
+    own, beside = checked("zeus"), ()
+    if keeps == "beside":
+        beside = (checked("beside"),)
+        make_plan(replace(beside[0], beside=(own,)))
+    with pytest.raises(ConfigError, match=r"(?s)boxes, where Zeus keeps files of all sessions"):
+        make_plan(replace(own, beside=beside))
 
 
 def test_the_files_of_sandboxes_are_not_read_through_another_folder(folder: Path) -> None:

@@ -21,6 +21,7 @@ from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plan.validated import Checked
+from zeus_runtime.plan.workspace_root import user_name
 from zeus_runtime.serving.http import hosting
 from zeus_runtime.serving.http import service as service_module
 from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
@@ -366,7 +367,7 @@ async def test_an_agent_that_cannot_be_planned_fails_only_the_requests_that_need
     for name, more in (("a", ""), ("b", "workspace: {root: work, per: user}\n")):
         write_agent(tmp_path, more).rename(tmp_path / f"{name}.yaml")
         rename(tmp_path / f"{name}.yaml", "test", name)
-    place = tmp_path / "work" / "ann"
+    place = tmp_path / "work" / user_name(["ann"])
     place.parent.mkdir()
     place.write_text("a file where a folder has to be")
     database = Database(URL, directory=tmp_path)

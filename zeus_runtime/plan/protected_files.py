@@ -66,9 +66,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     the config and its folders are protected already.
     """
     source = DecidingSource(
-        checked.document, (checked.directory, workspace_root(checked), checked.config.storage.url)
+        checked.document, workspace_root(checked), (checked.directory, checked.config.storage.url)
     )
-    if any(source.document is each.document and source.places == each.places for each in deciding.sources):
+    if any(source.document is each.document and source[1:] == each[1:] for each in deciding.sources):
         return
     deciding.sources.append(source)
     _real_folder.cache_clear()  # links change between two plans
@@ -162,10 +162,8 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
             _add(deciding, each.file, why, holds_keys=each.holds_keys)
             _add_beginning(deciding, each.file, why, holds_keys=each.holds_keys)
         elif each.role == "archive":
-            # Else this agent could open nothing where it works.
-            if not _holds(each.file, work):
-                for at in _spellings(each.file):
-                    deciding.add_archive(at, each.route)
+            for at in _spellings(each.file):
+                deciding.add_archive(at, each.route)
         elif each.role not in ("home", "root"):
             _add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role == "program" and each.file.suffix == ".py":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zeus_runtime.config import ConfigError
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
-from zeus_runtime.plan.workspace_root import place_of, session_name, workspace_root
+from zeus_runtime.plan.workspace_root import earlier_root, place_of, session_name, workspace_root
 from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
@@ -54,6 +54,7 @@ def planned_workspace(
     gate_above = None if above is None else above.gate
     deciding = FollowedDeciding() if gate_above is None else gate_above.policy.floor.deciding
     add_deciding(deciding, checked)
+    _refuse_kept(checked, deciding)
     quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
     try:
         routes = routes_of(_routes(checked))
@@ -72,6 +73,7 @@ def planned_workspace(
             quiet=quiet,
             gate=gate,
             is_own=bool(place_of(checked)),
+            earlier=earlier_root(checked),
             quota=_quota(checked, None if above is None else above.quota),
             shown=checked.secrets.text,
         )
@@ -81,6 +83,37 @@ def planned_workspace(
         place = ("workspace", *(written.get(step, step) for step in error.key))
         raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
     return files
+
+
+def _refuse_kept(checked: Checked, deciding: Deciding) -> None:
+    """Refuse a workspace that is, or is in, a folder where Zeus keeps files of all sessions.
+
+    Its tools could open nothing, or they would read other sessions' files. The workspaces of all agents count that
+    share ``deciding``: a sub-agent's config may name the folder that its parent works in.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for work in dict.fromkeys(each.workspace for each in deciding.sources):
+        for kept, _ in deciding.archives_around(real_path(work)):
+            option = _option_of(checked, kept)
+            hint = (
+                "another config or layer names it: write there a folder in the workspace or beside it"
+                if option is None
+                else "leave it out, or write a folder in the workspace or beside it"
+            )
+            message = f"the folder {kept}, where Zeus keeps files of all sessions, holds the workspace {work}"
+            place = option or ("workspace", "root")
+            raise ConfigError([checked.diagnostic("workspace", message, place, hint=hint)])
+
+
+def _option_of(checked: Checked, folder: str) -> tuple[str | int, ...] | None:
+    """The place of the option or the route that names a folder; None if another config does."""
+    named = {each.path: each.text for each in checked.document.marked if each.is_of_sessions}
+    routes = checked.config.workspace.routes
+    named |= {("workspace", "routes", prefix): target for prefix, target in routes.items()}
+    same = real_path(folder)
+    return next((at for at, text in named.items() if real_path(checked.directory / text) == same), None)
 
 
 def session_folder(plan: Plan, session: str) -> WorkspaceFiles | None:

@@ -37,16 +37,24 @@ def place_of(checked: Checked) -> tuple[str, ...]:
 def user_name(place: Sequence[str]) -> str:
     """The name of a folder for a user, or a user in a project: no other and no session has it; it leads nowhere else.
 
-    A name of small letters and digits stays itself. Any other gets a digest, after a ``~`` that no such name has; a
-    file system may not tell large letters from small ones.
+    It ends with a digest, so no folder that is in the root for another purpose has it. A mark beside a folder that Zeus
+    made would not do: its record is on one machine, and where that is lost, the user would have an empty folder.
     """
-    if len(place) == 1 and _PLAIN.fullmatch(place[0]) and not place[0].startswith(_OF_SESSIONS):
-        return place[0]
     return _with_digest(place[0], list(place))
 
 
+def earlier_root(checked: Checked) -> Path | None:
+    """The folder that an earlier version gave the user: it had the name of the user alone. None if it had a digest."""
+    place = place_of(checked)
+    if checked.config.workspace.per != "user" or len(place) != 1:
+        return None
+    name = place[0]
+    had_digest = not _PLAIN.fullmatch(name) or name.startswith(_OF_SESSIONS)
+    return None if had_digest else workspace_root(checked).with_name(name)
+
+
 def session_name(session: str) -> str:
-    """The name of a folder for a session, as ``user_name``: an agent with the same root may have folders of users."""
+    """The name of a folder for a session, as ``user_name``. An id that Zeus gave stays itself: nobody chose it."""
     if _PLAIN.fullmatch(session) and session.startswith(_OF_SESSIONS):
         return session
     return _with_digest(session, {"session": session})

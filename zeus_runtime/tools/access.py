@@ -337,10 +337,12 @@ class DecidingSource(NamedTuple):
 
     Args:
         document: what was read; only its identity counts.
-        places: the values beside it that name files: the working directory, the workspace and the database.
+        workspace: the agent's root.
+        places: the other values beside it that name files: the working directory and the database.
     """
 
     document: object
+    workspace: Path
     places: tuple[object, ...]
 
 
@@ -442,14 +444,18 @@ class Deciding:
 
     def archived(self, host: str) -> Iterator[tuple[str, ...]]:
         """Yield the path that a file has by each archive's route which leads to it, also by another config's."""
+        yield from ((self.archives[folder], *below) for folder, below in self.archives_around(host))
+
+    def archives_around(self, host: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the folder of each archive that a file is in or that it is, and the parts of its path below."""
         if not self.archives:
             return
         parts = parts_of(host)
         same = tuple(map(folded, parts))
-        for folder, name in self.archives.items():
+        for folder in self.archives:
             within = tuple(map(folded, parts_of(folder)))
             if same[: len(within)] == within:
-                yield (name, *parts[len(within) :])
+                yield folder, parts[len(within) :]
 
     def find(self, host: str) -> tuple[Protected, int] | None:
         """Return why the file at ``host`` is protected, and how many parts of its path are below that place."""

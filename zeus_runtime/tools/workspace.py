@@ -58,6 +58,8 @@ class WorkspaceFiles:
         quiet: routes that listings hide until something was written there.
         gate: the access policy, checked for every file that is opened; None: all files are allowed.
         is_own: whether the root is a session's or a user's own folder, which ``make_root`` makes.
+        earlier: the folder that an earlier version made in its place. While only that is there, the root is not made:
+            the folder may hold the user's files, or others'.
         quota: how much there may be below the root, and below those of the agents above; routes do not count.
         shown: a text as the model sees it, with known secrets masked.
 
@@ -76,6 +78,7 @@ class WorkspaceFiles:
         quiet: Collection[str] = (),
         gate: Gate | None = None,
         is_own: bool = False,
+        earlier: Path | None = None,
         quota: Quota | None = None,
         shown: Callable[[str], str] = str,
     ) -> None:
@@ -90,6 +93,7 @@ class WorkspaceFiles:
         self.quota = quota
         self._shown = shown
         self._is_own = is_own
+        self._earlier = earlier
         self._mounts = Mounts(self.root, self.routes) if gate is None else gate.mounts
         self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
         self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
@@ -329,6 +333,7 @@ class WorkspaceFiles:
             WorkspaceConfigError: the root or a route cannot be used.
             LinkedFolderError: one of Zeus's own folders is a link.
         """
+        self._refuse_earlier()
         # A folder of one's own is made at first use; the folder that has them all must be there.
         root = self.root.parent if self._is_own and not os.path.lexists(self.root) else self.root
         follows_none = getattr(os, "O_NOFOLLOW", 0) if self._is_own and root == self.root else 0
@@ -349,13 +354,25 @@ class WorkspaceFiles:
                     key=("routes", prefix),
                 )
 
+    def _refuse_earlier(self) -> None:
+        if self._earlier is None or os.path.lexists(self.root):
+            return
+        if self._earlier.is_dir() and not self._earlier.is_symlink():
+            raise WorkspaceConfigError(
+                f"{self._earlier} may be this user's folder from an earlier version, or another folder of this name",
+                remedy=f"rename it to {self.root.name} if its files are the user's; otherwise make the folder"
+                f" {self.root} yourself, with mode 0700",
+                key=("per",),
+            )
+
     def make_root(self) -> None:
         """Make the root if it is a session's or a user's own and not there yet, for its owner alone.
 
         Raises:
-            WorkspaceConfigError: it cannot be made, or it is a link.
+            WorkspaceConfigError: it cannot be made, it is a link, or an earlier version may have made another one.
         """
         if self._is_own:
+            self._refuse_earlier()
             with suppress(OSError):
                 self.root.mkdir(0o700)
             self.check()
