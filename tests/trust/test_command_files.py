@@ -935,6 +935,33 @@ def test_the_program_is_not_data(words: tuple[str, ...], data: str, tmp_path: Pa
     assert program_data(command, project) == (data,)
 
 
+MODULES = (
+    (("tools.server:app",), "tools/server.py"),
+    (("tools.server:app",), "tools/__init__.py"),
+    (("uvicorn", "tools.server:app", "--log=x"), "tools/server.py"),
+    (("uvicorn", "tools.deep.server:app"), "tools/deep/server.py"),
+    (("uvicorn", "tools.deep.server:app"), "tools/deep"),
+    (("uvicorn", "tools:app"), "tools/__init__.py"),
+    (("python", "-m", "tools"), "tools/__main__.py"),
+    (("python", "-m", "tools.server"), "tools/server.py"),
+    (("python", "tools/server.py"), "tools/server.py"),
+    (("java", "-cp", "tools:lib", "tools/server.py"), "tools/server.py"),
+)
+
+
+@pytest.mark.parametrize(("words", "data"), MODULES)
+def test_the_module_that_a_command_starts_is_not_data(
+    words: tuple[str, ...], data: str, tmp_path: Path
+) -> None:
+    """Of `tools.server:app` only `tools/__init__.py` was taken for the file that is started."""
+    for name in ("__init__", "__main__", "server", "store/__init__", "deep/__init__", "deep/server"):
+        made(tmp_path, f"tools/{name}.py")
+    project = Project(tmp_path, (tmp_path,))
+    assert program_data(Command("s", ("x", *words), data=(data,)), project) == (data,)
+    others = ("tools/store", "tools/deep/notes.db", "notes.db")
+    assert program_data(Command("s", ("x", *words, "notes.db"), data=others), project) == ()
+
+
 @pytest.mark.parametrize("name", ["helper.pyc", "helper.cpython-311.pyc"])
 def test_a_compiled_file_without_its_source_is_in_the_digest(tmp_path: Path, name: str) -> None:
     caches = tmp_path / "tools" / "__pycache__"

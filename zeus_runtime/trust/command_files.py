@@ -860,16 +860,33 @@ def _is_expanded(word: str) -> bool:
 def _started(found: Sequence[Named], words: Sequence[str]) -> list[Path]:
     """The files that a command starts, as far as its words show: the program, and the first file among the arguments.
 
-    The value of an option that is written with ``=`` is not examined.
+    A module is the files that Python starts for it. The value of an option that is written with ``=`` is not examined.
     """
     program = [each for each in found if each.word == 0]
     named = [
         each for each in found if 0 < each.word < len(words) and not re.match("-[^=]*=", words[each.word])
     ]
     arguments = [each for each in named if not each.path.is_dir()]
-    first = [each for each in arguments if (each.word, each.name) == (arguments[0].word, arguments[0].name)]
-    started = [each.path for each in (*program, *first)]
+    packages = chain.from_iterable(_of_package(each, words) for each in named if each.path.is_dir())
+    # The packages around a module are started before it: `tools/__init__.py`, then `tools/server.py`.
+    within = [each for each in arguments if each.word == arguments[0].word]
+    first = next((each for each in within if each.path.name.partition(".")[0] != "__init__"), None)
+    names = {each.name for each in (*within[:1], first) if each is not None}
+    started = [
+        *(each.path for each in program),
+        *(each.path for each in within if each.name in names),
+        *packages,
+    ]
     return [path for each in started for path in (each, Path(real_path(each)))]
+
+
+def _of_package(folder: Named, words: Sequence[str]) -> Iterator[Path]:
+    """The files that Python starts in a folder that a word names as a module: ``tools:app``, ``-m tools``."""
+    word, before = words[folder.word], words[folder.word - 1]
+    is_module = word.startswith(f"{folder.name}:") or re.fullmatch(_MODULE_FLAG, before)
+    for stem in ("__init__", "__main__") if is_module else ():
+        for suffix in _MODULE_SUFFIXES:
+            yield folder.path / f"{stem}{suffix}"
 
 
 def _lstat(file: Path) -> os.stat_result | None:
