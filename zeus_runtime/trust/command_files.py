@@ -935,5 +935,10 @@ def content_of(file: Path) -> str:
         return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
 
 
+def hex_content_of(file: Path) -> str:
+    """The SHA-256 of a file."""
+    return _hex(content_of(file))
+
+
 def _hex(content: str) -> str:
     return content.removeprefix("sha256 ")
