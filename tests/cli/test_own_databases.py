@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.conftest import Project, Zeus
 from zeus_runtime.store.database import Database, make_private
-from zeus_runtime.trust.databases import adopt_given, database_part, give, is_made
+from zeus_runtime.trust.databases import adopt, adopt_given, database_part, give, is_made
 from zeus_runtime.trust.decision import UntrustedError
 
 RUN = ("run", "quickstart", "hi")
@@ -68,6 +68,7 @@ def test_no_verb_opens_a_database_that_was_shipped(shipped: Path, zeus: Zeus, wo
     assert result.exit_code == 4, result.err
     assert FOREIGN in result.err + result.out
     assert "zeus trust" in result.err + result.out
+    assert "print it anew" not in result.err + result.out
     assert shipped.read_bytes() == before
     assert not list(shipped.parent.glob("*-wal"))
 
@@ -181,6 +182,7 @@ def test_a_database_that_changes_before_it_is_opened_stays_closed(tmp_path: Path
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE t (x)")
     part = database_part(file, "zeus.db", "agents")
+    assert part.digest != database_part(file, "other.db", "agents").digest
     give(part)
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE u (x)")
@@ -188,6 +190,18 @@ def test_a_database_that_changes_before_it_is_opened_stays_closed(tmp_path: Path
         with pytest.raises(UntrustedError, match="has changed since Zeus looked at it"):
             adopt_given(tmp_path / "records", file)
     assert not is_made(tmp_path / "records", file)
+
+
+def test_a_database_that_another_process_recorded_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "zeus.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    part = database_part(file, "zeus.db", "agents")
+    give(part)
+    adopt(tmp_path / "records", part)
+    content = file.read_bytes()
+    adopt_given(tmp_path / "records", file)
+    assert file.read_bytes() == content
 
 
 def test_a_database_and_its_log_are_apart_in_its_digest(tmp_path: Path) -> None:

@@ -815,8 +815,21 @@ def test_a_link_on_the_way_of_data_exempts_nothing(tmp_path: Path) -> None:
         assert before.files == (tmp_path / word,)
     (tmp_path / "lib/db").write_text("two")
     assert part(form, tmp_path, "cache/db").digest != before.digest
+    (tmp_path / "lib/db").unlink()
+    told = dict(part(Form(("x", "--db=cache/db"), ""), tmp_path, "cache/db").lines)["data"]
+    assert "behind the link" in told
+    (tmp_path / "lib/db").write_text("")
     assert part(Form(("x", "--db=lib/db"), ""), tmp_path, "cache").files == (tmp_path / "lib/db",)
     assert part(Form(("x", "--db=lib/db"), ""), tmp_path, "c\0ache").files == (tmp_path / "lib/db",)
+
+
+def test_a_link_below_data_exempts_nothing_that_it_leads_to(tmp_path: Path) -> None:
+    for name in ("cache", "lib"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "lib/rules.py").write_text("")
+    (tmp_path / "cache/plugins").symlink_to("../lib")
+    found = part(Form(("x", "--load=cache/plugins/rules.py"), ""), tmp_path, "cache")
+    assert found.files == (tmp_path / "cache/plugins/rules.py",)
 
 
 @pytest.mark.parametrize("link", ["aa", "zz"])
@@ -870,6 +883,14 @@ def test_a_further_name_of_a_covered_file_is_no_data(data: str, tmp_path: Path) 
     assert found.files == (tmp_path / "app", tmp_path / "cache/db")
     told = "does not count, it is a further name (hard link) of a file whose content counts"
     assert (("data", f"cache/db: {told}") in found.lines) is (data == "cache/db")
+
+
+def test_further_names_are_not_searched_for_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "rules.py").write_text("")
+    (tmp_path / "lib/other.py").hardlink_to(tmp_path / "rules.py")
+    (tmp_path / "cache").symlink_to("lib")
+    assert part(Form(("x", "rules.py"), ""), tmp_path, "cache").files == (tmp_path / "rules.py",)
 
 
 def test_a_search_for_further_names_that_ends_early_is_told(
@@ -958,6 +979,7 @@ def test_the_module_that_a_command_starts_is_not_data(
         made(tmp_path, f"tools/{name}.py")
     project = Project(tmp_path, (tmp_path,))
     assert program_data(Command("s", ("x", *words), data=(data,)), project) == (data,)
+    assert program_data(Command("s", ("uvx", "notes", "tools"), data=("tools/__main__.py",)), project) == ()
     others = ("tools/store", "tools/deep/notes.db", "notes.db")
     assert program_data(Command("s", ("x", *words, "notes.db"), data=others), project) == ()
 

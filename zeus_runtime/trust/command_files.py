@@ -581,8 +581,7 @@ class _NameSearch:
         files, directory = set(covered), self._project.directory
         for place in places:
             if (link := self.link_above(place)) is not None:
-                if os.path.lexists(place):
-                    yield f"does not count, it is behind the link {shown_below(link, directory)}"
+                yield f"does not count, it is behind the link {shown_below(link, directory)}"
             elif os.path.islink(place):  # noqa: PTH114 - raises nothing
                 target = shown_below(Path(real_path(place)), directory)
                 yield f"a link to {target}: does not count, only the link itself may change"

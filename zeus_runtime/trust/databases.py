@@ -24,7 +24,7 @@ _APPLICATION_ID: Final = slice(68, 72)
 """Where SQLite's header has two numbers for applications (https://sqlite.org/fileformat2.html#the_database_header)."""
 _PATIENCE_SECONDS: Final = 10.0
 _given: Final[dict[Path, Part]] = {}
-"""The databases that a digest in ``ZEUS_TRUST`` allows and that this process has not opened yet."""
+"""The databases that a digest in ``ZEUS_TRUST`` allows this process to open."""
 
 
 def is_database(file: Path) -> bool:
@@ -108,18 +108,15 @@ def adopt_given(records: Path | None, file: Path) -> None:
         UntrustedError: as ``adopt``.
     """
     for each, part in [*_given.items()]:
-        if not each.is_relative_to(file.parent):
+        if not each.is_relative_to(file.parent) or is_made(records, each):
             continue
-        if not is_made(records, each):
-            if records is None:
-                raise MissingError(
-                    f"a digest allows the database {each} once, and that cannot be recorded: neither HOME nor"
-                    " XDG_STATE_HOME is set",
-                    remedy="set one of them, or name the config by its path in ZEUS_TRUST",
-                )
-            adopt(records, part)
-        # Only now: after an error, nobody may open it.
-        del _given[each]
+        if records is None:
+            raise MissingError(
+                f"a digest allows the database {each} once, and that cannot be recorded: neither HOME nor"
+                " XDG_STATE_HOME is set",
+                remedy="set one of them, or name the config by its path in ZEUS_TRUST",
+            )
+        adopt(records, part)
 
 
 def make(records: Path | None, file: Path) -> bool:
