@@ -15,6 +15,8 @@ import pytest
 
 from tests.cli.conftest import Project, Zeus
 from zeus_runtime.store.database import Database, make_private
+from zeus_runtime.trust.databases import adopt, adopt_given, database_part, give, is_made
+from zeus_runtime.trust.decision import UntrustedError
 
 RUN = ("run", "quickstart", "hi")
 FOREIGN = "database '.zeus/zeus.db' is not trusted"
@@ -66,6 +68,7 @@ def test_no_verb_opens_a_database_that_was_shipped(shipped: Path, zeus: Zeus, wo
     assert result.exit_code == 4, result.err
     assert FOREIGN in result.err + result.out
     assert "zeus trust" in result.err + result.out
+    assert "print it anew" not in result.err + result.out
     assert shipped.read_bytes() == before
     assert not list(shipped.parent.glob("*-wal"))
 
@@ -85,6 +88,146 @@ def test_the_next_version_of_a_shipped_database_is_asked_for(shipped: Path, zeus
     zeus("trust", "quickstart")
     shipped.write_bytes(first)
     assert zeus(*RUN).exit_code == 4
+
+
+def printed(zeus: Zeus, *words: str) -> str:
+    return zeus("trust", "--print", *words).out.strip()
+
+
+def replaced(file: Path, content: bytes) -> None:
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    file.write_bytes(content)
+
+
+def test_a_digest_allows_one_version_of_a_database(
+    shipped: Path, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was the digest of the mark alone, which the next version may have too."""
+    monkeypatch.setenv("ZEUS_TRUST", printed(zeus, "quickstart"))
+    with closing(sqlite3.connect(shipped)) as connection:
+        mark = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute("CREATE TABLE later (x)")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    replaced(shipped, shipped.read_bytes())
+    result = zeus(*RUN)
+    assert result.exit_code == 4
+    assert "print it anew, or name the config by its path in ZEUS_TRUST" in result.err
+    with closing(sqlite3.connect(shipped)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == mark
+
+
+def test_a_digest_of_a_database_is_for_its_path_and_its_use(
+    shipped: Path, project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest, content = printed(zeus, "quickstart"), shipped.read_bytes()
+    shipped.with_name("serve.db").write_bytes(content)
+    project.write("zeus-serve.yaml", "storage: {url: 'sqlite:///.zeus/zeus.db'}\n")
+    assert printed(zeus, "--serve") != digest
+    monkeypatch.setenv("ZEUS_TRUST", digest)
+    assert zeus("keys", "list").exit_code == 4
+    (project.folder / "zeus-serve.yaml").unlink()
+    assert zeus("keys", "list").exit_code == 4
+    assert zeus(*RUN).exit_code == 0
+
+
+def test_a_database_that_a_digest_allowed_is_recorded(
+    shipped: Path, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first run writes to it, so the digest does not fit afterwards."""
+    content, digest = shipped.read_bytes(), printed(zeus, "quickstart")
+    monkeypatch.setenv("ZEUS_TRUST", digest)
+    assert zeus("plan", "quickstart").exit_code == 0
+    assert shipped.read_bytes() == content
+    assert [zeus(*RUN).exit_code for _ in range(2)] == [0, 0]
+    monkeypatch.delenv("ZEUS_TRUST")
+    assert zeus(*RUN).exit_code == 0
+    replaced(shipped, content)
+    assert zeus(*RUN).exit_code == 4
+    # As in a container that gets the same database from its image each time, and keeps no record.
+    shutil.rmtree(tmp_path / "state")
+    monkeypatch.setenv("ZEUS_TRUST", digest)
+    assert zeus(*RUN).exit_code == 0
+    shutil.rmtree(tmp_path / "state")
+    assert zeus(*RUN).exit_code == 4
+
+
+@pytest.mark.parametrize("given", ["all", "{digest},all"])
+def test_what_allows_everything_records_no_database(
+    shipped: Path, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", given.format(digest=printed(zeus, "quickstart")))
+    assert zeus(*RUN).exit_code == 0
+    monkeypatch.delenv("ZEUS_TRUST")
+    assert zeus(*RUN).exit_code == 4
+
+
+def test_a_digest_whose_use_cannot_be_recorded_opens_no_database(
+    shipped: Path, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", printed(zeus, "quickstart"))
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.delenv("HOME")
+    content = shipped.read_bytes()
+    for _ in range(2):
+        result = zeus(*RUN)
+        assert result.exit_code == 4
+        assert "set one of them, or name the config by its path in ZEUS_TRUST" in result.err
+    assert shipped.read_bytes() == content
+
+
+def test_a_database_that_changes_before_it_is_opened_stays_closed(tmp_path: Path) -> None:
+    """Also when it is opened again."""
+    file = tmp_path / "zeus.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    part = database_part(file, "zeus.db", "agents")
+    assert part.digest != database_part(file, "other.db", "agents").digest
+    give(part)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE u (x)")
+    for _ in range(2):
+        with pytest.raises(UntrustedError, match="has changed since Zeus looked at it"):
+            adopt_given(tmp_path / "records", file)
+    assert not is_made(tmp_path / "records", file)
+
+
+def test_a_database_that_another_process_recorded_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "zeus.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    part = database_part(file, "zeus.db", "agents")
+    give(part)
+    adopt(tmp_path / "records", part)
+    content = file.read_bytes()
+    adopt_given(tmp_path / "records", file)
+    assert file.read_bytes() == content
+
+
+def test_a_database_and_its_log_are_apart_in_its_digest(tmp_path: Path) -> None:
+    """Bytes that move from one to the other make another database."""
+    digests = set()
+    for index, (main, wal, journal) in enumerate([("ab", "c", ""), ("a", "bc", ""), ("ab", "", "c")]):
+        file = tmp_path / f"{index}/zeus.db"
+        file.parent.mkdir()
+        for end, text in (("", main), ("-wal", wal), ("-journal", journal)):
+            file.with_name(f"zeus.db{end}").write_text(text)
+        digests.add(database_part(file, "zeus.db", "agents").digest)
+    assert len(digests) == 3
+
+
+def test_a_vector_store_is_recorded_with_the_database_beside_it(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("zeus.db", "zeus.db-chroma/chroma.sqlite3", "other/zeus.db")]
+    for each in files:
+        each.parent.mkdir(exist_ok=True)
+        with closing(sqlite3.connect(each)) as connection:
+            connection.execute("CREATE TABLE t (x)")
+        give(database_part(each, each.name, "agents"))
+    records = tmp_path / "records"
+    adopt_given(records, files[1])
+    assert [is_made(records, each) for each in files] == [False, True, False]
+    adopt_given(records, files[0])
+    assert [is_made(records, each) for each in files] == [True, True, True]
 
 
 def test_a_database_that_replaces_ones_own_is_asked_for(

@@ -775,12 +775,156 @@ def test_data_that_does_not_exist_yet_has_no_note(tmp_path: Path) -> None:
         assert "note" not in dict(part(form, tmp_path, data).lines)
 
 
-def test_data_is_found_behind_links(tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / "notes").symlink_to("store")
-    (tmp_path / "store/a.db").write_text("")
-    assert part(Form(("x", "--db=store/a.db"), ""), tmp_path, "notes").files == ()
-    assert part(Form(("x", "--db=store/a.db"), ""), tmp_path, "no\0tes").files == (tmp_path / "store/a.db",)
+def turned(place: Path, target: str) -> None:
+    place.unlink()
+    place.symlink_to(target)
+
+
+@pytest.mark.parametrize("words", [("x", "--rules=rules.py", "--db=cache/db"), ("x", "-C", ".", "rules.py")])
+@pytest.mark.parametrize("data", ["cache/db", "cache", "./cache/../cache/db"])
+def test_data_that_becomes_a_link_exempts_only_the_link(
+    words: tuple[str, ...], data: str, tmp_path: Path
+) -> None:
+    """The target of the link left the digest and the protection."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/db").write_text("")
+    rules = tmp_path / "rules.py"
+    rules.write_text("one")
+    form = Form(words, "")
+    before = part(form, tmp_path, data)
+    turned(tmp_path / "cache/db", "../rules.py")
+    linked = part(form, tmp_path, data)
+    assert linked.digest == before.digest
+    assert rules in linked.files
+    assert tmp_path / "cache/db" not in linked.files
+    rules.write_text("two")
+    assert part(form, tmp_path, data).digest != before.digest
+    said = [value for label, value in linked.lines if label == "data"]
+    if data == "cache/db":
+        assert said == ["cache/db: a link to rules.py: does not count, only the link itself may change"]
+
+
+def test_a_link_on_the_way_of_data_exempts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/db").write_text("one")
+    (tmp_path / "cache").symlink_to("lib")
+    for word in ("lib/db", "cache/db", "lib"):
+        form = Form(("x", f"--db={word}"), "")
+        before = part(form, tmp_path, "cache/db")
+        assert ("data", "cache/db: does not count, it is behind the link cache") in before.lines
+        assert before.files == (tmp_path / word,)
+    (tmp_path / "lib/db").write_text("two")
+    assert part(form, tmp_path, "cache/db").digest != before.digest
+    (tmp_path / "lib/db").unlink()
+    told = dict(part(Form(("x", "--db=cache/db"), ""), tmp_path, "cache/db").lines)["data"]
+    assert "behind the link" in told
+    (tmp_path / "lib/db").write_text("")
+    assert part(Form(("x", "--db=lib/db"), ""), tmp_path, "cache").files == (tmp_path / "lib/db",)
+    assert part(Form(("x", "--db=lib/db"), ""), tmp_path, "c\0ache").files == (tmp_path / "lib/db",)
+
+
+def test_a_link_below_data_exempts_nothing_that_it_leads_to(tmp_path: Path) -> None:
+    for name in ("cache", "lib"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "lib/rules.py").write_text("")
+    (tmp_path / "cache/plugins").symlink_to("../lib")
+    found = part(Form(("x", "--load=cache/plugins/rules.py"), ""), tmp_path, "cache")
+    assert found.files == (tmp_path / "cache/plugins/rules.py",)
+
+
+@pytest.mark.parametrize("link", ["aa", "zz"])
+def test_a_link_among_the_data_of_a_covered_folder_hides_no_file_of_it(link: str, tmp_path: Path) -> None:
+    """A folder is read once, and it counted as read where the link led to it."""
+    (tmp_path / "app/lib").mkdir(parents=True)
+    (tmp_path / f"app/{link}").symlink_to("lib")
+    form, digests = Form(("x", "app"), ""), set()
+    for content in ("one", "two"):
+        (tmp_path / "app/lib/rules.py").write_text(content)
+        digests.add(part(form, tmp_path, f"app/{link}").digest)
+    assert len(digests) == 2
+
+
+def test_a_covered_link_to_data_is_covered(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "app").mkdir()
+    (tmp_path / "cache/rules.py").write_text("")
+    (tmp_path / "plugins").symlink_to("cache")
+    (tmp_path / "app/plugins").symlink_to("../cache")
+    for word in ("plugins/rules.py", "app"):
+        found = part(Form(("x", "-r", word), ""), tmp_path, "cache")
+        assert found.files == (tmp_path / word,)
+        assert [file.name for file, _ in found.held] == ["rules.py"]
+
+
+def test_links_above_the_project_do_not_matter_to_data(tmp_path: Path) -> None:
+    (tmp_path / "real/store").mkdir(parents=True)
+    (tmp_path / "real/store/db").write_text("")
+    (tmp_path / "shop").symlink_to("real")
+    for at in ("real", "shop"):
+        for data in ("store/db", str(tmp_path / "shop/store")):
+            found = part(Form(("x", "--db=store/db"), ""), tmp_path / at, data)
+            assert found.files == ()
+            assert ("data", f"{data}: its content may change") in found.lines
+
+
+@pytest.mark.parametrize("data", ["cache/db", "cache"])
+def test_a_further_name_of_a_covered_file_is_no_data(data: str, tmp_path: Path) -> None:
+    """Whoever writes to the one name changes the other."""
+    (tmp_path / "app").mkdir()
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "app/rules.py").write_text("")
+    (tmp_path / "cache/db").write_text("")
+    (tmp_path / "cache/other").hardlink_to(tmp_path / "cache/db")
+    form = Form(("x", "app", "--db=cache/db"), "")
+    assert part(form, tmp_path, data).files == (tmp_path / "app",)
+    (tmp_path / "cache/db").unlink()
+    (tmp_path / "cache/db").hardlink_to(tmp_path / "app/rules.py")
+    found = part(form, tmp_path, data)
+    assert found.files == (tmp_path / "app", tmp_path / "cache/db")
+    told = "does not count, it is a further name (hard link) of a file whose content counts"
+    assert (("data", f"cache/db: {told}") in found.lines) is (data == "cache/db")
+
+
+def test_further_names_are_not_searched_for_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "rules.py").write_text("")
+    (tmp_path / "lib/other.py").hardlink_to(tmp_path / "rules.py")
+    (tmp_path / "cache").symlink_to("lib")
+    assert part(Form(("x", "rules.py"), ""), tmp_path, "cache").files == (tmp_path / "rules.py",)
+
+
+def test_a_search_for_further_names_that_ends_early_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules.py").write_text("")
+    (tmp_path / "other.py").hardlink_to(tmp_path / "rules.py")
+    (tmp_path / "cache").mkdir()
+    for index in range(60):
+        (tmp_path / f"cache/{index}").write_text("")
+    monkeypatch.setattr(command_files, "MOST_LOOKUPS", 40)
+    form = Form(("x", "rules.py"), "")
+    assert "note" not in dict(part(form, tmp_path).lines)
+    assert "more names" in dict(part(form, tmp_path, "cache").lines)["note"]
+
+
+@pytest.mark.parametrize(("limit", "size"), [("MOST_ENTRIES", 0), ("MOST_BYTES", 9)])
+@pytest.mark.parametrize("data", ["app/cache", "app/cache/x"])
+def test_data_count_for_no_limit(
+    limit: str, size: int, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server's own files took its folder out of the digest."""
+    monkeypatch.setattr(command_files, limit, 5)
+    store = tmp_path / data
+    store.mkdir(parents=True)
+    (tmp_path / "app/__main__.py").write_text("x=1")
+    form = Form(("x", "app"), "")
+    before = part(form, tmp_path, data)
+    for index in range(6):
+        (store / f"d{index}").mkdir()
+        (store / f"f{index}").write_text("x" * size)
+    assert part(form, tmp_path, data) == before
+    assert before.files == (tmp_path / "app",)
+    assert part(form, tmp_path).files == ()
 
 
 STARTED = (
@@ -791,6 +935,8 @@ STARTED = (
     (("python", "-m", "server"), "server.py"),
     (("python", "./server.py"), "."),
     (("sh", "-c", "./server.py other.py"), "server.py"),
+    (("python", "link.py"), "server.py"),
+    (("python", "link.py"), "link.py"),
 )
 
 
@@ -799,6 +945,7 @@ def test_the_program_is_not_data(words: tuple[str, ...], data: str, tmp_path: Pa
     project = Project(tmp_path, (tmp_path,), str(tmp_path))
     command = Command("s", words, data=(data,))
     digests = set()
+    (tmp_path / "link.py").symlink_to("server.py")
     for content in ("one", "two"):
         (tmp_path / "server.py").write_text(content)
         (tmp_path / "other.py").write_text("")
@@ -807,6 +954,34 @@ def test_the_program_is_not_data(words: tuple[str, ...], data: str, tmp_path: Pa
         assert ("data", f"{data}: it is started, so its content may not change") in made.lines
     assert len(digests) == 2
     assert program_data(command, project) == (data,)
+
+
+MODULES = (
+    (("tools.server:app",), "tools/server.py"),
+    (("tools.server:app",), "tools/__init__.py"),
+    (("uvicorn", "tools.server:app", "--log=x"), "tools/server.py"),
+    (("uvicorn", "tools.deep.server:app"), "tools/deep/server.py"),
+    (("uvicorn", "tools.deep.server:app"), "tools/deep"),
+    (("uvicorn", "tools:app"), "tools/__init__.py"),
+    (("python", "-m", "tools"), "tools/__main__.py"),
+    (("python", "-m", "tools.server"), "tools/server.py"),
+    (("python", "tools/server.py"), "tools/server.py"),
+    (("java", "-cp", "tools:lib", "tools/server.py"), "tools/server.py"),
+)
+
+
+@pytest.mark.parametrize(("words", "data"), MODULES)
+def test_the_module_that_a_command_starts_is_not_data(
+    words: tuple[str, ...], data: str, tmp_path: Path
+) -> None:
+    """Of `tools.server:app` only `tools/__init__.py` was taken for the file that is started."""
+    for name in ("__init__", "__main__", "server", "store/__init__", "deep/__init__", "deep/server"):
+        made(tmp_path, f"tools/{name}.py")
+    project = Project(tmp_path, (tmp_path,))
+    assert program_data(Command("s", ("x", *words), data=(data,)), project) == (data,)
+    assert program_data(Command("s", ("uvx", "notes", "tools"), data=("tools/__main__.py",)), project) == ()
+    others = ("tools/store", "tools/deep/notes.db", "notes.db")
+    assert program_data(Command("s", ("x", *words, "notes.db"), data=others), project) == ()
 
 
 @pytest.mark.parametrize("name", ["helper.pyc", "helper.cpython-311.pyc"])

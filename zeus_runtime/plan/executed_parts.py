@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.workspace import LiftingRule
     from zeus_runtime.registry import Registry
     from zeus_runtime.tools.access import Deciding
+    from zeus_runtime.trust.databases import DatabaseUse
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.masking import PartMask
     from zeus_runtime.trust.parts import Command, Part, Project, Remote
@@ -117,7 +118,9 @@ def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str)
         yield _file_part(ground, path, file, verb)
 
 
-def foreign_database(named: Path, trust: Trust, *, directory: Path, where: str = "") -> Iterator[Part]:
+def foreign_database(
+    named: Path, trust: Trust, use: DatabaseUse = "agents", *, directory: Path, where: str = ""
+) -> Iterator[Part]:
     """The part of a SQLite database that this user's Zeus did not make; none for its own, or for one that is not there.
 
     Call it before any database is opened: SQLite completes it from the files beside it, which may name other files.
@@ -125,11 +128,14 @@ def foreign_database(named: Path, trust: Trust, *, directory: Path, where: str =
     Args:
         where: the position of its name in a YAML file.
     """
-    from zeus_runtime.trust.databases import database_part, is_made
+    from zeus_runtime.trust.databases import database_part, give, is_made
 
     file = named.resolve()
     if not is_made(trust.records, file):
-        yield database_part(file, shown_below(file, directory), where=where)
+        part = database_part(file, shown_below(file, directory), use, where=where)
+        if trust.allows_by_digest(part):
+            give(part)
+        yield part
 
 
 def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:

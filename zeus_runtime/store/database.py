@@ -427,13 +427,15 @@ def _give_back_unused(claiming: asyncio.Future[Callable[[], None] | None]) -> No
 def make_private(file: Path) -> None:
     """Make a new database that only its owner can read, and record it as this user's (docs/explanation/trust.md).
 
-    An existing one stays unchanged: the config's check decides whether it may be used.
+    The config's check decides whether an existing one may be used. If a digest in ``ZEUS_TRUST`` allows it, it is
+    recorded too.
     """
-    from zeus_runtime.trust.databases import make
+    from zeus_runtime.trust.databases import adopt_given, make
     from zeus_runtime.trust.decision import records_folder
 
     make_file(file)
     if file.stat().st_size:
+        adopt_given(records_folder(os.environ), file.resolve())
         return
     if file.parent.name == ".zeus":
         _leave_out_of_git(file.parent)

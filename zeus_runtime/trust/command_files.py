@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from zeus_runtime.disk_paths import plain_path, real_path
+from zeus_runtime.disk_paths import links_passed, plain_path, real_path, shown_below
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _SIGN: Final = re.compile(r"(?!%[0-9A-Fa-f]{2})[^\w./-]|(?<=/)/|/(?=/)|\.{3,}")
 _LONGEST_JOINED: Final = 255
 """Characters of a name with signs that is a part of a longer text."""
 _MODULE_SUFFIXES: Final = (".py", ".pyc", ".so")
+_MODULE_FLAG: Final = "-[A-Za-z]*m"
 _MODULE_GLOBS: Final = (".py", ".pyc", ".so", ".*.so")
 _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 """What a shell replaces by something else."""
@@ -97,6 +98,8 @@ class Covered:
         has_more: the words name more folders than are searched for names, or more names than are looked up.
         refused: the entries of ``data`` that name a file that the command starts.
         absent: files that are not there and that the words would name, each as its folder and a glob for its name.
+        linked: the entries of ``data`` that are a link, are behind one, or are a further name of a covered file, each
+            with the reason why its content counts.
     """
 
     named: tuple[Named, ...]
@@ -105,6 +108,7 @@ class Covered:
     has_more: bool = False
     refused: tuple[str, ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
+    linked: tuple[tuple[str, str], ...] = ()
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -134,7 +138,8 @@ def covered(
         cwd: its working directory; relative to the project's.
         env: the values of its environment.
         search_paths: those of them that list folders, such as the value of ``PYTHONPATH``.
-        data: files and folders whose content may change.
+        data: files and folders whose content may change, as they are named: never what a link at one, on its way or
+            below it leads to.
         compiled_apart: the command uses no compiled files of Python beside sources.
     """
     every = (*words, *env)
@@ -145,26 +150,80 @@ def covered(
     found += chain.from_iterable(named)
     found += search.interpreters(found)
     started = _started(found, words)
-    exempt = {entry: set(search.places(entry)) for entry in data}
-    refused = tuple(
-        entry for entry, places in exempt.items() if any(_is_in(each.path, places) for each in started)
-    )
-    free = set().union(*(places for entry, places in exempt.items() if entry not in refused))
-    read = (search.read(each, free) for each in found if not _is_in(each.path, free))
+    places = {entry: [*search.places(entry)] for entry in data}
+    exempt = {
+        entry: _Data(each for each in found if search.link_above(each) is None)
+        for entry, found in places.items()
+    }
+    refused = tuple(entry for entry, each in exempt.items() if any(map(each.has, started)))
+    free = _Data.of(each for entry, each in exempt.items() if entry not in refused)
+    read = [search.read(each, free) for each in found if not free.has(each.path)]
+    read += search.further_names(read, free)
     unsplit = tuple(index for index, word in enumerate(every) if index and _is_expanded(word))
-    unknown = (
+    unknown = [
         (index, path)
         for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
         for path in islice(search.unknown(word, each, free), 1)
-    )
+    ]
     programs = (words[0], *chain.from_iterable(_interpreter(each.path) for each in found))
     absent = (
         *chain.from_iterable(map(search.absent_program, dict.fromkeys(programs))),
         *search.absent(every, search_paths, free),
     )
-    return Covered(
-        tuple(read), unsplit, tuple(unknown), search.has_more, refused, tuple(dict.fromkeys(absent))
+    linked = (
+        (entry, why)
+        for entry in data
+        for why in islice(search.links(places[entry], (each.path for each in read)), 1)
     )
+    return Covered(
+        tuple(read),
+        unsplit,
+        tuple(unknown),
+        search.has_more,
+        refused,
+        tuple(dict.fromkeys(absent)),
+        tuple(linked),
+    )
+
+
+class _Data:
+    """The files and folders that a digest leaves out: as they are named, and never through a link.
+
+    Args:
+        places: their paths. A link among them counts as itself, not as what it leads to.
+    """
+
+    def __init__(self, places: Iterable[Path]) -> None:
+        self.places = tuple(places)
+        self._folders: dict[Path, Path] = {}
+        self._own = set(map(self.own, self.places))
+        self._named = {*self.places, *self._own}
+
+    @classmethod
+    def of(cls, parts: Iterable[_Data]) -> _Data:
+        """All that any of the parts leaves out."""
+        return cls(chain.from_iterable(each.places for each in parts))
+
+    def has(self, path: Path) -> bool:
+        """Whether a file or a link is left out."""
+        return (
+            bool(self.places)
+            and not self._named.isdisjoint((path, *path.parents))
+            and not self._own.isdisjoint((own := self.own(path), *own.parents))
+        )
+
+    def own(self, path: Path) -> Path:
+        """Where a file or a link lies: the path with the links of its folder resolved."""
+        if path.parent not in self._folders:
+            self._folders[path.parent] = Path(real_path(path.parent))
+        return self._folders[path.parent] / path.name
+
+    def files(self) -> Iterator[Path]:
+        """The files that are left out, without what links lead to."""
+        for place in sorted(self._own):
+            yield place
+            for folder, _, names in () if place.is_symlink() else os.walk(place):
+                yield from (Path(folder, name) for name in names)
 
 
 def _raise(error: OSError) -> None:
@@ -188,14 +247,18 @@ def files_below(
         TooLargeError: there are more than ``most`` files and folders.
         OSError: a folder cannot be read, and there is no ``unread``.
     """
-    for files, _ in _folders_below(folder, most, compiled_apart=compiled_apart, unread=unread):
+    for files, _ in _folders_below(folder, most, _Data(()), compiled_apart=compiled_apart, unread=unread):
         yield from files
 
 
 def _folders_below(
-    folder: Path, most: int, *, compiled_apart: bool, unread: Callable[[OSError], object]
+    folder: Path, most: int, free: _Data, *, compiled_apart: bool, unread: Callable[[OSError], object]
 ) -> Iterator[tuple[list[Path], list[Path]]]:
-    """As ``files_below``: the files of each folder, and its links to folders."""
+    """As ``files_below``: the files of each folder, and its links to folders.
+
+    Args:
+        free: is left out, and counts for no limit.
+    """
     seen: set[str] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=unread):
         real = real_path(place)
@@ -204,6 +267,8 @@ def _folders_below(
             folders.clear()
             names.clear()
         seen.add(real)
+        for each in (folders, names):
+            each[:] = [name for name in each if not free.has(Path(place, name))]
         folders.sort()
         files = [Path(place, name) for name in sorted(names)]
         if compiled_apart:
@@ -322,7 +387,7 @@ class _NameSearch:
                 yield Named(word, name, path, "")
 
     def absent(
-        self, words: Sequence[str], search_paths: Sequence[str], free: set[Path]
+        self, words: Sequence[str], search_paths: Sequence[str], free: _Data
     ) -> Iterator[tuple[str, str]]:
         """The files that words would name if they were there, each as its folder and a glob for its name.
 
@@ -336,7 +401,7 @@ class _NameSearch:
         """
         certain = {each for value in search_paths for each in value.split(os.pathsep)}
         for text in (words, *map(_shell_words, words)):
-            certain |= {word for before, word in pairwise(text) if re.fullmatch("-[A-Za-z]*m", before)}
+            certain |= {word for before, word in pairwise(text) if re.fullmatch(_MODULE_FLAG, before)}
             certain |= {joined[1] for word in text if (joined := re.match("-[A-Za-ln-z]*m(.+)", word))}
             paths = (word.partition("=")[2] for word in text if re.match(r"\w*PATH=", word))
             certain.update(each for value in paths for each in value.split(os.pathsep))
@@ -346,7 +411,7 @@ class _NameSearch:
                     return
                 for place in _places(base, name):
                     found = self._absent(place, base, name, is_certain=name in certain)
-                    yield from (each for each in found if not _is_in(Path(*each), free))
+                    yield from (each for each in found if not free.has(Path(*each)))
 
     def _absent(self, place: str, base: str, name: str, *, is_certain: bool) -> Iterator[tuple[str, str]]:
         """As ``absent``, for one name.
@@ -378,7 +443,7 @@ class _NameSearch:
                 yield above, f"{escape(package)}{suffix}"
                 yield f"{above}/{package}", f"__init__{suffix}"
 
-    def unknown(self, word: str, named: Sequence[Named], free: set[Path]) -> Iterator[str]:
+    def unknown(self, word: str, named: Sequence[Named], free: _Data) -> Iterator[str]:
         """The paths in a word that name nothing, although a folder on the way or the end of the path does.
 
         Only the program knows their meaning: ``github.com/shop/tools/run``, ``tools/target``.
@@ -391,7 +456,7 @@ class _NameSearch:
             for path in dict.fromkeys(filter(_is_path, _SIGN.split(text))):
                 if any(path in each.name for each in named) or self._has(_begun_at(path)):
                     continue
-                is_free = any(_is_in(Path(_place(base, path)), free) for base in self._bases)
+                is_free = any(free.has(Path(_place(base, path))) for base in self._bases)
                 # Looking a part up takes time by its length, so the parts of a very long path are not looked up.
                 if not is_free and (path.count("/") > _MOST_PARTS or self._has(_parts_of(path))):
                     yield path
@@ -499,11 +564,49 @@ class _NameSearch:
 
     def places(self, entry: str) -> Iterator[Path]:
         """The paths that an entry of ``data`` may mean."""
-        for base in self._bases if "\0" not in entry else ():
-            place = _place(base, entry)
-            yield from (Path(place), Path(real_path(place)))
+        yield from (Path(_place(base, entry)) for base in self._bases if "\0" not in entry)
 
-    def read(self, named: Named, free: set[Path]) -> Named:
+    def link_above(self, place: Path) -> Path | None:
+        """A link in the project on the way of a place: whoever writes there may turn it."""
+        links = sorted(map(Path, links_passed([str(place.parent)])))
+        return next((link for link in links if not set(self._tops).isdisjoint(link.parents)), None)
+
+    def links(self, places: Iterable[Path], covered: Iterable[Path]) -> Iterator[str]:
+        """Why the content of an entry of ``data`` counts.
+
+        Args:
+            places: the paths that it may mean.
+            covered: the files whose content counts.
+        """
+        files, directory = set(covered), self._project.directory
+        for place in places:
+            if (link := self.link_above(place)) is not None:
+                yield f"does not count, it is behind the link {shown_below(link, directory)}"
+            elif os.path.islink(place):  # noqa: PTH114 - raises nothing
+                target = shown_below(Path(real_path(place)), directory)
+                yield f"a link to {target}: does not count, only the link itself may change"
+            elif Path(real_path(place)) in files:
+                yield "does not count, it is a further name (hard link) of a file whose content counts"
+
+    def further_names(self, read: Sequence[Named], free: _Data) -> Iterator[Named]:
+        """The further names (hard links) that covered files have among the data: who writes there changes them."""
+        several: dict[tuple[int, int], Named] = {}
+        for each in read:
+            for file, _ in each.held:
+                status = _lstat(Path(real_path(file)))
+                if status is not None and status.st_nlink > 1:
+                    several[status.st_dev, status.st_ino] = each
+        for file in free.files() if several else ():
+            self._lookups -= 1
+            if self._lookups < 0:
+                self.has_more = True
+                return
+            status = _lstat(file)
+            same = None if status is None else several.get((status.st_dev, status.st_ino))
+            if same is not None:
+                yield self.read(replace(same, name=str(file.name), path=file), free)
+
+    def read(self, named: Named, free: _Data) -> Named:
         """The same name with the content that the digest holds for it.
 
         Args:
@@ -525,7 +628,7 @@ class _NameSearch:
         except OSError as error:
             return replace(named, content=f"cannot be read: {error.strerror}")
 
-    def _folder(self, named: Named, free: set[Path]) -> Named:
+    def _folder(self, named: Named, free: _Data) -> Named:
         content, count, left = sha256(), 0, self._bytes
         held: list[Held] = []
         errors: list[tuple[Path, OSError]] = []
@@ -538,20 +641,18 @@ class _NameSearch:
             content.update(b"%d %s %s\0" % (len(name), name, os.fsencode(what)))
 
         def closed(error: OSError) -> None:
-            if not _is_in(folder := Path(error.filename), free):
-                errors.append((folder, error))
+            errors.append((Path(error.filename), error))
             if len(errors) > self._entries:
                 raise TooLargeError
 
-        below = _folders_below(named.path, self._entries, compiled_apart=self._compiled_apart, unread=closed)
+        below = _folders_below(
+            named.path, self._entries, free, compiled_apart=self._compiled_apart, unread=closed
+        )
         for files, links in below:
             # A folder that several links lead to is read once, so each of them counts by where it leads.
             for link in links:
-                if not _is_in(link, free):
-                    add(link, "a folder")
+                add(link, "a folder")
             for file in files:
-                if _is_in(file, free):
-                    continue
                 count += 1
                 try:
                     mode, size = _status(file)
@@ -755,24 +856,45 @@ def _is_expanded(word: str) -> bool:
     return bool(_EXPANDED.search(word) or (word.strip() and not _shell_words(word)))
 
 
-def _started(found: Sequence[Named], words: Sequence[str]) -> list[Named]:
+def _started(found: Sequence[Named], words: Sequence[str]) -> list[Path]:
     """The files that a command starts, as far as its words show: the program, and the first file among the arguments.
 
-    The value of an option that is written with ``=`` is not examined.
+    A module is the files that Python starts for it. The value of an option that is written with ``=`` is not examined.
     """
     program = [each for each in found if each.word == 0]
-    arguments = [
-        each
-        for each in found
-        if 0 < each.word < len(words) and not re.match("-[^=]*=", words[each.word]) and not each.path.is_dir()
+    named = [
+        each for each in found if 0 < each.word < len(words) and not re.match("-[^=]*=", words[each.word])
     ]
-    return program + [
-        each for each in arguments if (each.word, each.name) == (arguments[0].word, arguments[0].name)
+    arguments = [each for each in named if not each.path.is_dir()]
+    packages = chain.from_iterable(_of_package(each, words) for each in named if each.path.is_dir())
+    # The packages around a module are started before it: `tools/__init__.py`, then `tools/server.py`.
+    within = [each for each in arguments if each.word == arguments[0].word]
+    first = next((each for each in within if each.path.name.partition(".")[0] != "__init__"), None)
+    names = {each.name for each in (*within[:1], first) if each is not None}
+    started = [
+        *(each.path for each in program),
+        *(each.path for each in within if each.name in names),
+        *packages,
     ]
+    return [path for each in started for path in (each, Path(real_path(each)))]
 
 
-def _is_in(path: Path, places: set[Path]) -> bool:
-    return bool(places) and not places.isdisjoint((path, *path.parents))
+def _of_package(folder: Named, words: Sequence[str]) -> Iterator[Path]:
+    """The files that Python starts in a folder that a word names as a module: ``tools:app``, ``-m tools``."""
+    word, before = words[folder.word], words[folder.word - 1]
+    is_module = word.startswith(f"{folder.name}:") or re.fullmatch(_MODULE_FLAG, before)
+    for stem in ("__init__", "__main__") if is_module else ():
+        for suffix in _MODULE_SUFFIXES:
+            yield folder.path / f"{stem}{suffix}"
+
+
+def _lstat(file: Path) -> os.stat_result | None:
+    """The status of a file; None for a link, a folder, and a file that is not there."""
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def _is_timed(file: Path) -> bool:
@@ -810,6 +932,11 @@ def content_of(file: Path) -> str:
     """The content of a file as a digest holds it."""
     with file.open("rb") as stream:
         return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
+
+
+def hex_content_of(file: Path) -> str:
+    """The SHA-256 of a file."""
+    return _hex(content_of(file))
 
 
 def _hex(content: str) -> str:

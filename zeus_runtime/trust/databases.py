@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import MissingError
 
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
 
     from zeus_runtime.trust.parts import Part
 
+DatabaseUse: TypeAlias = Literal["agents", "service"]
+"""Whose database it is: that of agents, or that of a service, which decides who may use the agents."""
+
 _MAGIC: Final = b"SQLite format 3\x00"
 _USER_VERSION: Final = slice(60, 64)
 _APPLICATION_ID: Final = slice(68, 72)
 """Where SQLite's header has two numbers for applications (https://sqlite.org/fileformat2.html#the_database_header)."""
 _PATIENCE_SECONDS: Final = 10.0
+_given: Final[dict[Path, Part]] = {}
+"""The databases that a digest in ``ZEUS_TRUST`` allows this process to open."""
 
 
 def is_database(file: Path) -> bool:
@@ -51,18 +57,23 @@ def is_made(records: Path | None, file: Path) -> bool:
     return is_recorded(records, str(file), _digest(_mark(file)))
 
 
-def database_part(file: Path, name: str, *, where: str = "") -> Part:
-    """A database that this user's Zeus did not create, identified by its mark, or by its content if it has none.
+def database_part(file: Path, name: str, use: DatabaseUse, *, where: str = "") -> Part:
+    """A database that this user's Zeus did not create, identified by its path, its use, and its first content.
+
+    Zeus and others write to a database in use. So its content counts as this process first saw it, and ``adopt`` looks
+    again.
 
     Args:
         file: with all links resolved.
-        name: the name shown to a person.
+        name: the path shown to a person.
     """
     from zeus_runtime.trust.parts import Part, one_line, part_digest
 
-    mark = _mark(file)
+    held = _first_content(file, _identity(file))
     lines = (
         ("file", one_line(str(file))),
+        *(("content", f"{each.name}: sha256 {content}") for each, content in held),
+        ("used by", _USERS[use]),
         (
             "made by",
             "not your Zeus: it came with the project, was moved or copied, or is older than this rule",
@@ -73,8 +84,39 @@ def database_part(file: Path, name: str, *, where: str = "") -> Part:
             " allow it",
         ),
     )
-    digest = _digest(mark) if mark else part_digest("database", content=_content(file))
-    return Part("database", name, digest, lines, (file,), where)
+    contents = [[each.name.removeprefix(file.name), content] for each, content in held]
+    digest = part_digest("database", path=name, use=use, contents=contents)
+    return Part("database", name, digest, lines, (file,), where, held=held)
+
+
+_USERS: Final = {"agents": "the agents", "service": "the service: it decides who may use the agents"}
+
+
+def give(part: Part) -> None:
+    """Note that a digest in ``ZEUS_TRUST`` allows a database, for the moment when this process opens it."""
+    _given[part.files[0]] = part
+
+
+def adopt_given(records: Path | None, file: Path) -> None:
+    """Record a database that a digest in ``ZEUS_TRUST`` allows, and its vector stores, before they are written.
+
+    Args:
+        file: with all links resolved.
+
+    Raises:
+        MissingError: as ``adopt``; or there is no folder for the record.
+        UntrustedError: as ``adopt``.
+    """
+    for each, part in [*_given.items()]:
+        if not each.is_relative_to(file.parent) or is_made(records, each):
+            continue
+        if records is None:
+            raise MissingError(
+                f"a digest allows the database {each} once, and that cannot be recorded: neither HOME nor"
+                " XDG_STATE_HOME is set",
+                remedy="set one of them, or name the config by its path in ZEUS_TRUST",
+            )
+        adopt(records, part)
 
 
 def make(records: Path | None, file: Path) -> bool:
@@ -106,10 +148,19 @@ def adopt(records: Path, part: Part) -> None:
 
     Raises:
         MissingError: the file is not a database, is in use, or cannot be written.
+        UntrustedError: its content is another one than that of the part.
     """
     from sqlite3 import Error
 
+    from zeus_runtime.trust.decision import UntrustedError
+
     (file,) = part.files
+    if _content(file) != part.held:
+        raise UntrustedError(
+            f"the database {file} has changed since Zeus looked at it",
+            [part],
+            remedy="end what uses it, and run the command again to see it as it is",
+        )
     try:
         with closing(_connected(file)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -176,16 +227,25 @@ def _header(file: Path) -> bytes:
         return b""
 
 
-def _content(file: Path) -> str:
-    from hashlib import sha256
+@lru_cache(maxsize=64)
+def _first_content(file: Path, identity: object) -> tuple[tuple[Path, str], ...]:
+    """The content when this process first saw the file with this identity."""
+    return _content(file)
 
-    content = sha256()
-    for each in (file, *_logs(file)):
-        if each.is_file():
-            with each.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    content.update(block)
-    return content.hexdigest()
+
+def _identity(file: Path) -> object:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, _mark(file)
+
+
+def _content(file: Path) -> tuple[tuple[Path, str], ...]:
+    """The SHA-256 of the file and of its logs; of those that are empty, missing or unreadable, none."""
+    from zeus_runtime.trust.command_files import hex_content_of
+
+    return tuple((each, hex_content_of(each)) for each in (file, *_logs(file)) if _header(each))
 
 
 def _digest(mark: str) -> str:

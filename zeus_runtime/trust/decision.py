@@ -48,6 +48,7 @@ class Trust:
         bundled: the folders of presets and prompts that come with Zeus.
         variables: the names of the variables that the config gets with the same value as the process.
         work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
+        digests: those that were given at process start.
     """
 
     given: frozenset[str]
@@ -61,6 +62,7 @@ class Trust:
     bundled: tuple[Path, ...] = ()
     variables: frozenset[str] = frozenset()
     work: tuple[Path, ...] = ()
+    digests: frozenset[str] = frozenset()
 
     def is_own(self, file: Path) -> bool:
         """Whether a file or folder belongs to the user or comes with Zeus."""
@@ -75,6 +77,10 @@ class Trust:
         from zeus_runtime.trust.records import is_recorded
 
         return is_recorded(self.records, self.file, part.digest)
+
+    def allows_by_digest(self, part: Part) -> bool:
+        """Whether only a digest that was given at process start allows a part."""
+        return part.digest in self.digests and ALL not in self.given and not self._is_given()
 
     def _is_given(self) -> bool:
         """Whether a given path names this config.
@@ -120,9 +126,12 @@ class Trust:
         return UntrustedError(
             f"{named} {'is' if is_one else 'are'} not trusted{f', {consequence}' if consequence else ''}",
             missing,
-            remedy=self.remedy,
+            remedy=self.remedy + self._database_remedy(missing),
             where=missing[0].where or None,
         )
+
+    def _database_remedy(self, missing: Sequence[Part]) -> str:
+        return _DATABASE if self.digests and any(part.kind == "database" for part in missing) else ""
 
     @property
     def remedy(self) -> str:
@@ -136,6 +145,10 @@ class Trust:
 
 
 _FEW: Final = 3
+_DATABASE: Final = (
+    f"; a digest in {VARIABLE} allows a database as it was printed, until Zeus first opens it: print it anew, or name"
+    f" the config by its path in {VARIABLE}"
+)
 
 
 def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trust:
@@ -151,7 +164,8 @@ def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trus
     """
     entries = [*_entries(environ.get(VARIABLE, ""), VARIABLE), *_entries(given or "", "trust")]
     paths = tuple(Path(each) for each in dict.fromkeys(entries) if each != ALL and not _is_digest(each))
-    return Trust(frozenset(entries), records_folder(environ), paths)
+    digests = frozenset(filter(_is_digest, entries))
+    return Trust(frozenset(entries), records_folder(environ), paths, digests=digests)
 
 
 def records_folder(environ: Mapping[str, str]) -> Path | None:

@@ -188,6 +188,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
     mask = mask.within(command.env)
     program, *arguments = command.words
     cwd = project.directory / command.cwd
+    told = {**dict(found.linked), **dict.fromkeys(found.refused, _STARTED)}
     lines = [
         ("command", one_line(program)),
         *(("argument", one_line(each)) for each in mask.words(arguments)),
@@ -197,10 +198,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         ),
         *([("cwd", one_line(command.cwd))] if command.cwd != "." else []),
         *_file_lines(found, project.directory),
-        *(
-            ("data", f"{one_line(each)}: {_STARTED if each in found.refused else _FREE}")
-            for each in command.data
-        ),
+        *(("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data),
         *_notes(found, lambda index: _called(index, command), mask),
     ]
     # A server is shown by its name, which decides nothing; a hook by its place, which decides when it runs.

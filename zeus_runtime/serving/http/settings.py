@@ -255,7 +255,7 @@ class ReadSettings:
         if file is not None:
             where = str(document.position(path)) if document.files else ""
             found += elsewhere_part(ground, path, file, "writes") if document.files else ()
-            found += foreign_database(file, self.trust, directory=directory, where=where)
+            found += foreign_database(file, self.trust, "service", directory=directory, where=where)
         return found
 
 
