@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.secrets.parts import holds_headers
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.config.schema.marked import Marked
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
+    from zeus_runtime.plan.carried_secrets import Carried
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.plan.workspace import LiftingRule
     from zeus_runtime.registry import Registry
@@ -44,6 +45,13 @@ class FileSource:
     document: Document
     trust: Trust
     installed: tuple[Path, ...]
+
+    @cached_property
+    def carried(self) -> tuple[Carried, ...]:
+        """The options with a secret of the environment."""
+        from zeus_runtime.plan.carried_secrets import carried_secrets
+
+        return carried_secrets(self.document, self.trust)
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,7 @@ def named_parts(ground: FileSource, protected: Callable[[], Deciding] | None = N
     yield from _destinations(ground)
     yield from _layers(ground)
     yield from _files(ground, protected)
+    yield from _secrets(ground)
 
 
 def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str) -> Iterator[Part]:
@@ -176,8 +185,8 @@ def used_server(name: str, server: McpServer) -> Command | Remote | None:
         return None
     if server.command is not None:
         words = (server.command, *server.args)
-        return Command(name, words, dict(server.env), server.cwd or ".", server.data)
-    return None if server.address is None else Remote(name, server.address, dict(server.headers))
+        return Command(name, words, dict(server.env), server.cwd or ".", server.data, sent=server.sent)
+    return None if server.address is None else Remote(name, server.address, dict(server.headers), server.sent)
 
 
 def permit(checked: Checked, server: Command | Remote) -> None:
@@ -231,6 +240,7 @@ def _servers(ground: PartSource) -> Iterator[Part]:
         if not isinstance(servers, Exception):  # the component that reads the file reports the problem
             for name, server in servers.items():
                 yield from _server(ground, name, server, path)
+                yield from _other_keys(ground, name, server, path)
 
 
 def _server_files(document: Document) -> Iterator[tuple[ConfigPath, Mapping[str, McpServer] | Exception]]:
@@ -268,6 +278,23 @@ def _server(ground: PartSource, name: str, server: McpServer, path: ConfigPath) 
         yield from _process(ground, used, path)
 
 
+def _other_keys(ground: PartSource, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
+    """The keys of a server in a file that hold a secret and are not in its digest."""
+    from dataclasses import fields
+
+    from zeus_runtime.plan.carried_secrets import secrets_held
+    from zeus_runtime.trust.parts import secret_part
+
+    document, trust = ground.document, ground.trust
+    for key in (each.name for each in fields(server) if each.name not in _IN_DIGEST):
+        text = str(getattr(server, key))
+        if names := secrets_held(text, trust):
+            address = f"{document.address(path)}: mcpServers.{name}.{key}"
+            shown = document.redactor(trust.secrets(text))
+            part = secret_part(address, text, shown, names, where=str(document.position(path)))
+            yield _with_owner(ground, part)
+
+
 def _process(ground: PartSource, used: Command | Remote, path: ConfigPath) -> Iterator[Part]:
     part = _server_part(used, ground.document, ground.config, ground.trust, path)
     if part is not None:
@@ -299,9 +326,80 @@ def _server_part(
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
     # A header may send a key of this machine, or work in somebody else's account, wherever it goes.
     is_preset = server.address in PRESETS.values() and not server.headers
-    if is_preset or _is_free(server.address, document, trust):
+    if (is_preset or _is_free(server.address, document, trust)) and not _carries(server, trust):
         return None
     return remote_part(server, mask=mask, where=where)
+
+
+def _carries(server: Remote, trust: Trust) -> bool:
+    """Whether an address that needs no permission gets a secret of the environment that it is not the place for."""
+    from zeus_runtime.plan.carried_secrets import secrets_held
+
+    prompts, client = server.sent.get("prompts", {}), dict(server.sent.get("oauth", {}))
+    # Declared to be a secret of this server's.
+    client.pop("client_secret", None)
+    return any(secrets_held(str(each), trust) for each in (*server.headers.values(), prompts, client))
+
+
+def _secrets(ground: FileSource) -> Iterator[Part]:
+    """The options with a secret of the environment that nothing else asks about.
+
+    An option that its type declares to be a secret is a part of none, or of the destination beside it.
+    """
+    if not ground.carried:
+        return
+    from zeus_runtime.trust.parts import secret_part
+
+    document, covered = ground.document, set(_covered(ground))
+    for each in ground.carried:
+        path = each.path
+        if each.is_declared or any(path[:length] in covered for length in range(len(path) + 1)):
+            continue
+        address, where = document.address(path), str(document.position(path))
+        yield _with_owner(ground, secret_part(address, each.value, each.shown, each.names, where=where))
+
+
+def _covered(ground: FileSource) -> Iterator[ConfigPath]:
+    """The places that the digests of other parts cover, and addresses that need no permission."""
+    for each in ground.document.marked:
+        if not each.executes.isdisjoint({"value", "name", "command"}):
+            yield each.path
+        part = next(_destination_at(ground, each), None)
+        # A text that is an address only by its signs goes to another place, where it needs no permission.
+        if part is not None or any(not signs for signs in each.signs):
+            yield each.path
+        beside = ground.document.get(each.path[:-1])
+        if part is not None and isinstance(beside, dict):
+            yield from ((*each.path[:-1], key) for key in beside if holds_headers(key))
+    if isinstance(ground, PartSource):
+        for name, server in ground.config.mcp_servers.items():
+            used = used_server(name, server)
+            if used is None:
+                yield ("mcpServers", name)
+                continue
+            part = _server_part(used, ground.document, ground.config, ground.trust)
+            keys = _ADDRESSES if part is None else _IN_DIGEST
+            yield from (("mcpServers", name, key) for key in keys)
+
+
+_ADDRESSES: Final = ("url", "serverUrl", "httpUrl")
+_IN_DIGEST: Final = frozenset(
+    {
+        *("command", "args", "env", "cwd", "data", "headers", "prompts", "oauth"),
+        *_ADDRESSES,
+        *("server_url", "http_url"),
+    }
+)
+"""The keys of a server that its digest covers, as a config and as ``McpServer`` write them."""
+
+
+def _keys_beside(ground: FileSource, path: ConfigPath) -> dict[str, object]:
+    """The declared secrets of a component that an option of it, at ``path``, may send to another machine."""
+    return {
+        str(each.path[-1]): each.value
+        for each in ground.carried
+        if each.is_declared and path[: len(each.path) - 1] == each.path[:-1]
+    }
 
 
 def _options(ground: PartSource) -> Iterator[Part]:
@@ -319,6 +417,7 @@ def _options(ground: PartSource) -> Iterator[Part]:
             each.text,
             project,
             target=_linked_to(document, each.text) if each.is_folder or each.is_shown else "",
+            keys=_keys_beside(ground, path),
             mask=_mask(document, ground.trust),
             where=str(document.position(path)),
         )
@@ -335,10 +434,14 @@ def _linked_to(document: Document, folder: str) -> str:
 
 def _destinations(ground: FileSource) -> Iterator[Part]:
     for each in ground.document.marked:
-        # Libraries of providers read addresses, and the names of more files, from a named file.
-        sends = any(_sends(each.text, signs) for signs in each.signs)
-        if sends or (each.may_name_file and _is_file(ground.document.directory / each.text)):
-            yield from _destination(ground, each)
+        yield from _destination_at(ground, each)
+
+
+def _destination_at(ground: FileSource, value: Marked) -> Iterator[Part]:
+    # Libraries of providers read addresses, and the names of more files, from a named file.
+    sends = any(_sends(value.text, signs) for signs in value.signs)
+    if sends or (value.may_name_file and _is_file(ground.document.directory / value.text)):
+        yield from _destination(ground, value)
 
 
 def _is_file(path: Path) -> bool:
@@ -365,7 +468,15 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
     where = str(document.position(path))
     mask = _mask(document, ground.trust)
     headers = _headers_beside(document, path)
-    part = destination_part(document.address(path), text, file=file, headers=headers, mask=mask, where=where)
+    part = destination_part(
+        document.address(path),
+        text,
+        file=file,
+        headers=headers,
+        keys=_keys_beside(ground, path),
+        mask=mask,
+        where=where,
+    )
     yield _with_owner(ground, part)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +13,7 @@ from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.trust.parts import Part
 
 VARIABLE: Final = "ZEUS_TRUST"
@@ -48,6 +51,7 @@ class Trust:
         bundled: the folders of presets and prompts that come with Zeus.
         variables: the names of the variables that the config gets with the same value as the process.
         work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
+        environ: the environment that the config is read with, without its ``.env``.
     """
 
     given: frozenset[str]
@@ -61,6 +65,14 @@ class Trust:
     bundled: tuple[Path, ...] = ()
     variables: frozenset[str] = frozenset()
     work: tuple[Path, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def secrets(self) -> Redactor:
+        """The secrets of the environment, which are not the config's own."""
+        from zeus_runtime.config.secrets.masking import secrets_of_environment
+
+        return secrets_of_environment(self.environ)
 
     def is_own(self, file: Path) -> bool:
         """Whether a file or folder belongs to the user or comes with Zeus."""

@@ -1,0 +1,91 @@
+"""The options of a config that a variable has put a secret of the process's environment into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from zeus_runtime.config.schema.walk import walk_with
+from zeus_runtime.config.secrets.parts import holds_headers, secrets_in
+from zeus_runtime.config.secrets.placeholders import is_searched, placeholder
+from zeus_runtime.config.yaml.tree import walk
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Document
+    from zeus_runtime.config.yaml.tree import Node, Path
+    from zeus_runtime.trust.decision import Trust
+
+
+class Carried(NamedTuple):
+    """An option with a secret of the environment.
+
+    Args:
+        path: its place.
+        value: a text or, from digits, a number.
+        names: the variables that the secrets are from.
+        shown: the value with all known secrets masked.
+        is_declared: its type says that it is a secret, as that of ``api_key`` does. It goes where such a secret belongs.
+    """
+
+    path: Path
+    value: object
+    names: tuple[str, ...]
+    shown: str
+    is_declared: bool
+
+
+def carried_secrets(document: Document, trust: Trust) -> tuple[Carried, ...]:
+    """Every option of a checked config with a secret of the environment.
+
+    A literal is the project's own, whatever it says, and so is a variable of its ``.env``. A sub-agent's ``overrides``
+    are in the sub-agent's own document.
+    """
+    found = {
+        path: names
+        for path, node in walk(document.root)
+        if node.variables and (names := _names(node, trust)) and not _is_laid_over(path)
+    }
+    return tuple(_carried(document, trust, found)) if found else ()
+
+
+def secrets_held(text: str, trust: Trust) -> tuple[str, ...]:
+    """The names of the environment's secrets that a text holds."""
+    known = trust.secrets.names.items()
+    return tuple(name for secret, name in known if text == secret or (is_searched(secret) and secret in text))
+
+
+def _carried(document: Document, trust: Trust, found: dict[Path, tuple[str, ...]]) -> Iterator[Carried]:
+    assert document.schema is not None, "a document that was checked has its schema"
+    declared: set[Path] = set()
+    for path, node, places in walk_with(document.root, document.schema):
+        # A type says it of all below it, too.
+        if path[:-1] in declared or any(place.get("writeOnly") is True for place in places):
+            declared.add(path)
+        if path in found:
+            # Whatever its type is, a header goes to whoever the config says.
+            is_declared = path in declared and not any(map(holds_headers, path))
+            shown = _shown(node, document, trust)
+            yield Carried(path, node.value, found[path], shown, is_declared)
+
+
+def _is_laid_over(path: Path) -> bool:
+    return path[:1] == ("agents",) and path[2:3] == ("overrides",)
+
+
+def _names(node: Node, trust: Trust) -> tuple[str, ...]:
+    own = [name for name in node.variables if any(secrets_in(name, trust.environ.get(name, "")))]
+    # A variable may repeat the secret of another one.
+    own += secrets_held(node.value, trust) if isinstance(node.value, str) and not own else ()
+    return tuple(dict.fromkeys(own))
+
+
+def _shown(node: Node, document: Document, trust: Trust) -> str:
+    text = str(node.value)
+    for name in node.variables:
+        value = trust.environ.get(name, "")
+        # Also one that is too short to be searched for, or that became a number.
+        if any(secrets_in(name, value)):
+            text = (
+                text.replace(value, placeholder(name)) if isinstance(node.value, str) else placeholder(name)
+            )
+    return document.redactor(trust.secrets(text))
