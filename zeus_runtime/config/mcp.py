@@ -154,9 +154,11 @@ class McpServer:
         """What else reaches the server: the arguments of its prompts, and the OAuth client. Secrets are in clear."""
         own = self.oauth
         secret = None if own.client_secret is None else own.client_secret.reveal()
-        client = {"client_id": own.client_id, "client_secret": secret, "scopes": list(own.scopes)}
-        prompts = {name: dict(arguments) for name, arguments in self.prompts.items()}
-        sent = {"prompts": prompts, "oauth": {key: value for key, value in client.items() if value}}
+        client = {"client_id": own.client_id, "client_secret": secret, "scopes": " ".join(own.scopes)}
+        sent: Mapping[str, Mapping[str, object]] = {
+            "prompts": {name: dict(arguments) for name, arguments in self.prompts.items()},
+            "oauth": {key: value for key, value in client.items() if value},
+        }
         return {key: value for key, value in sent.items() if value}
 
     @property

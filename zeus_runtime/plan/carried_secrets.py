@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from zeus_runtime.config.schema.walk import walk_with
@@ -24,7 +24,7 @@ class Carried(NamedTuple):
         value: a text or, from digits, a number.
         names: the variables that the secrets are from.
         shown: the value with all known secrets masked.
-        is_declared: its type says that it is a secret, as that of ``api_key`` does. It goes where such a secret belongs.
+        is_declared: its type says that it is a secret, as that of ``api_key`` does.
     """
 
     path: Path
@@ -48,10 +48,26 @@ def carried_secrets(document: Document, trust: Trust) -> tuple[Carried, ...]:
     return tuple(_carried(document, trust, found)) if found else ()
 
 
-def secrets_held(text: str, trust: Trust) -> tuple[str, ...]:
-    """The names of the environment's secrets that a text holds."""
+def secrets_held(value: object, trust: Trust) -> tuple[str, ...]:
+    """The names of the environment's secrets in the texts of a value, whose variables are not known any more."""
     known = trust.secrets.names.items()
-    return tuple(name for secret, name in known if text == secret or (is_searched(secret) and secret in text))
+    texts = list(_texts(value))
+    held = (name for secret, name in known if secret in texts or _has_searched(secret, *texts))
+    return tuple(dict.fromkeys(held))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for each in (*value, *value.values()) for text in _texts(each))
+    elif isinstance(value, list | tuple):
+        yield from (text for each in value for text in _texts(each))
+
+
+def _has_searched(secret: str, *texts: str) -> bool:
+    """Whether a secret that is no usual word is in one of the texts: ``postgres`` is a user's name too."""
+    return is_searched(secret) and any(secret in each for each in texts)
 
 
 def _carried(document: Document, trust: Trust, found: dict[Path, tuple[str, ...]]) -> Iterator[Carried]:
@@ -74,8 +90,9 @@ def _is_laid_over(path: Path) -> bool:
 
 def _names(node: Node, trust: Trust) -> tuple[str, ...]:
     own = [name for name in node.variables if any(secrets_in(name, trust.environ.get(name, "")))]
-    # A variable may repeat the secret of another one.
-    own += secrets_held(node.value, trust) if isinstance(node.value, str) and not own else ()
+    # Another variable may repeat such a secret.
+    known = trust.secrets.names.items()
+    own += [name for secret, name in known if not own and _has_searched(secret, str(node.value))]
     return tuple(dict.fromkeys(own))
 
 

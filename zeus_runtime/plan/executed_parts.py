@@ -287,11 +287,11 @@ def _other_keys(ground: PartSource, name: str, server: McpServer, path: ConfigPa
 
     document, trust = ground.document, ground.trust
     for key in (each.name for each in fields(server) if each.name not in _IN_DIGEST):
-        text = str(getattr(server, key))
-        if names := secrets_held(text, trust):
+        value = getattr(server, key)
+        if names := secrets_held(value, trust):
             address = f"{document.address(path)}: mcpServers.{name}.{key}"
-            shown = document.redactor(trust.secrets(text))
-            part = secret_part(address, text, shown, names, where=str(document.position(path)))
+            shown = str(document.redactor.json(trust.secrets.json(value)))
+            part = secret_part(address, value, shown, names, where=str(document.position(path)))
             yield _with_owner(ground, part)
 
 
@@ -338,7 +338,7 @@ def _carries(server: Remote, trust: Trust) -> bool:
     prompts, client = server.sent.get("prompts", {}), dict(server.sent.get("oauth", {}))
     # Declared to be a secret of this server's.
     client.pop("client_secret", None)
-    return any(secrets_held(str(each), trust) for each in (*server.headers.values(), prompts, client))
+    return bool(secrets_held([server.headers, prompts, client], trust))
 
 
 def _secrets(ground: FileSource) -> Iterator[Part]:

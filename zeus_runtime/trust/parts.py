@@ -355,10 +355,11 @@ def _sent(sent: Mapping[str, object]) -> dict[str, object]:
 
 def _sent_lines(sent: Mapping[str, Mapping[str, object]], mask: PartMask) -> Iterator[tuple[str, str]]:
     for name, arguments in sorted(sent.get("prompts", {}).items()):
-        words = (f"{key}={mask.entry(key, str(value))}" for key, value in arguments.items())
+        given = arguments if isinstance(arguments, Mapping) else {}
+        words = (f"{key}={mask.entry(key, value)}" for key, value in given.items())
         yield "prompt", one_line(" ".join([name, *words]))
     for key, value in sent.get("oauth", {}).items():
-        shown = MASK if key == "client_secret" else mask.word(json.dumps(value))
+        shown = MASK if key == "client_secret" else mask.word(str(value))
         yield "oauth", one_line(f"{key}: {shown}")
 
 
