@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -21,13 +20,14 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZEUS_TRUST")
     for name, value in {
         "GITHUB_TOKEN": TOKEN,
-        "COPY_OF_IT": f"Bearer {TOKEN}",
+        "COPY_OF_IT": f"it is {TOKEN}",
         "DB_PASSWORD": "orangutan",
         "DOOR_PIN_KEY": "00481516",
         "DATABASE_URL": "postgresql://ann:Horse9Battery@db.example/shop",
         "MODELS_URL": "https://models.example/v1",
         "OPENAI_API_KEY": "sk-0123456789abcdefghij",
         "USER": "orangutan",
+        "MCP_URL": "https://mcp.example/mcp?api_key=q1w2e3r4t5y6u7i8",
     }.items():
         monkeypatch.setenv(name, value)
 
@@ -113,6 +113,9 @@ def test_an_option_with_a_secret_of_the_environment_asks(
         "model: gpt-4o\nmemory: {user: '${USER}'}",
         "model: gpt-4o\nmetadata: {team: '${TEAM_TOKEN}'}",
         "model: gpt-4o\nstorage: {url: '${DATABASE_URL}'}",
+        "model: gpt-4o\nmcpServers: {far: {url: '${MCP_URL}'}}",
+        "model: gpt-4o\nagents: {one: {description: x, overrides: {model: {litellm: {model: openai/x, api_key:"
+        " '${GITHUB_TOKEN}'}}}}}",
         "model: gpt-4o\nmcpServers: {far: {url: 'https://x.example', disabled: true, prefix: '${GITHUB_TOKEN}'}}",
         "model: gpt-4o\nx-note: '${GITHUB_TOKEN}'",
     ],
@@ -189,9 +192,12 @@ def test_it_makes_no_difference_where_an_option_is_written(project: Project, zeu
 
 
 def test_the_question_names_the_secret_and_does_not_show_it(project: Project, zeus: Zeus) -> None:
-    write(project, LITELLM % "extra: {user: 'a ${GITHUB_TOKEN} b${DB_PASSWORD}'}")
+    write(
+        project, LITELLM % "max_tokens: '${DOOR_PIN_KEY}', extra: {user: 'a ${GITHUB_TOKEN} b${DB_PASSWORD}'}"
+    )
     told = shown(zeus)
     assert "option 'model.litellm.extra.user'  (zeus.yaml:2:" in told
+    assert "value     <secret:DOOR_PIN_KEY>\n" in told
     assert "value     a <secret:GITHUB_TOKEN> b<secret:DB_PASSWORD>\n" in told
     assert "your GITHUB_TOKEN, DB_PASSWORD to whoever this option's text reaches" in told
     recorded = "".join(each.read_text() for each in project.folder.parent.rglob("trust/*/*"))
