@@ -229,11 +229,14 @@ def test_a_file_of_servers_says_what_reaches_them(project: Project, zeus: Zeus) 
     assert asked(zeus) == ["local"]
     servers(near={**near, "prompts": {"tips": {"to": "${GITHUB_TOKEN}"}}}, local=local)
     assert asked(zeus) == ["near"]
-    servers(near={**near, "prefix": "${GITHUB_TOKEN}"}, local={**local, "prefix": "x-${GITHUB_TOKEN}"})
+    off = {**near, "prefix": "${DB_PASSWORD}", "disabled": True}
+    servers(
+        off=off, near={**near, "prefix": "${GITHUB_TOKEN}"}, local={**local, "prefix": "x-${GITHUB_TOKEN}"}
+    )
     told = shown(zeus)
     assert "'tools.0.mcp.files.0: mcpServers.near.prefix'" in told
     assert "'tools.0.mcp.files.0: mcpServers.local.prefix'" in told
-    assert TOKEN not in told
+    assert (TOKEN in told, ".off." in told) == (False, False)
     assert asked(zeus) == []
 
 

@@ -19,7 +19,7 @@ from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
 from zeus_runtime.plan.validated import examine_config
 from zeus_runtime.registry import home
 from zeus_runtime.tools import WorkspaceError
-from zeus_runtime.trust.parts import Command
+from zeus_runtime.trust.parts import Command, Part
 
 SERVER = f"""
 from pathlib import Path
@@ -262,12 +262,13 @@ async def test_a_server_gets_those_arguments_of_its_prompts_that_were_allowed(
 KEYS = """
 from typing import Annotated, Any
 from pydantic import BaseModel, Field, SecretStr
-from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin import Component, Destination, hookimpl
 
 class Options(BaseModel):
     keys: dict[str, SecretStr] = {}
     nested: Annotated[dict[str, Any], Field(json_schema_extra={"writeOnly": True})] = {}
     headers: dict[str, SecretStr] = {}
+    url: Annotated[str, Destination()] = ""
 
 @hookimpl
 def register_tools():
@@ -283,10 +284,18 @@ def test_an_option_of_a_plugin_is_declared_to_be_a_secret_by_its_type_and_a_head
     monkeypatch.setenv("VAULT_TOKEN", "hvs.A1b2C3d4E5f6G7h8")
     config = tmp_path / "zeus.yaml"
     secret = {"X": "${VAULT_TOKEN}"}
-    options = {"keys": secret, "nested": {"a": [secret]}, "headers": secret}
-    config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": [{"keyed": options}]}))
-    found = examine_config(config, directory=tmp_path, environ=dict(os.environ))
-    assert [part.name for part in found.parts] == ["tools.0.keyed.headers.X"]
+
+    def parts(**options: object) -> dict[str, Part]:
+        config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": [{"keyed": options}]}))
+        found = examine_config(config, directory=tmp_path, environ=dict(os.environ)).parts
+        return {part.name: part for part in found}
+
+    assert list(parts(keys=secret, nested={"a": [secret]}, headers=secret)) == ["tools.0.keyed.headers.X"]
+    with_keys = [
+        parts(url="https://x.example", keys={"X": each, "Y": "y"}) for each in ("x", "${VAULT_TOKEN}")
+    ]
+    assert [list(each) for each in with_keys] == [["tools.0.keyed.url"]] * 2
+    assert len({each["tools.0.keyed.url"].digest for each in with_keys}) == 2
 
 
 def test_a_secret_that_a_program_gives_a_config_is_asked_about_too(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.schema.walk import walk_with
 from zeus_runtime.config.secrets.parts import holds_headers, secrets_in
@@ -12,8 +12,10 @@ from zeus_runtime.config.yaml.tree import walk
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Document
+    from zeus_runtime.config.mcp import McpServer
     from zeus_runtime.config.yaml.tree import Node, Path
     from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Remote
 
 
 class Carried(NamedTuple):
@@ -48,7 +50,34 @@ def carried_secrets(document: Document, trust: Trust) -> tuple[Carried, ...]:
     return tuple(_carried(document, trust, found)) if found else ()
 
 
-def secrets_held(value: object, trust: Trust) -> tuple[str, ...]:
+ADDRESSES: Final = ("url", "serverUrl", "httpUrl")
+IN_DIGEST: Final = frozenset(
+    {
+        *("command", "args", "env", "cwd", "data", "headers", "prompts", "oauth"),
+        *ADDRESSES,
+        *("server_url", "http_url"),
+    }
+)
+"""The keys of a server that its digest covers, as a config and as ``McpServer`` write them."""
+
+
+def gets_secret(server: Remote, trust: Trust) -> bool:
+    """Whether a server gets a secret of the environment, besides one that is declared to be this server's."""
+    prompts, client = server.sent.get("prompts", {}), dict(server.sent.get("oauth", {}))
+    client.pop("client_secret", None)
+    return bool(_held([server.headers, prompts, client], trust))
+
+
+def other_secrets(server: McpServer, trust: Trust) -> Iterator[tuple[str, object, tuple[str, ...]]]:
+    """The keys of a server, outside of its digest, that hold secrets of the environment: key, value, names."""
+    from dataclasses import fields
+
+    for key in (each.name for each in fields(server) if not server.disabled):
+        if key not in IN_DIGEST and (names := _held(value := getattr(server, key), trust)):
+            yield key, value, names
+
+
+def _held(value: object, trust: Trust) -> tuple[str, ...]:
     """The names of the environment's secrets in the texts of a value, whose variables are not known any more."""
     known = trust.secrets.names.items()
     texts = list(_texts(value))

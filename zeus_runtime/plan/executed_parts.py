@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.sqlite_url import database_file, is_sqlite
+from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import real_path, shown_below
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
@@ -280,19 +281,15 @@ def _server(ground: PartSource, name: str, server: McpServer, path: ConfigPath) 
 
 def _other_keys(ground: PartSource, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
     """The keys of a server in a file that hold a secret and are not in its digest."""
-    from dataclasses import fields
+    from zeus_runtime.plan.carried_secrets import other_secrets
 
-    from zeus_runtime.plan.carried_secrets import secrets_held
-    from zeus_runtime.trust.parts import secret_part
+    document = ground.document
+    for key, value, names in other_secrets(server, ground.trust):
+        from zeus_runtime.trust.parts import secret_part
 
-    document, trust = ground.document, ground.trust
-    for key in (each.name for each in fields(server) if each.name not in _IN_DIGEST):
-        value = getattr(server, key)
-        if names := secrets_held(value, trust):
-            address = f"{document.address(path)}: mcpServers.{name}.{key}"
-            shown = str(document.redactor.json(trust.secrets.json(value)))
-            part = secret_part(address, value, shown, names, where=str(document.position(path)))
-            yield _with_owner(ground, part)
+        address = f"{document.address(path)}: mcpServers.{name}.{key}"
+        shown, where = str(document.redactor.json(value)), str(document.position(path))
+        yield _with_owner(ground, secret_part(address, value, shown, names, where=where))
 
 
 def _process(ground: PartSource, used: Command | Remote, path: ConfigPath) -> Iterator[Part]:
@@ -318,6 +315,7 @@ def _server_part(
     server: Command | Remote, document: Document, config: Config, trust: Trust, path: ConfigPath | None = None
 ) -> Part | None:
     """The part of a server; None for an address that needs no permission."""
+    from zeus_runtime.plan.carried_secrets import gets_secret
     from zeus_runtime.trust.parts import Command, command_part, remote_part
 
     mask = _mask(document, trust)
@@ -326,19 +324,9 @@ def _server_part(
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
     # A header may send a key of this machine, or work in somebody else's account, wherever it goes.
     is_preset = server.address in PRESETS.values() and not server.headers
-    if (is_preset or _is_free(server.address, document, trust)) and not _carries(server, trust):
+    if (is_preset or _is_free(server.address, document, trust)) and not gets_secret(server, trust):
         return None
     return remote_part(server, mask=mask, where=where)
-
-
-def _carries(server: Remote, trust: Trust) -> bool:
-    """Whether an address that needs no permission gets a secret of the environment that it is not the place for."""
-    from zeus_runtime.plan.carried_secrets import secrets_held
-
-    prompts, client = server.sent.get("prompts", {}), dict(server.sent.get("oauth", {}))
-    # Declared to be a secret of this server's.
-    client.pop("client_secret", None)
-    return bool(secrets_held([server.headers, prompts, client], trust))
 
 
 def _secrets(ground: FileSource) -> Iterator[Part]:
@@ -361,6 +349,8 @@ def _secrets(ground: FileSource) -> Iterator[Part]:
 
 def _covered(ground: FileSource) -> Iterator[ConfigPath]:
     """The places that the digests of other parts cover, and addresses that need no permission."""
+    from zeus_runtime.plan.carried_secrets import ADDRESSES, IN_DIGEST
+
     for each in ground.document.marked:
         if not each.executes.isdisjoint({"value", "name", "command"}):
             yield each.path
@@ -378,28 +368,26 @@ def _covered(ground: FileSource) -> Iterator[ConfigPath]:
                 yield ("mcpServers", name)
                 continue
             part = _server_part(used, ground.document, ground.config, ground.trust)
-            keys = _ADDRESSES if part is None else _IN_DIGEST
+            keys = ADDRESSES if part is None else IN_DIGEST
             yield from (("mcpServers", name, key) for key in keys)
 
 
-_ADDRESSES: Final = ("url", "serverUrl", "httpUrl")
-_IN_DIGEST: Final = frozenset(
-    {
-        *("command", "args", "env", "cwd", "data", "headers", "prompts", "oauth"),
-        *_ADDRESSES,
-        *("server_url", "http_url"),
-    }
-)
-"""The keys of a server that its digest covers, as a config and as ``McpServer`` write them."""
-
-
 def _keys_beside(ground: FileSource, path: ConfigPath) -> dict[str, object]:
-    """The declared secrets of a component that an option of it, at ``path``, may send to another machine."""
+    """The declared secrets that the machine of an option at ``path`` may get, by their places.
+
+    They are in the mapping of the option, at any depth, or in a mapping around it.
+    """
+    beside = path[:-1]
     return {
-        str(each.path[-1]): each.value
+        show_path(each.path): each.value
         for each in ground.carried
-        if each.is_declared and path[: len(each.path) - 1] == each.path[:-1]
+        # Around a `model` that is an address are all sections of the config.
+        if each.is_declared and beside and _lie_together(beside, each.path[:-1])
     }
+
+
+def _lie_together(one: ConfigPath, two: ConfigPath) -> bool:
+    return one[: len(two)] == two or two[: len(one)] == one
 
 
 def _options(ground: PartSource) -> Iterator[Part]:
