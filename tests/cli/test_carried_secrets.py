@@ -43,7 +43,10 @@ def shown(zeus: Zeus, *words: str) -> str:
 
 def asked(zeus: Zeus, *words: str) -> list[str]:
     lines = shown(zeus, *words).splitlines()
-    return [line.split("'")[1] for line in lines if line.startswith(("destination", "MCP server", "option"))]
+    return [line.split("'")[1] for line in lines if line.startswith(_KINDS)]
+
+
+_KINDS = ("destination", "MCP server", "option", "command")
 
 
 LITELLM = "model: {litellm: {model: openai/x, %s}}"
@@ -81,6 +84,11 @@ NEAR = "model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp', %s}}"
         (
             "model: gpt-4o\nmcpServers: {local: {command: 'true', prefix: '${GITHUB_TOKEN}'}}",
             ["mcpServers.local.prefix", "local"],
+        ),
+        ("model: gpt-4o\ntools: [{shell: {env: {A: '${GITHUB_TOKEN}'}}}]", ["tools.0.shell.env.A"]),
+        (
+            "model: gpt-4o\nmiddlewares: [{hooks: {before_run: [{command: [check, '${GITHUB_TOKEN}']}]}}]",
+            ["middlewares.0.hooks.before_run.0.command"],
         ),
         (
             "model: gpt-4o\nagents: {one: {description: x, overrides: {model: {litellm: {model: openai/x,"
@@ -157,6 +165,16 @@ def test_what_goes_to_an_address_that_asks_is_in_its_digest(
     assert asked(zeus) == [part]
 
 
+def test_what_asks_by_itself_is_not_in_the_digest_of_the_address_beside_it(
+    project: Project, zeus: Zeus
+) -> None:
+    text = LITELLM % f"api_base: '{ELSEWHERE}', extra: {{user: '%s'}}"
+    write(project, text % "${GITHUB_TOKEN}")
+    assert asked(zeus) == ["model.litellm.api_base", "model.litellm.extra.user"]
+    write(project, text % "${DB_PASSWORD}")
+    assert asked(zeus) == ["model.litellm.extra.user"]
+
+
 def test_the_password_of_a_machine_is_in_the_digest_of_the_machine(project: Project, zeus: Zeus) -> None:
     text = "model: gpt-4o\ntools: [{sandbox: {backend: {ssh: {host: x.example, password: '%s'}}}}]"
     write(project, text % "${DB_PASSWORD}")
@@ -195,6 +213,9 @@ def test_the_question_names_the_secret_and_does_not_show_it(project: Project, ze
     write(
         project, LITELLM % "max_tokens: '${DOOR_PIN_KEY}', extra: {user: 'a ${GITHUB_TOKEN} b${DB_PASSWORD}'}"
     )
+    project.write(
+        "zeus.yaml", f"{(project.folder / 'zeus.yaml').read_text()}metadata: {{a: '${{COPY_OF_IT}}'}}\n"
+    )
     told = shown(zeus)
     assert "option 'model.litellm.extra.user'  (zeus.yaml:2:" in told
     assert "value     <secret:DOOR_PIN_KEY>\n" in told
@@ -227,8 +248,9 @@ def test_a_file_of_servers_says_what_reaches_them(project: Project, zeus: Zeus) 
     near, local = {"url": "http://localhost:1/mcp"}, {"command": "true"}
     servers(near=near, local=local)
     assert asked(zeus) == ["local"]
-    servers(near={**near, "prompts": {"tips": {"to": "${GITHUB_TOKEN}"}}}, local=local)
-    assert asked(zeus) == ["near"]
+    for name in ("GITHUB_TOKEN", "DB_PASSWORD"):
+        servers(near={**near, "prompts": {"tips": {"to": f"${{{name}}}"}}}, local=local)
+        assert asked(zeus) == ["near"]
     off = {**near, "prefix": "${DB_PASSWORD}", "disabled": True}
     servers(
         off=off, near={**near, "prefix": "${GITHUB_TOKEN}"}, local={**local, "prefix": "x-${GITHUB_TOKEN}"}

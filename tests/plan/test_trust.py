@@ -234,6 +234,25 @@ async def test_an_address_of_an_imported_file_is_judged_as_it_is_when_it_is_call
     assert "MCP server 'far' is not trusted" in str([vars(each) for each in events])
 
 
+async def test_a_secret_in_a_prompt_of_an_imported_file_is_judged_when_its_server_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VAULT_TOKEN", "hvs.A1b2C3d4E5f6G7h8")
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [.mcp.json]}}]\n")
+
+    def write(to: str) -> None:
+        near = {"url": "http://127.0.0.1:9/mcp", "prompts": {"tips": {"to": to}}}
+        (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"near": near}}))
+
+    write("ann")
+    agent = Agent.from_config(config, directory=tmp_path, model=script("Hi."))
+    write("${VAULT_TOKEN}")
+    async with agent:
+        events = await play(agent, "hi")
+    assert "MCP server 'near' is not trusted" in str([vars(each) for each in events])
+
+
 async def test_a_server_gets_those_arguments_of_its_prompts_that_were_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
