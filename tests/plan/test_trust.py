@@ -19,7 +19,7 @@ from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
 from zeus_runtime.plan.validated import examine_config
 from zeus_runtime.registry import home
 from zeus_runtime.tools import WorkspaceError
-from zeus_runtime.trust.parts import Command
+from zeus_runtime.trust.parts import Command, Part
 
 SERVER = f"""
 from pathlib import Path
@@ -232,6 +232,101 @@ async def test_an_address_of_an_imported_file_is_judged_as_it_is_when_it_is_call
     async with agent:
         events = await play(agent, "hi")
     assert "MCP server 'far' is not trusted" in str([vars(each) for each in events])
+
+
+async def test_a_secret_in_a_prompt_of_an_imported_file_is_judged_when_its_server_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VAULT_TOKEN", "hvs.A1b2C3d4E5f6G7h8")
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [.mcp.json]}}]\n")
+
+    def write(to: str) -> None:
+        near = {"url": "http://127.0.0.1:9/mcp", "prompts": {"tips": {"to": to}}}
+        (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"near": near}}))
+
+    write("ann")
+    agent = Agent.from_config(config, directory=tmp_path, model=script("Hi."))
+    write("${VAULT_TOKEN}")
+    async with agent:
+        events = await play(agent, "hi")
+    assert "MCP server 'near' is not trusted" in str([vars(each) for each in events])
+
+
+async def test_a_server_gets_those_arguments_of_its_prompts_that_were_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    config, imported = tmp_path / "zeus.yaml", tmp_path / ".mcp.json"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [.mcp.json]}}]\n")
+    small = {"command": "python3", "args": ["server.py"]}
+
+    def write(to: str) -> None:
+        servers = {"small": {**small, "prompts": {"review": {"to": to}}}}
+        imported.write_text(json.dumps({"mcpServers": servers}))
+
+    write("ann")
+    monkeypatch.setenv("ZEUS_TRUST", digests(config, tmp_path))
+    for to in ("ann", "eve"):
+        (tmp_path / "started").unlink(missing_ok=True)
+        agent = Agent.from_config(config, directory=tmp_path, model=script("Hi."))
+        write(to)
+        async with agent:
+            events = await play(agent, "hi")
+        assert (tmp_path / "started").exists() is (to == "ann")
+        assert ("not trusted" in str([vars(each) for each in events])) is (to == "eve")
+        write("ann")
+
+
+KEYS = """
+from typing import Annotated, Any
+from pydantic import BaseModel, Field, SecretStr
+from zeus_runtime.plugin import Component, Destination, hookimpl
+
+class Options(BaseModel):
+    keys: dict[str, SecretStr] = {}
+    nested: Annotated[dict[str, Any], Field(json_schema_extra={"writeOnly": True})] = {}
+    headers: dict[str, SecretStr] = {}
+    url: Annotated[str, Destination()] = ""
+
+@hookimpl
+def register_tools():
+    return [Component("keyed", create=lambda options, context: [], options=Options, summary="Has keys.")]
+"""
+
+
+def test_an_option_of_a_plugin_is_declared_to_be_a_secret_by_its_type_and_a_header_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path / "site", "keyed", plugins={"keyed": "own_keyed"}, files={"own_keyed.py": KEYS})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("VAULT_TOKEN", "hvs.A1b2C3d4E5f6G7h8")
+    config = tmp_path / "zeus.yaml"
+    secret = {"X": "${VAULT_TOKEN}"}
+
+    def parts(**options: object) -> dict[str, Part]:
+        config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": [{"keyed": options}]}))
+        found = examine_config(config, directory=tmp_path, environ=dict(os.environ)).parts
+        return {part.name: part for part in found}
+
+    assert list(parts(keys=secret, nested={"a": [secret]}, headers=secret)) == ["tools.0.keyed.headers.X"]
+    with_keys = [
+        parts(url="https://x.example", keys={"X": each, "Y": "y"}) for each in ("x", "${VAULT_TOKEN}")
+    ]
+    assert [list(each) for each in with_keys] == [["tools.0.keyed.url"]] * 2
+    assert len({each["tools.0.keyed.url"].digest for each in with_keys}) == 2
+
+
+def test_a_secret_that_a_program_gives_a_config_is_asked_about_too(tmp_path: Path) -> None:
+    """Its config may be a clone's, as well as the one that a command line reads."""
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nmetadata: {team: '${VAULT_TOKEN}'}\n")
+    given = {"VAULT_TOKEN": "hvs.A1b2C3d4E5f6G7h8"}
+    with pytest.raises(UntrustedError, match=r"metadata\.team"):
+        Agent.from_config(config, directory=tmp_path, environ=given)
+    Agent.from_config(config, directory=tmp_path, environ=given, trust="all")
+    (tmp_path / ".env").write_text("VAULT_TOKEN=hvs.A1b2C3d4E5f6G7h8\n")
+    Agent.from_config(config, directory=tmp_path, environ={})
 
 
 def test_a_program_opens_no_database_that_was_shipped(tmp_path: Path) -> None:

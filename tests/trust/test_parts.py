@@ -26,6 +26,7 @@ from zeus_runtime.trust.parts import (
     is_here,
     one_line,
     option_part,
+    part_digest,
     plugin_part,
     remote_part,
 )
@@ -280,6 +281,16 @@ def test_of_a_header_only_the_name_is_shown_and_the_digest_covers_the_value() ->
     assert ("header", "X-Pin: **********") in part.lines
     assert part.lines == other.lines
     assert part.digest != other.digest
+
+
+def test_a_server_that_gets_nothing_more_keeps_its_digest() -> None:
+    """Each user would be asked again about each server."""
+    remote = remote_part(Remote("far", "https://example.com"))
+    assert remote.digest == part_digest("remote", address="https://example.com", headers={})
+    sent = [
+        remote_part(Remote("far", "https://example.com", {}, {"prompts": {"a": {"to": x}}})) for x in "xy"
+    ]
+    assert len({remote.digest, *(each.digest for each in sent)}) == 3
 
 
 PIECES = st.sampled_from(

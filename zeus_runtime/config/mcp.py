@@ -150,6 +150,18 @@ class McpServer:
         return self.url or self.server_url or self.http_url or preset
 
     @property
+    def sent(self) -> Mapping[str, Mapping[str, object]]:
+        """What else reaches the server: the arguments of its prompts, and the OAuth client. Secrets are in clear."""
+        own = self.oauth
+        secret = None if own.client_secret is None else own.client_secret.reveal()
+        client = {"client_id": own.client_id, "client_secret": secret, "scopes": " ".join(own.scopes)}
+        sent: Mapping[str, Mapping[str, object]] = {
+            "prompts": {name: dict(arguments) for name, arguments in self.prompts.items()},
+            "oauth": {key: value for key, value in client.items() if value},
+        }
+        return {key: value for key, value in sent.items() if value}
+
+    @property
     def allowed(self) -> tuple[str, ...] | None:
         """The tools it may offer; None for all."""
         return self.allow if self.allow is not None else self.include_tools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.sqlite_url import database_file, is_sqlite
+from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import real_path, shown_below
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.config.schema.marked import Marked
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
+    from zeus_runtime.plan.carried_secrets import Carried
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.plan.workspace import LiftingRule
     from zeus_runtime.registry import Registry
@@ -45,6 +47,13 @@ class FileSource:
     document: Document
     trust: Trust
     installed: tuple[Path, ...]
+
+    @cached_property
+    def carried(self) -> tuple[Carried, ...]:
+        """The options with a secret of the environment."""
+        from zeus_runtime.plan.carried_secrets import carried_secrets
+
+        return carried_secrets(self.document, self.trust)
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,7 @@ def named_parts(ground: FileSource, protected: Callable[[], Deciding] | None = N
     yield from _destinations(ground)
     yield from _layers(ground)
     yield from _files(ground, protected)
+    yield from _secrets(ground)
 
 
 def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str) -> Iterator[Part]:
@@ -182,8 +192,8 @@ def used_server(name: str, server: McpServer) -> Command | Remote | None:
         return None
     if server.command is not None:
         words = (server.command, *server.args)
-        return Command(name, words, dict(server.env), server.cwd or ".", server.data)
-    return None if server.address is None else Remote(name, server.address, dict(server.headers))
+        return Command(name, words, dict(server.env), server.cwd or ".", server.data, sent=server.sent)
+    return None if server.address is None else Remote(name, server.address, dict(server.headers), server.sent)
 
 
 def permit(checked: Checked, server: Command | Remote) -> None:
@@ -237,6 +247,7 @@ def _servers(ground: PartSource) -> Iterator[Part]:
         if not isinstance(servers, Exception):  # the component that reads the file reports the problem
             for name, server in servers.items():
                 yield from _server(ground, name, server, path)
+                yield from _other_keys(ground, name, server, path)
 
 
 def _server_files(document: Document) -> Iterator[tuple[ConfigPath, Mapping[str, McpServer] | Exception]]:
@@ -274,6 +285,19 @@ def _server(ground: PartSource, name: str, server: McpServer, path: ConfigPath) 
         yield from _process(ground, used, path)
 
 
+def _other_keys(ground: PartSource, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
+    """The keys of a server in a file that hold a secret and are not in its digest."""
+    from zeus_runtime.plan.carried_secrets import other_secrets
+
+    document = ground.document
+    for key, value, names in other_secrets(server, ground.trust):
+        from zeus_runtime.trust.parts import secret_part
+
+        address = f"{document.address(path)}: mcpServers.{name}.{key}"
+        shown, where = str(document.redactor.json(value)), str(document.position(path))
+        yield _with_owner(ground, secret_part(address, value, shown, names, where=where))
+
+
 def _process(ground: PartSource, used: Command | Remote, path: ConfigPath) -> Iterator[Part]:
     part = _server_part(used, ground.document, ground.config, ground.trust, path)
     if part is not None:
@@ -297,6 +321,7 @@ def _server_part(
     server: Command | Remote, document: Document, config: Config, trust: Trust, path: ConfigPath | None = None
 ) -> Part | None:
     """The part of a server; None for an address that needs no permission."""
+    from zeus_runtime.plan.carried_secrets import gets_secret
     from zeus_runtime.trust.parts import Command, command_part, remote_part
 
     mask = _mask(document, trust)
@@ -305,9 +330,70 @@ def _server_part(
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
     # A header may send a key of this machine, or work in somebody else's account, wherever it goes.
     is_preset = server.address in PRESETS.values() and not server.headers
-    if is_preset or _is_free(server.address, document, trust):
+    if (is_preset or _is_free(server.address, document, trust)) and not gets_secret(server, trust):
         return None
     return remote_part(server, mask=mask, where=where)
+
+
+def _secrets(ground: FileSource) -> Iterator[Part]:
+    """The options with a secret of the environment that nothing else asks about.
+
+    An option that its type declares to be a secret is a part of none, or of the destination beside it.
+    """
+    if not ground.carried:
+        return
+    from zeus_runtime.trust.parts import secret_part
+
+    document, covered = ground.document, set(_covered(ground))
+    for each in ground.carried:
+        path = each.path
+        if each.is_declared or any(path[:length] in covered for length in range(len(path) + 1)):
+            continue
+        address, where = document.address(path), str(document.position(path))
+        yield _with_owner(ground, secret_part(address, each.value, each.shown, each.names, where=where))
+
+
+def _covered(ground: FileSource) -> Iterator[ConfigPath]:
+    """The places that the digests of other parts cover, and addresses that need no permission."""
+    from zeus_runtime.plan.carried_secrets import ADDRESSES, IN_DIGEST
+
+    for each in ground.document.marked:
+        if not each.executes.isdisjoint({"value", "name", "command"}):
+            yield each.path
+        part = next(_destination_at(ground, each), None)
+        # A text that is an address only by its signs goes to another place, where it needs no permission.
+        if part is not None or any(not signs for signs in each.signs):
+            yield each.path
+        beside = ground.document.get(each.path[:-1])
+        if part is not None and isinstance(beside, dict):
+            yield from ((*each.path[:-1], key) for key in beside if holds_headers(key))
+    if isinstance(ground, PartSource):
+        for name, server in ground.config.mcp_servers.items():
+            used = used_server(name, server)
+            if used is None:
+                yield ("mcpServers", name)
+                continue
+            part = _server_part(used, ground.document, ground.config, ground.trust)
+            keys = ADDRESSES if part is None else IN_DIGEST
+            yield from (("mcpServers", name, key) for key in keys)
+
+
+def _keys_beside(ground: FileSource, path: ConfigPath) -> dict[str, object]:
+    """The declared secrets that the machine of an option at ``path`` may get, by their places.
+
+    They are in the mapping of the option, at any depth, or in a mapping around it.
+    """
+    beside = path[:-1]
+    return {
+        show_path(each.path): each.value
+        for each in ground.carried
+        # Around a `model` that is an address are all sections of the config.
+        if each.is_declared and beside and _lie_together(beside, each.path[:-1])
+    }
+
+
+def _lie_together(one: ConfigPath, two: ConfigPath) -> bool:
+    return one[: len(two)] == two or two[: len(one)] == one
 
 
 def _options(ground: PartSource) -> Iterator[Part]:
@@ -325,6 +411,7 @@ def _options(ground: PartSource) -> Iterator[Part]:
             each.text,
             project,
             target=_linked_to(document, each.text) if each.is_folder or each.is_shown else "",
+            keys=_keys_beside(ground, path),
             mask=_mask(document, ground.trust),
             where=str(document.position(path)),
         )
@@ -341,10 +428,14 @@ def _linked_to(document: Document, folder: str) -> str:
 
 def _destinations(ground: FileSource) -> Iterator[Part]:
     for each in ground.document.marked:
-        # Libraries of providers read addresses, and the names of more files, from a named file.
-        sends = any(_sends(each.text, signs) for signs in each.signs)
-        if sends or (each.may_name_file and _is_file(ground.document.directory / each.text)):
-            yield from _destination(ground, each)
+        yield from _destination_at(ground, each)
+
+
+def _destination_at(ground: FileSource, value: Marked) -> Iterator[Part]:
+    # Libraries of providers read addresses, and the names of more files, from a named file.
+    sends = any(_sends(value.text, signs) for signs in value.signs)
+    if sends or (value.may_name_file and _is_file(ground.document.directory / value.text)):
+        yield from _destination(ground, value)
 
 
 def _is_file(path: Path) -> bool:
@@ -371,7 +462,15 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
     where = str(document.position(path))
     mask = _mask(document, ground.trust)
     headers = _headers_beside(document, path)
-    part = destination_part(document.address(path), text, file=file, headers=headers, mask=mask, where=where)
+    part = destination_part(
+        document.address(path),
+        text,
+        file=file,
+        headers=headers,
+        keys=_keys_beside(ground, path),
+        mask=mask,
+        where=where,
+    )
     yield _with_owner(ground, part)
 
 

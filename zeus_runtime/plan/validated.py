@@ -335,6 +335,7 @@ def trust_of(
         homes=homes,
         bundled=tuple(folder.resolve() for folder in bundled_folders()),
         variables=variables,
+        environ=environ,
     )
 
 

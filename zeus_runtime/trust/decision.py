@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +13,7 @@ from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.trust.parts import Part
 
 VARIABLE: Final = "ZEUS_TRUST"
@@ -49,6 +52,7 @@ class Trust:
         variables: the names of the variables that the config gets with the same value as the process.
         work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
         digests: those that were given at process start.
+        environ: the environment that the config is read with, without its ``.env``.
     """
 
     given: frozenset[str]
@@ -63,6 +67,14 @@ class Trust:
     variables: frozenset[str] = frozenset()
     work: tuple[Path, ...] = ()
     digests: frozenset[str] = frozenset()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def secrets(self) -> Redactor:
+        """The secrets of the environment, which are not the config's own."""
+        from zeus_runtime.config.secrets.masking import secrets_of_environment
+
+        return secrets_of_environment(self.environ)
 
     def is_own(self, file: Path) -> bool:
         """Whether a file or folder belongs to the user or comes with Zeus."""

@@ -45,7 +45,8 @@ class Part:
 
     Args:
         kind: ``server`` for an MCP server, ``command`` for a list of words that is marked ``Executes``, ``plugin``
-            for a file of Python code, ``option`` for another option that is marked so, ``destination`` for one that
+            for a file of Python code, ``option`` for another option that is marked so or that holds a secret of the
+            environment, ``destination`` for one that
             is marked ``Destination``, ``file`` for a file outside the project that the agent reads, ``database`` for
             one that this user's Zeus did not create, ``folder`` for one that the agent's tools work in, outside the
             project or with a protected name, ``rule`` for a rule that lifts a protection.
@@ -105,6 +106,7 @@ class Command:
         cwd: its working directory; relative to Zeus's own.
         data: files and folders that it changes itself, named as its words name them.
         kind: the kind of its part.
+        sent: what else a server gets from the config, as ``McpServer.sent`` says.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Command:
     cwd: str = "."
     data: tuple[str, ...] = ()
     kind: Literal["server", "command"] = "server"
+    sent: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,13 @@ class Remote:
         name: its name in the config.
         address: its URL.
         headers: sent with every request.
+        sent: what else it gets from the config, as ``McpServer.sent`` says.
     """
 
     name: str
     address: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sent: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         *_file_lines(found, project.directory),
         *(("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data),
         *_notes(found, lambda index: _called(index, command), mask),
+        *_sent_lines(command.sent, mask),
     ]
     # A server is shown by its name, which decides nothing; a hook by its place, which decides when it runs.
     at = {} if command.kind == "server" else {"path": command.name}
@@ -215,6 +221,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
             files=[[each.word, each.name, each.content] for each in found.named],
             data=list(command.data),
             **at,
+            **_sent(command.sent),
         ),
         tuple(lines),
         found.paths,
@@ -296,6 +303,7 @@ def option_part(
     project: Project | None,
     *,
     target: str = "",
+    keys: Mapping[str, object] | None = None,
     mask: PartMask = _OPEN,
     where: str = "",
 ) -> Part:
@@ -305,8 +313,9 @@ def option_part(
         path: its place in the config, as ``Document.address`` writes it.
         project: None for a value that counts by itself.
         target: where links lead from the folder that the value names.
+        keys: secrets of the environment that the options beside it hold, as those of ``destination_part``.
     """
-    lines = [("value", one_line(mask.word(value)))]
+    lines = [("value", one_line(mask.word(value))), *_key_lines(keys or {})]
     found = Covered(())
     if target:
         lines.append(("leads to", one_line(target)))
@@ -315,7 +324,7 @@ def option_part(
         lines += _file_lines(found, project.directory)
         lines += _notes(found, lambda _: "the value", mask)
     files = [[each.name, each.content] for each in found.named]
-    digest = part_digest("option", path=path, value=value, target=target, files=files)
+    digest = part_digest("option", path=path, value=value, target=target, files=files, **_sent(keys or {}))
     return Part(
         "option", path, digest, tuple(lines), found.paths, where, absent=found.absent, held=found.held
     )
@@ -323,8 +332,12 @@ def option_part(
 
 def remote_part(remote: Remote, *, mask: PartMask = _OPEN, where: str = "") -> Part:
     """A server on another machine, shown as its address and header names; the digest also covers the header values."""
-    lines = [("address", one_line(mask.address(remote.address))), *_header_lines(remote.headers, mask)]
-    digest = part_digest("remote", address=remote.address, headers=dict(remote.headers))
+    lines = [
+        ("address", one_line(mask.address(remote.address))),
+        *_header_lines(remote.headers, mask),
+        *_sent_lines(remote.sent, mask),
+    ]
+    digest = part_digest("remote", address=remote.address, headers=dict(remote.headers), **_sent(remote.sent))
     return Part("server", remote.name, digest, tuple(lines), where=where)
 
 
@@ -333,12 +346,33 @@ def _header_lines(headers: Mapping[str, object], mask: PartMask) -> Iterator[tup
         yield "header", one_line(f"{mask.own.text(name)}: {MASK}")
 
 
+def _sent(sent: Mapping[str, object]) -> dict[str, object]:
+    """The member of a digest for what is sent too; none where nothing is, so that such digests stay as they are."""
+    return {"sent": dict(sent)} if sent else {}
+
+
+def _sent_lines(sent: Mapping[str, Mapping[str, object]], mask: PartMask) -> Iterator[tuple[str, str]]:
+    for name, arguments in sorted(sent.get("prompts", {}).items()):
+        given = arguments if isinstance(arguments, Mapping) else {}
+        words = (f"{key}={mask.entry(key, value)}" for key, value in given.items())
+        yield "prompt", one_line(" ".join([name, *words]))
+    for key, value in sent.get("oauth", {}).items():
+        shown = MASK if key == "client_secret" else mask.word(str(value))
+        yield "oauth", one_line(f"{key}: {shown}")
+
+
+def _key_lines(keys: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name in sorted(keys):
+        yield "secret", one_line(f"{name}: {MASK}")
+
+
 def destination_part(
     path: str,
     value: str,
     *,
     file: Path | None = None,
     headers: Mapping[str, object] | None = None,
+    keys: Mapping[str, object] | None = None,
     mask: PartMask = _OPEN,
     where: str = "",
 ) -> Part:
@@ -348,16 +382,40 @@ def destination_part(
         path: its place in the config, as ``Document.address`` writes it.
         file: the file that the value names, which may itself name addresses.
         headers: sent there with every request; shown by name, and the digest covers the values.
+        keys: secrets of the environment in options beside it that are secret by their type, such as ``api_key``; shown
+            by name, and the digest covers the values.
     """
     content = None if file is None else content_of(file)
-    digest = part_digest("destination", path=path, value=value, content=content, headers=dict(headers or {}))
+    digest = part_digest(
+        "destination",
+        path=path,
+        value=value,
+        content=content,
+        headers=dict(headers or {}),
+        **_sent(keys or {}),
+    )
     lines = [
         ("sends to", one_line(mask.address(value))),
         *_header_lines(headers or {}, mask),
+        *_key_lines(keys or {}),
         *([("content", content)] if content else []),
     ]
     held = () if file is None or content is None else ((file, content.removeprefix("sha256 ")),)
     return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where, held=held)
+
+
+def secret_part(path: str, value: object, shown: str, names: Sequence[str], *, where: str = "") -> Part:
+    """An option that holds secrets of the environment, identified by its place and its value.
+
+    Args:
+        path: its place in the config, as ``Document.address`` writes it.
+        value: a text or a number.
+        shown: the value with the secrets masked.
+        names: the variables that the secrets are from.
+    """
+    sends = f"your {', '.join(names)} to whoever this option's text reaches"
+    lines = (("value", one_line(shown)), ("sends", one_line(sends)))
+    return Part("option", path, part_digest("secret", path=path, value=value), lines, where=where)
 
 
 def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", where: str = "") -> Part:

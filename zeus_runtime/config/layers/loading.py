@@ -357,4 +357,4 @@ class _Filled:
         self.secrets.update(
             {environ.get(name, ""): name for name in variables if holds_secret(name, environ.get(name, ""))}
         )
-        return node._replace(value=text, interpolated=bool(variables))
+        return node._replace(value=text, variables=tuple(variables))

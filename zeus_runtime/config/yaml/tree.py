@@ -51,18 +51,23 @@ class Node(NamedTuple):
         value: a JSON scalar, a dict of str to Node or a list of Node.
         origins: the newest first; the others are what it overrode.
         cuts: it replaced what was before it, so nothing older shows through if it is merged over something else.
-        interpolated: its text came, wholly or partly, from ``${...}``.
+        variables: the names of the variables that its text came from, wholly or partly.
     """
 
     value: Any
     origins: tuple[Origin, ...]
     cuts: bool = False
-    interpolated: bool = False
+    variables: tuple[str, ...] = ()
 
     @property
     def origin(self) -> Origin:
         """Where it was really written: the newest origin that is not implied, if there is one."""
         return next((origin for origin in self.origins if not origin.implied), self.origins[0])
+
+    @property
+    def interpolated(self) -> bool:
+        """Whether its text came, wholly or partly, from ``${...}``."""
+        return bool(self.variables)
 
     @property
     def is_map(self) -> bool:

@@ -66,7 +66,7 @@ async def process(
     spec = server.spec
     assert spec.command is not None
     words = (spec.command, *spec.args)
-    place.permit(Command(server.name, words, dict(spec.env), spec.cwd or ".", spec.data))
+    place.permit(Command(server.name, words, dict(spec.env), spec.cwd or ".", spec.data, sent=spec.sent))
     base = {name: place.environ[name] for name in PASSED_ON if name in place.environ}
     parameters = StdioServerParameters(
         command=spec.command,
@@ -114,7 +114,7 @@ async def address(
     spec = server.spec
     url = spec.address
     assert url is not None
-    permit(Remote(server.name, url, dict(spec.headers)))
+    permit(Remote(server.name, url, dict(spec.headers), spec.sent))
     timeout = httpx2.Timeout(_HTTP_SECONDS, read=spec.timeout_seconds)
 
     async def unhurried(request: httpx2.Request) -> None:
