@@ -351,3 +351,32 @@ def test_a_list_of_ignored_files_that_is_there_stays(tmp_path: Path) -> None:
     make_private(tmp_path / "elsewhere.db")
     assert (tmp_path / ".zeus/.gitignore").read_text() == "mine\n"
     assert not (tmp_path / ".gitignore").exists()
+
+
+@pytest.mark.parametrize("named", ["config", "database"])
+def test_a_database_that_was_allowed_for_a_config_is_listed_and_forgotten_with_it(
+    project: Project, zeus: Zeus, shipped: Path, named: str
+) -> None:
+    config, other = project.agent(), project.agent(name="other.yaml")
+    assert zeus("trust", str(config)).exit_code == 0
+    assert zeus("trust", str(other)).exit_code == 0
+    file = str(config if named == "config" else shipped)
+    mine = zeus("trust", "--list", file, "--json").json
+    kinds = ["database", "plugin"] if named == "config" else ["database"]
+    assert [each["kind"] for each in mine] == kinds
+    (database,) = [each for each in mine if each["kind"] == "database"]
+    assert database["file"] == str(shipped)
+    assert ["allowed for", str(config)] in database["lines"]
+    assert [each["kind"] for each in zeus("trust", "--list", str(other), "--json").json] == ["plugin"]
+    assert zeus("trust", "--revoke", file).err == f"forgotten: {len(kinds)}\n"
+    assert FOREIGN in zeus("run", str(other), "hi").err
+    assert zeus("trust", "--list", file).out == "nothing is allowed\n"
+
+
+def test_a_database_of_ones_own_stays_so_when_its_config_is_forgotten(project: Project, zeus: Zeus) -> None:
+    config = project.agent()
+    assert zeus("trust", str(config)).exit_code == 0
+    assert zeus("run", str(config), "hi").exit_code == 0
+    assert zeus("trust", "--revoke", str(config)).err == "forgotten: 1\n"
+    assert zeus("trust", str(config)).exit_code == 0
+    assert zeus("run", str(config), "hi").exit_code == 0

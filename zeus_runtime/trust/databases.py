@@ -101,15 +101,22 @@ def make(records: Path | None, file: Path) -> bool:
     return is_recorded
 
 
-def adopt(records: Path, part: Part) -> None:
+def adopt(records: Path, part: Part, config: str) -> None:
     """Record that the user allows a database. It gets a new mark, so another file with the former mark is not allowed.
+
+    Args:
+        config: the config for which the user was asked, as an absolute path; any other may use the database too.
 
     Raises:
         MissingError: the file is not a database, is in use, or cannot be written.
     """
+    from dataclasses import replace
     from sqlite3 import Error
 
+    from zeus_runtime.trust.records import ALLOWED_FOR
+
     (file,) = part.files
+    part = replace(part, lines=(*part.lines, (ALLOWED_FOR, config)))
     try:
         with closing(_connected(file)) as connection:
             connection.execute("BEGIN IMMEDIATE")
