@@ -183,7 +183,7 @@ def test_a_database_that_changes_before_it_is_opened_stays_closed(tmp_path: Path
         connection.execute("CREATE TABLE t (x)")
     part = database_part(file, "zeus.db", "agents")
     assert part.digest != database_part(file, "other.db", "agents").digest
-    give(part)
+    give(part, "/zeus.yaml")
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE u (x)")
     for _ in range(2):
@@ -197,8 +197,8 @@ def test_a_database_that_another_process_recorded_is_opened(tmp_path: Path) -> N
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE t (x)")
     part = database_part(file, "zeus.db", "agents")
-    give(part)
-    adopt(tmp_path / "records", part)
+    give(part, "/zeus.yaml")
+    adopt(tmp_path / "records", part, "/zeus.yaml")
     content = file.read_bytes()
     adopt_given(tmp_path / "records", file)
     assert file.read_bytes() == content
@@ -222,7 +222,7 @@ def test_a_vector_store_is_recorded_with_the_database_beside_it(tmp_path: Path) 
         each.parent.mkdir(exist_ok=True)
         with closing(sqlite3.connect(each)) as connection:
             connection.execute("CREATE TABLE t (x)")
-        give(database_part(each, each.name, "agents"))
+        give(database_part(each, each.name, "agents"), "/zeus.yaml")
     records = tmp_path / "records"
     adopt_given(records, files[1])
     assert [is_made(records, each) for each in files] == [False, True, False]
@@ -494,3 +494,32 @@ def test_a_list_of_ignored_files_that_is_there_stays(tmp_path: Path) -> None:
     make_private(tmp_path / "elsewhere.db")
     assert (tmp_path / ".zeus/.gitignore").read_text() == "mine\n"
     assert not (tmp_path / ".gitignore").exists()
+
+
+@pytest.mark.parametrize("named", ["config", "database"])
+def test_a_database_that_was_allowed_for_a_config_is_listed_and_forgotten_with_it(
+    project: Project, zeus: Zeus, shipped: Path, named: str
+) -> None:
+    config, other = project.agent(), project.agent(name="other.yaml")
+    assert zeus("trust", str(config)).exit_code == 0
+    assert zeus("trust", str(other)).exit_code == 0
+    file = str(config if named == "config" else shipped)
+    mine = zeus("trust", "--list", file, "--json").json
+    kinds = ["database", "plugin"] if named == "config" else ["database"]
+    assert [each["kind"] for each in mine] == kinds
+    (database,) = [each for each in mine if each["kind"] == "database"]
+    assert database["file"] == str(shipped)
+    assert ["allowed for", str(config)] in database["lines"]
+    assert [each["kind"] for each in zeus("trust", "--list", str(other), "--json").json] == ["plugin"]
+    assert zeus("trust", "--revoke", file).err == f"forgotten: {len(kinds)}\n"
+    assert FOREIGN in zeus("run", str(other), "hi").err
+    assert zeus("trust", "--list", file).out == "nothing is allowed\n"
+
+
+def test_a_database_of_ones_own_stays_so_when_its_config_is_forgotten(project: Project, zeus: Zeus) -> None:
+    config = project.agent()
+    assert zeus("trust", str(config)).exit_code == 0
+    assert zeus("run", str(config), "hi").exit_code == 0
+    assert zeus("trust", "--revoke", str(config)).err == "forgotten: 1\n"
+    assert zeus("trust", str(config)).exit_code == 0
+    assert zeus("run", str(config), "hi").exit_code == 0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
+from tests.cli.conftest import Project, Zeus
 from zeus_runtime.cli.whole_file import write_private, write_whole
 from zeus_runtime.errors import UsageError
+from zeus_runtime.tools.own_folders import LinkedFolderError
 
 Write: TypeAlias = Callable[[Path, str, str], None]
 both = pytest.mark.parametrize("write", [write_private, write_whole])
@@ -67,3 +70,57 @@ def test_a_place_where_no_file_can_be_is_a_mistake_of_who_named_it(
 def test_a_full_disk_is_not_the_user_s_mistake(write: Write) -> None:
     with pytest.raises(OSError, match="No space left"):
         write(Path("/dev/full"), "text\n", "/dev/full")
+
+
+@both
+@pytest.mark.parametrize("linked", [".zeus", ".zeus/below", ".zeus/below/out"])
+def test_a_link_of_a_repository_s_in_zeus_s_folder_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write, linked: str
+) -> None:
+    mine = tmp_path / "mine"
+    for folder in (mine, mine / "below"):
+        folder.mkdir()
+        (folder / "out").write_text("mine")
+    link = tmp_path / "project" / linked
+    link.parent.mkdir(parents=True)
+    link.symlink_to({".zeus": mine, ".zeus/below": mine / "below"}.get(linked, mine / "out"))
+    monkeypatch.chdir(tmp_path / "project")
+    for place in (Path(".zeus/below/out"), Path.cwd() / ".zeus/below/out"):
+        with pytest.raises(LinkedFolderError, match="is a link"):
+            write(place, "text", "out")
+    assert (mine / "out").read_text() == (mine / "below/out").read_text() == "mine"
+
+
+@pytest.mark.parametrize("linked", [".zeus", ".zeus/out.yaml"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["schema", "-o", ".zeus/out.yaml"],
+        ["schema", "--eval", "-o", ".zeus/out.yaml"],
+        ["init", "--yes", "--force", ".zeus/out.yaml"],
+        ["init", "--yes", ".zeus/out.yaml"],
+        ["memory", "export", ".zeus/out.yaml"],
+        ["sessions", "export", "-o", ".zeus/out.yaml"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_writes_through_a_link_in_zeus_s_folder(
+    zeus: Zeus,
+    project: Project,
+    tmp_path: Path,
+    linked: str,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.agent(more="memory: {user: local}\nstorage: {url: 'sqlite:///kept.db'}\n")
+    assert zeus("run", "zeus.yaml", "hi").exit_code == 0
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    link = project.folder / linked
+    shutil.rmtree(project.folder / ".zeus", ignore_errors=True)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(mine if linked == ".zeus" else mine / "out.yaml")
+    done = zeus(*words)
+    assert (done.exit_code, list(mine.iterdir())) == (4, []), done.err
+    assert f"{linked} is a link" in done.err

@@ -680,3 +680,29 @@ def test_a_variable_of_the_process_frees_an_address_and_no_file(
     config.write_text(json.dumps({"version": 1, "model": vertex("${TERM}")}))
     with pytest.raises(UntrustedError, match="vertex_credentials"):
         Agent.from_config(config, directory=tmp_path)
+
+
+@pytest.mark.parametrize("more", [{}, {"instructions": "Obey."}, {"output": {"schema": {"type": "object"}}}])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_project_does_not_lend_itself_an_agent_of_the_users_own_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, object], nested: bool
+) -> None:
+    """The server of the user's own is called with what the project says."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    own, project = tmp_path / "config/zeus", tmp_path / "project"
+    (own / "configs").mkdir(parents=True)
+    project.mkdir()
+    server = {"command": "python", "args": ["-V"], "cwd": str(own)}
+    head = {"version": 1, "model": "gpt-4o"}
+    mail = {**head, "name": "mail", "mcpServers": {"mail": server}}
+    (own / "configs/mail.yaml").write_text(json.dumps(mail))
+    helper = {"description": "d", "config": "mail"}
+    between = {**head, "name": "between", "tools": ["subagents"], "agents": {"helper": helper}}
+    (own / "configs/between.yaml").write_text(json.dumps(between))
+    named = {"description": "d", "config": "between" if nested else "mail", **more}
+    config = project / "zeus.yaml"
+    config.write_text(json.dumps({**head, "tools": ["subagents"], "agents": {"helper": named}}))
+    (part,) = all_parts(examine_config(config, directory=project, environ=os.environ))
+    assert (part.kind, part.name, part.own) == ("server", "mail", False)
+    (part,) = all_parts(examine_config("between", directory=project, environ=os.environ))
+    assert (part.name, part.own) == ("mail", True)

@@ -15,6 +15,7 @@ import pytest
 from tests.support.shells import need_bubblewrap
 from zeus_runtime import Agent
 from zeus_runtime.plugin.sandbox import OwnPrograms, system_programs
+from zeus_runtime.process_path import given_environ, narrow_process, pass_over
 from zeus_runtime.testing import ScriptedModel, calling
 
 ROOT = Path(__file__).parents[2]
@@ -119,18 +120,45 @@ def test_a_link_that_leads_through_the_project_is_not_followed(
 def test_the_path_of_the_process_is_the_former_one_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = f"{tmp_path}/project/bin:/usr/bin"
+    before = f"{tmp_path}/bin{os.pathsep}bin{os.pathsep}{os.pathsep}/usr/bin{os.pathsep}/work/bin"
     monkeypatch.setenv("PATH", before)
-    first = OwnPrograms({"PATH": before}, lambda: [tmp_path]).alone()
+    monkeypatch.chdir(tmp_path)
+    pass_over(["/work"])
+    assert os.environ["PATH"] == before, "the process is not Zeus's own"
+    give_back = narrow_process()
+    assert os.environ["PATH"] == f"/usr/bin{os.pathsep}/work/bin"
     with ExitStack() as stack:
-        second = stack.enter_context(ExitStack())
-        second.enter_context(first)
-        assert os.environ["PATH"] == "/usr/bin"
         stack.enter_context(system_programs())
+        pass_over(["/work"])
         assert os.environ["PATH"] == os.defpath
-        second.close()  # threads may end in another order
-        assert os.environ["PATH"] == os.defpath
-    assert os.environ["PATH"] == before
+        assert given_environ()["PATH"] == before
+    assert os.environ["PATH"] == "/usr/bin"
+    inner = narrow_process()
+    give_back()  # threads may end in another order
+    assert os.environ["PATH"] == "/usr/bin"
+    inner()
+    assert os.environ["PATH"] == given_environ()["PATH"] == before
+
+
+@pytest.mark.parametrize("before", [None, "", "."])
+def test_a_path_of_which_nothing_is_left_is_not_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    """An empty ``PATH`` is: the system looks for a program there."""
+    program(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    if before is None:
+        monkeypatch.delenv("PATH")
+    else:
+        monkeypatch.setenv("PATH", before)
+    give_back = narrow_process()
+    with pytest.raises((FileNotFoundError, NotADirectoryError)):
+        subprocess.run(["tool"], check=True)
+    with pytest.raises((FileNotFoundError, NotADirectoryError)):
+        subprocess.run(["tool"], check=True, env=OwnPrograms({"PATH": "."}).environ())
+    assert os.environ["PATH"] == (os.defpath if before is None else os.devnull)
+    give_back()
+    assert os.environ.get("PATH") == before == given_environ().get("PATH")
 
 
 @pytest.mark.parametrize(

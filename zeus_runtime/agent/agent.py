@@ -17,6 +17,7 @@ from zeus_runtime.errors import ErrorsMasked, NotFoundError, UsageError, masking
 from zeus_runtime.events import Event
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
+from zeus_runtime.process_path import given_environ
 from zeus_runtime.run.approvals import masked_decision, masked_pending
 from zeus_runtime.run.assembly import run_resources
 from zeus_runtime.run.connections import Connections
@@ -101,7 +102,7 @@ class Agent(ErrorsMasked):
             UntrustedError: a plugin file or an option would be executed, and the user has not allowed it. Parts that
                 only a run executes (MCP servers) are refused when the run begins.
         """
-        environ = os.environ if environ is None else environ
+        environ = given_environ() if environ is None else environ
         with masking_errors(secrets_of_environment(environ)):
             checked = check(
                 config,

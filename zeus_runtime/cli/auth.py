@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.tools import Account, Toolset
-    from zeus_runtime.tools.own_programs import OwnPrograms
 
 
 @click.group("auth")
@@ -71,19 +70,17 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
             from threading import Thread
 
             # A terminal browser returns only when the user leaves it, and until then the request must be answered.
-            Thread(target=_open_browser, args=(plan.context.own_programs, url), daemon=True).start()
+            Thread(target=_open_browser, args=(url,), daemon=True).start()
 
     tools = asyncio.run(toolset.log_in(name, show))
     answer(f"{name} is authorised; it has {tools} tools for this account")
 
 
-def _open_browser(programs: OwnPrograms, url: str) -> None:
-    """Open an address in a browser that is not a file of a folder in which agents write."""
+def _open_browser(url: str) -> None:
     import webbrowser
 
-    # The module looks browsers up on the process's PATH, also when it starts one.
-    with programs.alone():
-        webbrowser.open(url)
+    # The module looks browsers up on the PATH of Zeus's process, which has no folder in which agents write.
+    webbrowser.open(url)
 
 
 @command.command("logout")

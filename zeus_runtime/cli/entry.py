@@ -43,8 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.disable()
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.streams import mask_errors_by
+    from zeus_runtime.process_path import narrow_process
 
     process = Process()
+    widen = narrow_process()
     give_back = _tell_stray_errors(process)
     try:
         with mask_errors_by(lambda text: process.secrets.text(text)):
@@ -55,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             gc.freeze()
         else:
             give_back()
+            widen()
         if collecting:
             gc.enable()
 

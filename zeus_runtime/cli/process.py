@@ -40,10 +40,10 @@ class Process:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment variables."""
-        import os
+        """The environment variables as the user gave them: a copy, with the whole ``PATH``."""
+        from zeus_runtime.process_path import given_environ
 
-        return os.environ
+        return given_environ()
 
     def learn(self, redactor: Redactor) -> None:
         """Mask these secrets too, from now on."""

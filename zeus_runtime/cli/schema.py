@@ -104,13 +104,16 @@ def _own_file(process: Process, *, check: bool) -> int:
 
 
 def _write(file: Path, text: str) -> None:
+    from zeus_runtime.cli.whole_file import write_whole
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.tools.own_folders import own_path
 
+    own_path(file.absolute())
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
     except OSError as error:
         raise UsageError(
             f"{file} cannot be written: {error.strerror}", remedy="Name another file."
         ) from error
+    write_whole(file, text, str(file))
     complain(f"wrote {file}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.trusting import Examined
     from zeus_runtime.trust.parts import Part
+    from zeus_runtime.trust.records import Record
 
 Kind: TypeAlias = Literal["config", "evaluation", "service"]
 
@@ -132,13 +133,15 @@ def _asked_for(process: Process, which: ConfigArgs, kind: Kind) -> Sequence[Part
 def _list(process: Process, which: ConfigArgs, *, as_object: bool) -> None:
     from zeus_runtime.trust.decision import records_folder
     from zeus_runtime.trust.parts import one_line
-    from zeus_runtime.trust.records import all_records
+    from zeus_runtime.trust.records import all_records, given_for
 
     folder = records_folder(process.environ)
-    records = all_records(folder) if folder is not None else ()
-    if which.config is not None:
-        file = str(_file(process, which.config))
-        records = tuple(each for each in records if each.file == file)
+    if folder is None:
+        records: tuple[Record, ...] = ()
+    elif which.config is None:
+        records = all_records(folder)
+    else:
+        records = given_for(folder, str(_file(process, which.config)))
     rows = [(one_line(each.file), each.kind, one_line(each.name), each.digest[:19]) for each in records]
     tell(
         process,

@@ -214,7 +214,7 @@ def record(found: Examined, parts: Iterable[Part]) -> None:
             )
         if part.kind == "database":
             # The database gets a new mark with this: another file with the former mark stays forbidden.
-            adopt(trust.records, part)
+            adopt(trust.records, part, trust.file)
         else:
             add(trust.records, trust.file, replace(part, lines=_recorded(part, found.document.redactor)))
 

@@ -12,18 +12,22 @@ from typing import Final
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.tools import atomic
+from zeus_runtime.tools.own_folders import own_path
 
 _DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What is wrong with the disk, and not with the place that was named."""
 
 
 def write_whole(place: Path, text: str, name: str) -> None:
-    """Write ``text`` to a file, which keeps its rights; links are followed, and newlines stay as they are.
+    """Write ``text`` to a file, which keeps its rights; newlines stay as they are.
+
+    Links are followed, but not from ``.zeus`` on: a repository can bring those.
 
     Args:
         name: of the file in an error.
 
     Raises:
+        LinkedFolderError: ``.zeus`` or what follows it in the path is a link.
         UsageError: there is no such folder, or nothing may be written there.
         OSError: the disk is full or failed; a file that was there is as it was.
     """
@@ -41,6 +45,7 @@ def write_private(place: Path, text: str, name: str) -> None:
 def _write(place: Path, text: str, name: str, replace: Callable[[Path, bytes], None]) -> None:
     data = text.encode()
     try:
+        own_path(place.absolute())
         if place.exists() and not place.is_file():
             # A pipe or a device (/dev/stdout) is written to, never replaced.
             place.write_bytes(data)

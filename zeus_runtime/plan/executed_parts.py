@@ -144,7 +144,7 @@ def foreign_database(
     if not is_made(trust.records, file):
         part = database_part(file, shown_below(file, directory), use, where=where)
         if trust.allows_by_digest(part):
-            give(part)
+            give(part, trust.file)
         yield part
 
 
@@ -751,14 +751,22 @@ def _with_owner(ground: FileSource, part: Part) -> Part:
 def _is_own(ground: FileSource, part: Part) -> bool:
     """Whether everything in a part comes from the user's Home, an installed distribution, or the process.
 
-    A ``.env`` that adds variables is in the project, and so may be the values that use them.
+    A ``.env`` that adds variables is in the project, and so may be the values that use them. A sub-agent does the tasks
+    of the config above it, which may give it instructions too, so that config counts as well.
     """
     document, trust = ground.document, ground.trust
-    places = (*document.folders.values(), *part.files)
+    places = (*_folders_with_above(document), *part.files)
     has_own_variables = document.environ.keys() <= trust.variables
     return has_own_variables and all(
         any(place.resolve().is_relative_to(home) for home in _own_folders(ground)) for place in places
     )
+
+
+def _folders_with_above(document: Document) -> Iterator[Path]:
+    """The folders of a config's files, and of those of the configs above a sub-agent."""
+    yield from document.folders.values()
+    for above in {id(each.document): each.document for each in document.inherited}.values():
+        yield from _folders_with_above(above)
 
 
 def _own_folders(ground: FileSource) -> tuple[Path, ...]:

@@ -22,6 +22,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.executed_parts import executing, lifting, part_source, project_of
+from zeus_runtime.process_path import given_environ, pass_over
 from zeus_runtime.registry import (
     bundled_folders,
     bundled_home,
@@ -101,7 +102,7 @@ class Checked:
     @property
     def process_environ(self) -> Mapping[str, str]:
         """The environment of the process itself: the one that ``check`` gets may contain a project's values."""
-        return dict(os.environ)
+        return given_environ()
 
     def middlewares_for_overlay(self) -> list[Any]:
         """The value of ``middlewares`` as it is written.
@@ -325,7 +326,8 @@ def trust_of(
     path = document.directory / document.source if document.path is None else document.path
     homes = tuple(home.resolve() for home in user_home(os.environ))
     # A value that the caller changed is not the process's own.
-    variables = frozenset(name for name, value in environ.items() if os.environ.get(name) == value)
+    process = given_environ()
+    variables = frozenset(name for name, value in environ.items() if process.get(name) == value)
     return replace(
         trust,
         file=str(path if document.path is None else path.resolve()),
@@ -405,6 +407,8 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     )
     if not trust.work:  # a sub-agent's config gets that of the outermost one
         trust = replace(trust, work=work_folders(checked))
+        # Before any component is made: its library may look programs up.
+        pass_over(trust.work)
     source = part_source(document, config, registry, homes, trust)
     # Before a provider, a server or a plugin says anything that could repeat one.
     mask_before_cutting(checked.secrets)

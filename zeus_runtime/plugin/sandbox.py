@@ -11,8 +11,8 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.disk_paths import home_folders as home_folders
+    from zeus_runtime.process_path import system_programs as system_programs
     from zeus_runtime.tools.own_programs import OwnPrograms as OwnPrograms
-    from zeus_runtime.tools.own_programs import system_programs as system_programs
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
     from zeus_runtime.tools.sandbox import Outcome as Outcome
     from zeus_runtime.tools.sandbox import Program as Program
@@ -59,7 +59,7 @@ _ROOMS = {
     "remove_folder": "tools.sandbox_folders",
     "remove_older": "tools.sandbox_folders",
     "session_folder": "tools.sandbox_folders",
-    "system_programs": "tools.own_programs",
+    "system_programs": "process_path",
 }
 
 __all__ = [*sorted(_ROOMS)]

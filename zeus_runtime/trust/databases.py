@@ -23,8 +23,8 @@ _USER_VERSION: Final = slice(60, 64)
 _APPLICATION_ID: Final = slice(68, 72)
 """Where SQLite's header has two numbers for applications (https://sqlite.org/fileformat2.html#the_database_header)."""
 _PATIENCE_SECONDS: Final = 10.0
-_given: Final[dict[Path, Part]] = {}
-"""The databases that a digest in ``ZEUS_TRUST`` allows this process to open."""
+_given: Final[dict[Path, tuple[Part, str]]] = {}
+"""The databases that a digest in ``ZEUS_TRUST`` allows this process to open, each with the config."""
 
 
 def is_database(file: Path) -> bool:
@@ -92,9 +92,13 @@ def database_part(file: Path, name: str, use: DatabaseUse, *, where: str = "") -
 _USERS: Final = {"agents": "the agents", "service": "the service: it decides who may use the agents"}
 
 
-def give(part: Part) -> None:
-    """Note that a digest in ``ZEUS_TRUST`` allows a database, for the moment when this process opens it."""
-    _given[part.files[0]] = part
+def give(part: Part, config: str) -> None:
+    """Note that a digest in ``ZEUS_TRUST`` allows a database, for the moment when this process opens it.
+
+    Args:
+        config: the config that is read, as an absolute path.
+    """
+    _given[part.files[0]] = part, config
 
 
 def adopt_given(records: Path | None, file: Path) -> None:
@@ -107,7 +111,7 @@ def adopt_given(records: Path | None, file: Path) -> None:
         MissingError: as ``adopt``; or there is no folder for the record.
         UntrustedError: as ``adopt``.
     """
-    for each, part in [*_given.items()]:
+    for each, (part, config) in [*_given.items()]:
         if not each.is_relative_to(file.parent) or is_made(records, each):
             continue
         if records is None:
@@ -116,7 +120,7 @@ def adopt_given(records: Path | None, file: Path) -> None:
                 " XDG_STATE_HOME is set",
                 remedy="set one of them, or name the config by its path in ZEUS_TRUST",
             )
-        adopt(records, part)
+        adopt(records, part, config)
 
 
 def make(records: Path | None, file: Path) -> bool:
@@ -143,16 +147,21 @@ def make(records: Path | None, file: Path) -> bool:
     return is_recorded
 
 
-def adopt(records: Path, part: Part) -> None:
+def adopt(records: Path, part: Part, config: str) -> None:
     """Record that the user allows a database. It gets a new mark, so another file with the former mark is not allowed.
+
+    Args:
+        config: the config for which the user was asked, as an absolute path; any other may use the database too.
 
     Raises:
         MissingError: the file is not a database, is in use, or cannot be written.
         UntrustedError: its content is another one than that of the part.
     """
+    from dataclasses import replace
     from sqlite3 import Error
 
     from zeus_runtime.trust.decision import UntrustedError
+    from zeus_runtime.trust.records import ALLOWED_FOR
 
     (file,) = part.files
     if _content(file) != part.held:
@@ -161,6 +170,7 @@ def adopt(records: Path, part: Part) -> None:
             [part],
             remedy="end what uses it, and run the command again to see it as it is",
         )
+    part = replace(part, lines=(*part.lines, (ALLOWED_FOR, config)))
     try:
         with closing(_connected(file)) as connection:
             connection.execute("BEGIN IMMEDIATE")

@@ -16,6 +16,8 @@ from zeus_runtime.errors import MissingError
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Part
 
+ALLOWED_FOR: Final = "allowed for"
+"""The label of the line that names the config for which a database was allowed; its record has the database's path."""
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -33,6 +35,10 @@ class Record:
     name: str
     digest: str
     lines: tuple[tuple[str, str], ...]
+
+    def is_for(self, file: str) -> bool:
+        """Whether the user was asked for this config, or for this database."""
+        return self.file == file or (self.kind == "database" and (ALLOWED_FOR, file) in self.lines)
 
 
 def is_recorded(folder: Path, file: str, digest: str) -> bool:
@@ -87,8 +93,13 @@ def add(folder: Path, file: str, part: Part) -> None:
 
 
 def records_of(folder: Path, file: str) -> tuple[Record, ...]:
-    """The permissions recorded for a config, sorted by kind and name."""
+    """The permissions recorded for a config without its databases, sorted by kind and name."""
     return tuple(sorted(_in(_place(folder, file)), key=_order))
+
+
+def given_for(folder: Path, file: str) -> tuple[Record, ...]:
+    """The permissions that the user gave for a config, its databases' too, sorted by path, kind and name."""
+    return tuple(each for each in all_records(folder) if each.is_for(file))
 
 
 def all_records(folder: Path) -> tuple[Record, ...]:
@@ -103,14 +114,18 @@ def all_records(folder: Path) -> tuple[Record, ...]:
 
 
 def revoke(folder: Path, file: str) -> int:
-    """Forget the permissions recorded for a config. Returns the number of parts.
+    """Forget the permissions recorded for a config, its databases' too. Returns the number of parts.
 
     Raises:
         MissingError: a record cannot be removed.
     """
     place = _place(folder, file)
     count = 0
+    databases = [one for one in given_for(folder, file) if one.file != file]
     try:
+        for one in databases:
+            (_place(folder, one.file) / _name(one.digest)).unlink(missing_ok=True)
+            count += 1
         for each in list(place.iterdir()) if place.is_dir() else []:
             each.unlink(missing_ok=True)
             count += each.suffix == ".json"

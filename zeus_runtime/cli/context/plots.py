@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.cli.whole_file import write_whole
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.escaping import printable
 from zeus_runtime.serving.http.bundled import BUNDLE
@@ -45,14 +46,11 @@ def write_plot(path: Path, overviews: Sequence[Mapping[str, Any]], *, title: str
         redactor: masks secrets in every text.
 
     Raises:
-        UsageError: the file cannot be written.
+        LinkedFolderError, UsageError: the file cannot be written.
     """
     script, style = ((BUNDLE / name).read_text("utf-8") for name in ("plot.js", "plot.css"))
     page = _page(redactor.json(list(overviews)), printable(redactor(title)), script, style)
-    try:
-        path.write_text(page, "utf-8")
-    except OSError as error:
-        raise UsageError(f"the plot cannot be written: {error}") from None
+    write_whole(path, page, f"the plot {path}")
 
 
 def _page(data: Any, title: str, script: str, style: str) -> str:

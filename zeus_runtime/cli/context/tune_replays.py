@@ -128,9 +128,10 @@ class ReplayWorkers:
             return found
 
     async def _started(self) -> asyncio.subprocess.Process:
+        from zeus_runtime.process_path import given_environ
         from zeus_runtime.tools.worker_process import started
 
-        worker = await started(__name__)
+        worker = await started(__name__, given_environ())
         self._all.append(worker)
         assert worker.stdin is not None
         worker.stdin.write(_framed(self._order))
@@ -162,6 +163,7 @@ def _orders(stream: Any) -> Any:
 def _serve(user: int) -> None:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.process_path import narrow_process
     from zeus_runtime.tools.worker_process import end_with
 
     end_with(user)
@@ -172,6 +174,7 @@ def _serve(user: int) -> None:
     os.dup2(2, 1)
     replays: Replays = next(orders)
     process = Process()
+    narrow_process()
     with prepared(process):
         for lines, place in orders:
             answers.write(_framed(pickle.dumps(_figures(replays, lines, place, process.environ))))

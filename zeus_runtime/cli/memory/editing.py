@@ -15,6 +15,7 @@ from zeus_runtime.cli.asking import agreed
 from zeus_runtime.cli.memory.opening import with_memory
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.errors import MissingError, UsageError, ZeusError
+from zeus_runtime.process_path import given_environ
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -92,7 +93,9 @@ def _edited(file: Path) -> str:
     from zeus_runtime.config.yaml.reader import decode
 
     try:
-        click.edit(filename=str(file))
+        # Only a name that the user wrote is looked up on the whole PATH; click tries names of its own without one.
+        chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        click.edit(filename=str(file), env=given_environ() if chosen else None)
     except click.ClickException as error:
         if isinstance(error.__cause__, OSError):
             raise MissingError(

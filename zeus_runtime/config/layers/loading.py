@@ -27,6 +27,7 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node, hidden, plain, show_path, unshown_values, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
+from zeus_runtime.process_path import given_environ
 
 STDIN = "<stdin>"
 
@@ -66,9 +67,7 @@ def load(
     """
     directory = Path.cwd() if directory is None else directory
     if environ is None:
-        import os
-
-        environ = dict(os.environ)
+        environ = given_environ()
     from zeus_runtime.config.model import Config
 
     layers = Layers(directory, homes, ref_places(Config), plugin_homes)

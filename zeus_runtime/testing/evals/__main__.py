@@ -77,13 +77,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _write_stressed(given: argparse.Namespace) -> int:
-    import os
-
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.plan.validated import check
+    from zeus_runtime.process_path import given_environ
     from zeus_runtime.testing.evals.stress import stressed, yaml_of
 
-    checked = check(given.config, env=given.env, sets=given.set, directory=Path.cwd(), environ=os.environ)
+    checked = check(
+        given.config, env=given.env, sets=given.set, directory=Path.cwd(), environ=given_environ()
+    )
     checked.middlewares_for_overlay()
     given.write_stressed.write_text(
         yaml_of(stressed(make_plan(checked), given.share).middlewares), encoding="utf-8"
@@ -95,4 +96,7 @@ if __name__ == "__main__":
     if not sys.flags.safe_path:
         # The working directory: modules in a project are not installed plugins.
         del sys.path[0]
+    from zeus_runtime.process_path import narrow_process
+
+    narrow_process()
     sys.exit(main())

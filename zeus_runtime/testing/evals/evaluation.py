@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.process_path import given_environ
 from zeus_runtime.testing.evals.laws import asserted, changed, compactions, short
 from zeus_runtime.testing.evals.report import Check, EvaluationFinding, Report
 from zeus_runtime.testing.evals.subject import Subject, policies, running
@@ -56,7 +57,6 @@ async def evaluate(
         MissingError: a plugin, dependency or file is not there.
         UsageError: there is no such evaluation, or the window is too small for any.
     """
-    import os
 
     from zeus_runtime.plan.validated import check
 
@@ -69,7 +69,7 @@ async def evaluate(
         env=env,
         sets=sets,
         directory=Path.cwd() / (directory or ""),
-        environ=os.environ if environ is None else environ,
+        environ=given_environ() if environ is None else environ,
     )
     subject = Subject(checked, window_tokens=window_tokens)
     with _folder() as folder:
