@@ -629,6 +629,7 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     assert [form.get_by_label("Name").evaluate("each => getComputedStyle(each).textOverflow")] == ["ellipsis"]
     many.get_by_role("checkbox").first.check()
     form.get_by_label("Plain").select_option(index=2)
+    form.get_by_label("Absent").select_option("false")
     # Every object of JavaScript has members of these names.
     assert not form.get_by_label("Delete all").is_checked()
     assert form.get_by_label("Remark").input_value() == ""
@@ -641,7 +642,8 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
     said = (
-        "[('breakfast', True), ('day', 'tomorrow'), ('guest', 9007199254740993), ('mail', ' a@example.com '),"
+        "[('absent', False), ('breakfast', True), ('day', 'tomorrow'),"
+        " ('guest', 9007199254740993), ('mail', ' a@example.com '),"
         " ('many', ['\u05d0\u05d1 1 \u05d3']), ('name', 'Ada'), ('nights', 9007199254740995),"
         rf" ('note', 'two\nlines\u202e'), ('path', '/srv{' ' * 120}/home'), ('plain', 'a  b'),"
         " ('right', '\u05d0\u05d1'), ('room', 's'), ('shared', False)]"
@@ -668,7 +670,9 @@ def test_a_form_and_a_card_tell_in_full_what_a_line_of_theirs_cuts(user: User) -
         form.get_by_role("textbox", name="Name", exact=True).fill(f"{LENGTHY}{width}")
         told("Name", f"{LENGTHY}{width}").wait_for()
         form.get_by_role("combobox", name="Room *", exact=True).select_option("South")
+        # The default of an empty field is cut with its size, as in the field, and is whole above.
         told("Path", "… (726)").wait_for()
+        told("Absent", f"… ({len(LENGTHY) + 2})").wait_for()
         assert form.evaluate(FITS)
         assert all(each.evaluate(FITS) for each in form.locator("label .exact").all())
     assert told("Room", "South").count() == 0

@@ -92,6 +92,7 @@ async def book(run) -> str:
         "odd": {"title": "Odd", "anyOf": [True, {"const": 1}]},
         "listed": {"title": "Listed", "enum": [LENGTHY + end for end in ("nothing", "all")]},
         "titled": {"title": "Titled", "oneOf": [{"const": end, "title": LENGTHY + end} for end in ("nothing", "all")]},
+        "absent": {"type": "boolean", "title": "Absent", "default": LENGTHY},
         "ticked": {"type": "array", "title": "Ticked" + "x" * 200, "items": {"enum": ["y" * 200, "z" * 200]}},
         "middle": {"title": "Middle", "enum": [MIDDLE, "short"]},
     }
