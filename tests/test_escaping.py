@@ -109,9 +109,9 @@ def test_what_is_approved_holds_no_character_that_cannot_be_seen(text: str) -> N
 
 def is_ignorable(char: str) -> bool:
     """Of those that Unicode lets a renderer leave out, some that Python calls printable."""
-    return char in "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0" or unicodedata.name(char, "").startswith(
-        ("VARIATION SELECTOR", "MONGOLIAN FREE VARIATION SELECTOR")
-    )
+    return char in "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufffc" or unicodedata.name(
+        char, ""
+    ).startswith(("VARIATION SELECTOR", "MONGOLIAN FREE VARIATION SELECTOR"))
 
 
 @pytest.mark.parametrize("shown", [terminal_text, terminal_line, printable, json_text])
@@ -184,6 +184,8 @@ def test_what_a_language_needs_stays_in_an_answer(text: str) -> None:
         ("\ud800\udc85", "\\ud800\\udc85"),
         ("\ue000\uffff", "\\ue000\\uffff"),
         ("\u3164\u034f", "\\u3164\\u034f"),
+        ("/old\ufffc/tmp", "/old\\ufffc/tmp"),
+        ("\U00013441\U00013442", "\\U00013441\\U00013442"),
     ],
 )
 def test_what_deceives_becomes_an_escape(text: str, shown: str) -> None:
@@ -317,6 +319,7 @@ def test_a_piece_that_begins_another_character_begins_another_count() -> None:
         ),
         ("\u4f7f\u7528python\u8bfb \u30c6\u30b9\u30c8test \ud55c\uae00ok", None),
         ("report\U0001d159", "report\\U0001d159"),
+        ("report\ufffc", "report\\ufffc"),
         ("./bui\u217cd.sh \ufb01le", "./bui\\u217cd.sh \\ufb01le"),
         ("\U0001d5cb\U0001d5c6 80\U0001d7ea", "\\U0001d5cb\\U0001d5c6 80\\U0001d7ea"),
         ("\u01c6 \u01f1 \U0001d6fc", "\\u01c6 \\u01f1 \\U0001d6fc"),

@@ -11,10 +11,12 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, Final
 
-# Variation selectors, and letters and marks that show nothing, although Python calls them printable.
+# Variation selectors, and letters, marks and signs that show nothing, although Python calls them printable. A test
+# draws the others in a browser.
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _BLANK: Final = re.compile(
-    f"[\u034f\u115f\u1160\u17b4\u17b5\u2d7f\u3164\uffa0\U0001107f\U00016fe4\U0001d159{_SELECTORS}]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u2d7f\u3164\uffa0\ufffc\U0001107f\U00013441\U00013442\U00016fe4\U0001d159"
+    f"{_SELECTORS}]"
 )
 IGNORABLE: Final = (
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"

@@ -18,7 +18,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.page_service import FOREIGN, KEEPER, LONG, LONG_NAME, SAYS
+from tests.serving.test_page_texts import rule
+from tests.support.page_service import FOREIGN, KEEPER, LENGTHY, LONG, LONG_NAME, MIDDLE, SAYS
 from tests.support.pictures import png
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
@@ -440,6 +441,62 @@ def test_no_place_of_the_page_draws_what_a_browser_would_hide(user: User) -> Non
     assert user.complaints == []
 
 
+INKLESS = r"""source => {
+    const unseen = new RegExp(source, "u"), others = /[\p{Zs}\p{Script=Han}\p{Script=Hangul}\p{Script=Yi}]/u;
+    const letterOfOld = /(?=\p{Lo})[^\0-\uffff]/u, mark = /[\p{Mn}\p{Me}]/u;
+    const drawn = [];
+    for (let code = 0x21; code < 0x110000; code++) {
+        const char = String.fromCodePoint(code);
+        if (!unseen.test(char) && !others.test(char) && !letterOfOld.test(char)) drawn.push(char);
+    }
+    const size = 28, wide = 128, bases = ["", "\u05d0"];
+    const canvas = document.createElement("canvas");
+    canvas.width = size * wide;
+    canvas.height = size * Math.ceil((drawn.length + bases.length) / wide);
+    const pen = canvas.getContext("2d", { willReadFrequently: true });
+    const exact = document.body.appendChild(document.createElement("pre"));
+    exact.className = "exact";
+    pen.font = getComputedStyle(exact).font;
+    exact.remove();
+    const corner = at => [(at % wide) * size, Math.floor(at / wide) * size];
+    // Beneath a mark there is a letter.
+    [...bases, ...drawn.map(char => (mark.test(char) ? bases[1] : "") + char)].forEach((text, at) => {
+        const [x, y] = corner(at);
+        pen.save();
+        pen.beginPath();
+        pen.rect(x, y, size, size);
+        pen.clip();
+        pen.fillText(text, x + 6, y + 19);
+        pen.restore();
+    });
+    const pixels = new Uint32Array(pen.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    const pixel = (at, row, column) => {
+        const [x, y] = corner(at);
+        return pixels[(y + row) * canvas.width + x + column];
+    };
+    const isSame = (one, other) => {
+        for (let row = 0; row < size; row++)
+            for (let column = 0; column < size; column++)
+                if (pixel(one, row, column) !== pixel(other, row, column)) return false;
+        return true;
+    };
+    const found = drawn.filter((char, at) => isSame(at + bases.length, mark.test(char) ? 1 : 0));
+    return [drawn.length, found.map(char => char.codePointAt(0).toString(16))];
+}"""
+"""How many characters `visible` leaves as they are, and which of them leave no ink: one canvas for all, and no layout.
+
+Left out: spaces, Chinese and Korean characters, Yi, and the letters of planes above the first. They are nine of ten.
+"""
+
+
+def test_each_character_that_is_no_escape_has_ink(user: User) -> None:
+    """U+FFFC was drawn as a space, so one path looked like two."""
+    page = user.tab()
+    count, inkless = page.evaluate(INKLESS, rule("UNSEEN").pattern)
+    assert count > 15_000
+    assert inkless == []
+
+
 def test_the_change_of_an_edit_stays_with_its_call(user: User) -> None:
     (user.server.folder / "plan.md").write_text("# Plan\n\n1. Ship order 1042.\n")
     page = user.tab()
@@ -572,6 +629,7 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     assert [form.get_by_label("Name").evaluate("each => getComputedStyle(each).textOverflow")] == ["ellipsis"]
     many.get_by_role("checkbox").first.check()
     form.get_by_label("Plain").select_option(index=2)
+    form.get_by_label("Absent").select_option("false")
     # Every object of JavaScript has members of these names.
     assert not form.get_by_label("Delete all").is_checked()
     assert form.get_by_label("Remark").input_value() == ""
@@ -584,12 +642,56 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
     said = (
-        "[('breakfast', True), ('day', 'tomorrow'), ('guest', 9007199254740993), ('mail', ' a@example.com '),"
+        "[('absent', False), ('breakfast', True), ('day', 'tomorrow'),"
+        " ('guest', 9007199254740993), ('mail', ' a@example.com '),"
         " ('many', ['\u05d0\u05d1 1 \u05d3']), ('name', 'Ada'), ('nights', 9007199254740995),"
         rf" ('note', 'two\nlines\u202e'), ('path', '/srv{' ' * 120}/home'), ('plain', 'a  b'),"
         " ('right', '\u05d0\u05d1'), ('room', 's'), ('shared', False)]"
     )
     assert turn.locator(".result").inner_text() == said
+
+
+def test_a_form_and_a_card_tell_in_full_what_a_line_of_theirs_cuts(user: User) -> None:
+    """Two choices with one beginning looked alike once chosen, and so did two instructions."""
+    page = user.tab()
+    say(page, "book a room")
+    form = page.get_by_role("region", name="The agent asks")
+
+    def told(label: str, text: str) -> Any:
+        return form.locator("label", has_text=label).locator(".exact", has_text=text)
+
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for label in ("Listed", "Titled"):
+            for index, end in enumerate(("nothing", "all"), 1):
+                # The name of the control is exact: the text below is no part of it.
+                form.get_by_role("combobox", name=label, exact=True).select_option(index=index)
+                told(label, LENGTHY + end).wait_for()
+        form.get_by_role("textbox", name="Name", exact=True).fill(f"{LENGTHY}{width}")
+        told("Name", f"{LENGTHY}{width}").wait_for()
+        form.get_by_role("combobox", name="Room *", exact=True).select_option("South")
+        # The default of an empty field is cut with its size, as in the field, and is whole above.
+        told("Path", "… (726)").wait_for()
+        told("Absent", f"… ({len(LENGTHY) + 2})").wait_for()
+        assert form.evaluate(FITS)
+        assert all(each.evaluate(FITS) for each in form.locator("label .exact").all())
+    assert told("Room", "South").count() == 0
+    form.get_by_label("Middle").select_option(index=1)
+    told("Middle", MIDDLE).wait_for()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    told("Middle", MIDDLE).wait_for(state="detached")
+    page.set_viewport_size({"width": 390, "height": 900})
+    told("Middle", MIDDLE).wait_for()
+    assert axe(page) == []
+    form.get_by_role("button", name="Decline").click()
+    answered(page)
+    say(page, "record it")
+    card = page.get_by_role("region", name="Approve this call?")
+    card.get_by_label("Reason or instruction").fill(f"{LENGTHY}\u202e")
+    card.locator(".exact", has_text=rf"{LENGTHY}\u{{202e}}").wait_for()
+    assert card.evaluate(FITS)
+    card.get_by_role("button", name="Reject").click()
+    answered(page)
 
 
 def test_eight_tabs_of_a_waiting_turn_load_because_only_a_visible_one_listens(user: User) -> None:

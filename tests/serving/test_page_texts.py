@@ -69,6 +69,8 @@ def test_the_page_and_the_terminal_hide_the_same_characters() -> None:
     # The page also shows the braille pattern without dots, and keeps tabs and line ends elsewhere.
     differ = {char for char in known if is_unseen(char) != (unseen.match(char) is not None)}
     assert differ == set("\t\n\u2800")
+    # Blanks of Unicode 15, which a browser may know before Python does.
+    assert all(unseen.match(char) and is_unseen(char) for char in "\U00013441\U00013442")
     for joiner in "\u200c\u200d\ufe0f":
         for char in known:
             text = f"{char}{joiner}{char}"

@@ -1,5 +1,6 @@
 // Calls that wait for a decision: exactly what would run, and the change that it would make.
 
+import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Choice, Exact, runsFromRight, withoutRight } from "./exact";
@@ -86,6 +87,28 @@ function Boxed({ lines, whole, showWhole }: { lines: api.ShownLine[]; whole: boo
   );
 }
 
+/** The room in pixels that a control needs beside its text: its padding, and an arrow. */
+const BESIDE = 48;
+const pen = document.createElement("canvas").getContext("2d")!;
+
+/** All of the text of a control with one line, below it, if the line may be too short: a browser cuts it there without its size. */
+function Whole({ control, text }: { control: RefObject<HTMLElement | null>; text: string }) {
+  const [isCut, setCut] = useState(false);
+  useLayoutEffect(() => {
+    const look = () => {
+      const { fontSize, fontFamily } = getComputedStyle(control.current!);
+      pen.font = `${fontSize} ${fontFamily}`;
+      setCut(pen.measureText(text).width > control.current!.clientWidth - BESIDE);
+    };
+    look();
+    const watch = new ResizeObserver(look);
+    watch.observe(control.current!);
+    return () => watch.disconnect();
+  }, [text]);
+  // A screen reader reads all of the control, and this would become a part of its name.
+  return isCut ? <span class="exact" aria-hidden="true"><Exact text={text} /></span> : null;
+}
+
 function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
   approval: api.Approval; hasMoved: boolean; decided: () => void; lookAgain: () => Promise<void>;
 }) {
@@ -96,6 +119,7 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
   const [problem, setProblem] = useState("");
   const [isSent, setSent] = useState(false);
   const [isWhole, setWhole] = useState(false);
+  const instruction = useRef<HTMLInputElement>(null);
   const isStill = useStill(isWhole, edited === null);
   const isBusy = isSent || hasMoved || !isStill;
   const decide = async (body: api.Json, written?: string) => {
@@ -137,7 +161,7 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
           <div class="actions">
             <button class="primary" disabled={isBusy} onClick={approve}>{t("Approve")}</button>
             <button class="danger" disabled={isBusy} onClick={() => void decide({ decision: "reject", reason })}>{t("Reject")}</button>
-            <input class="reason" value={reason} placeholder={t("Reason or instruction for the model (optional)")} aria-label={t("Reason or instruction for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
+            <input ref={instruction} class="reason" value={reason} placeholder={t("Reason or instruction for the model (optional)")} aria-label={t("Reason or instruction for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
             <button class="link" onClick={() => setEdited(edited === null ? approval.editable ?? "" : null)}>
               {edited === null ? t("Edit arguments") : t("Keep the arguments")}
             </button>
@@ -145,6 +169,7 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
               <label class="inline"><input type="checkbox" checked={always} onChange={(event) => setAlways(event.currentTarget.checked)} />{t("Do not ask about this tool again")}</label>
             )}
           </div>
+          <Whole control={instruction} text={reason} />
         </>
       )}
       {approval.expires_ms && <p class="meta">{t("Expires {time}", { time: new Date(approval.expires_ms).toLocaleTimeString() })}</p>}
@@ -227,15 +252,19 @@ function choices(about: api.Json): unknown[] | null {
 
 function Field({ about, texts, value, isRequired, set }: { about: api.Json; texts: api.FormField; value: unknown; isRequired: boolean; set: (value: unknown) => void }) {
   const known = choices(about);
+  const select = useRef<HTMLSelectElement>(null), input = useRef<HTMLInputElement>(null);
   // What the service takes for an empty field.
   const otherwise = inLine(texts.default ?? "");
   if (known) {
     const at = known.findIndex((each) => isSame(each, value));
     return (
-      <select required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)])}>
-        <Choice value="" text={otherwise} />
-        {known.map((_, index) => <Choice value={String(index)} text={texts.choices[index] ?? ""} />)}
-      </select>
+      <>
+        <select ref={select} required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)])}>
+          <Choice value="" text={otherwise} />
+          {known.map((_, index) => <Choice value={String(index)} text={texts.choices[index] ?? ""} />)}
+        </select>
+        <Whole control={select} text={at < 0 ? otherwise : texts.choices[at] ?? ""} />
+      </>
     );
   }
   const many = about.type === "array" ? choices(about.items ?? {}) : null;
@@ -253,17 +282,21 @@ function Field({ about, texts, value, isRequired, set }: { about: api.Json; text
     );
   }
   const type = inputType(about);
-  if (type === "number")
-    return (
-      <input
-        type={type} required={isRequired} placeholder={otherwise} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
-        value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : numberOf(event.currentTarget.value))}
-      />
-    );
+  const written = value === undefined ? "" : String(value);
   return (
-    <input
-      type={type} required={isRequired} placeholder={withoutRight(otherwise)} minLength={about.minLength} maxLength={about.maxLength}
-      value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value)}
-    />
+    <>
+      {type === "number" ? (
+        <input
+          ref={input} type={type} required={isRequired} placeholder={otherwise} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
+          value={written} onInput={(event) => set(event.currentTarget.value === "" ? undefined : numberOf(event.currentTarget.value))}
+        />
+      ) : (
+        <input
+          ref={input} type={type} required={isRequired} placeholder={withoutRight(otherwise)} minLength={about.minLength} maxLength={about.maxLength}
+          value={written} onInput={(event) => set(event.currentTarget.value)}
+        />
+      )}
+      <Whole control={input} text={written || otherwise} />
+    </>
   );
 }

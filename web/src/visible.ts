@@ -4,7 +4,7 @@ import { options } from "preact";
 import { number } from "./i18n";
 
 // Controls, formats such as bidirectional ones, line ends of other kinds, variation selectors, blanks and fillers.
-const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u2d7f\u3164\uffa0\u{1107f}\u{16fe4}\u{1d159}]/gu;
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u2d7f\u3164\uffa0\ufffc\u{1107f}\u{13441}\u{13442}\u{16fe4}\u{1d159}]/gu;
 // As in the terminal: joiners and a selector belong to emoji and to Persian and Indic words, a carriage return to the line end.
 const BELONGS =
   /\r(?=\n)|(?<=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])[\u200c\u200d](?=(?![\x00-\x7f])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])|(?<=(?![\x00-\x7f\p{Variation_Selector}])[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}\p{Sm}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
