@@ -117,7 +117,6 @@ class PseudoTerminal:
                 data = data[os.write(self._terminal, data) :]
         os.set_blocking(self._terminal, True)
 
-    @property
     def makes_lines(self) -> bool:
         """Whether the terminal is in its own mode, in which it makes lines and shows keys."""
         mode: int = termios.tcgetattr(self._terminal)[3]

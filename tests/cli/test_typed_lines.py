@@ -6,6 +6,7 @@ import io
 import json
 import signal
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_long_answer_arrives_whole(project: Project, marked: bool) -> None:
             terminal.paste(f"y and {LONG}", marked=marked)
             terminal.press("\r")
             assert terminal.end() == 0
-            assert terminal.makes_lines
+            assert terminal.makes_lines()
         assert LONG.strip() in json.dumps(provider.requests[-1].body, ensure_ascii=False)
     assert (project.folder / "a.txt").read_text() == LONG
 
@@ -136,10 +137,10 @@ def test_a_terminal_gets_its_mode_back_from_a_question_that_a_signal_ends(
 ) -> None:
     with PseudoTerminal(NAME, project.folder) as terminal:
         terminal.until("]: ")
-        assert not terminal.makes_lines
+        assert not terminal.makes_lines()
         terminal.send(number)
         assert terminal.end() == code
-        assert terminal.makes_lines
+        assert terminal.makes_lines()
         assert terminal.raw.rindex("\x1b[?2004l") > terminal.raw.rindex("\x1b[?2004h")
 
 
@@ -165,7 +166,7 @@ def test_the_end_of_input_and_a_dumb_terminal(project: Project, term: str) -> No
         terminal.until("]: ")
         terminal.press("a\x04\x7f\x04")
         assert terminal.end() == 130
-        assert terminal.makes_lines
+        assert terminal.makes_lines()
         assert ("\x1b" in terminal.raw) == (term == "xterm")
 
 
@@ -237,7 +238,7 @@ def test_a_line_is_the_same_however_its_bytes_are_divided(
     whole, divided = keys(), keys()
     whole.take(data)
     places = sorted({0, *(min(cut, len(data)) for cut in cuts), len(data)})
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         divided.take(data[start:end])
     assert (divided.text, divided.has_ended, divided.is_end_of_input) == (
         whole.text,
