@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import sys
+import termios
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.test_seen import call, over_http
 from tests.support.provider import Provider, Reply
 from zeus_runtime.cli import typed_lines
+from zeus_runtime.cli.prompt_input import PromptInput
 from zeus_runtime.cli.typed_lines import MOST_CHARACTERS, MOST_PLAIN_BYTES, Keys, typed_line
 
 LONG = "".join(f"{number:05d} " for number in range(1000)) + "é"
@@ -209,6 +212,29 @@ def test_what_is_piped_in_has_no_such_limit(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{LONG}\n"))
     assert typed_line("? ") == LONG
     assert typed_line("? ") is None
+
+
+def test_a_prompt_of_a_chat_without_readline_is_read_like_an_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Cut(f"{LONG}\nshort\n"))
+    with PromptInput({}, lambda _line: False) as lines:
+        assert lines.read("> ") == "short"
+    assert "may have cut the line" in capsys.readouterr().err
+
+
+def test_a_terminal_whose_mode_cannot_be_changed_makes_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_given: object) -> None:
+        raise termios.error(5, "refused")
+
+    monkeypatch.setattr(termios, "tcsetattr", refuse)
+    terminal, side = os.openpty()
+    with os.fdopen(side, closefd=False) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        monkeypatch.setattr(typed_lines, "_prompt", lambda _text: os.write(terminal, b"fits\n"))
+        assert typed_line("? ") == "fits"
+    os.close(side)
+    os.close(terminal)
 
 
 def keys() -> Keys:

@@ -60,6 +60,7 @@ def typed_line(
     try:
         with _Typing(prompt, hidden=hidden, one_line=one_line, forget=forget) as typing:
             while not typing.is_done:
+                typing.wait()
                 typing.read()
             return typing.line
     except _NoModeError:
@@ -247,9 +248,14 @@ class _Typing:
         _typing.remove(self._mode)
         self._mode.leave()
 
-    def read(self) -> None:
-        """Wait for keys and take them; ``is_done`` says whether they ended the line."""
+    def wait(self) -> None:
+        """Wait for keys."""
         self._comes(None)
+
+    def read(self) -> None:
+        """Take the keys that came; ``is_done`` says whether they ended the line."""
+        if not self._comes(0):
+            return
         self._is_busy = True
         self._take()
         self._is_busy = False
