@@ -6,6 +6,7 @@ import re
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.acceptance.shared_settings import FILES, tool, tool_names
+from zeus_runtime.plan.workspace_root import user_name
 from zeus_runtime.testing import calling
 
 
@@ -149,7 +150,7 @@ FILED = (
         "user",
         written("/a.txt", "a.txt"),
         ["a.txt"],
-        ["ann/a.txt"],
+        [f"{user_name(['ann'])}/a.txt"],
         {**FILES, "memory": {"user": "ann"}},
     ),
     Flip(

@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -92,7 +93,38 @@ class PseudoTerminal:
 
     def press(self, keys: str) -> None:
         """Type."""
-        os.write(self._terminal, keys.encode())
+        self.press_bytes(keys.encode())
+
+    def press_bytes(self, keys: bytes) -> None:
+        """Type what may be no text."""
+        os.write(self._terminal, keys)
+
+    def paste(self, text: str, *, marked: bool = True) -> None:
+        """Paste as a terminal does, which reads what is shown meanwhile.
+
+        Args:
+            text: may be longer than what the terminal takes at once.
+            marked: whether the terminal says where the paste begins and ends.
+        """
+        data = (f"\x1b[200~{text}\x1b[201~" if marked else text).encode()
+        os.set_blocking(self._terminal, False)
+        while data:
+            readable, writable, _ = select.select([self._terminal], [self._terminal], [], 60)
+            assert readable or writable, "the program reads no more keys"
+            if readable:
+                self._read(0)
+            if writable:
+                data = data[os.write(self._terminal, data) :]
+        os.set_blocking(self._terminal, True)
+
+    def makes_lines(self) -> bool:
+        """Whether the terminal is in its own mode, in which it makes lines and shows keys."""
+        mode: int = termios.tcgetattr(self._terminal)[3]
+        return bool(mode & termios.ICANON and mode & termios.ECHO)
+
+    def send(self, number: int) -> None:
+        """Send a signal to the program."""
+        self._process.send_signal(number)
 
     def end(self) -> int:
         """Read to the end; the exit code."""
@@ -113,7 +145,6 @@ class PseudoTerminal:
 
 def _take_terminal() -> None:
     import fcntl
-    import termios
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -45,19 +45,23 @@ def test_a_deletion_is_confirmed_with_escapes(project: Project) -> None:
         assert "\u202e" not in terminal.raw
 
 
-def test_only_one_module_asks_through_click() -> None:
-    ours = ROOT / "cli" / "asking.py"
-    assert asked_through(ours) == {"prompt", "confirm"}
-    assert [path for path in ROOT.rglob("*.py") if path != ours and asked_through(path)] == []
-
-
-def asked_through(path: Path) -> set[str]:
-    """The functions of click that ask, and that a module names."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
-    names = {
-        node.attr
-        for node in nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "click"
+def test_only_one_module_reads_what_a_person_types() -> None:
+    """Anything else reads lines that the terminal makes, which cuts them at 4,095 bytes."""
+    found = {path.relative_to(ROOT).as_posix(): reading(path) for path in ROOT.rglob("*.py")}
+    assert {name: calls for name, calls in found.items() if calls} == {
+        "cli/typed_lines.py": {"getpass", "sys.stdin.readline"},
+        "cli/prompt_input.py": {"input", "sys.stdin.readline"},
     }
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and "click" in (node.module or "")]
-    return ASKS & (names | {alias.name for node in imports for alias in node.names})
+
+
+def reading(path: Path) -> set[str]:
+    """The calls of a module that read a line from a person."""
+    calls = {
+        ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+    }
+    through_click = {call for call in calls if call.startswith("click.") and call.rpartition(".")[2] in ASKS}
+    return (
+        through_click
+        | (calls & {"input", "getpass", "getpass.getpass"})
+        | {call for call in calls if "stdin" in call and "readline" in call}
+    )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.tools.approval import PendingApproval
 from zeus_runtime.tools.diff import DiffGap, DiffLine, difference
-from zeus_runtime.tools.kept_changes import MOST_CHANGES, MOST_CHARACTERS, MOST_LINES, changes_of, kept
+from zeus_runtime.tools.kept_changes import MOST_CHARACTERS, MOST_LINES, changes_of, kept
 from zeus_runtime.tools.preview import Change, Preview
 from zeus_runtime.tools.question import change_lines, question_lines
 
@@ -54,9 +54,23 @@ def test_a_long_change_is_cut_and_every_line_is_counted(
         )
 
 
-def test_a_call_that_changes_many_texts_keeps_the_first() -> None:
-    found = kept([Change(f"/{at}", None, f"{at}\n") for at in range(MOST_CHANGES + 5)])
-    assert [each.path for each in found] == [f"/{at}" for at in range(MOST_CHANGES)]
+def test_a_call_that_changes_many_texts_keeps_that_each_changed() -> None:
+    many = MOST_LINES + 50
+    found = kept([Change(f"/{at}", None, f"{at}\n") for at in range(many)])
+    assert [each.path for each in found] == [f"/{at}" for at in range(many)]
+    assert found[-1].lines == [DiffGap(1, len(f"{many - 1}\n"))]
+
+
+def test_lines_of_a_part_are_counted_from_where_it_begins_and_what_it_leaves_out_is_told() -> None:
+    text = "".join(f"{line}\n" for line in range(10))
+    (found,) = kept([Change("/a", text, text.replace("5", "x"), first_line=101, left=(7, 8, 90))])
+    assert found.lines[0] == DiffLine("@", "103")
+    assert found.lines[-1] == DiffGap(15, 90)
+    assert (found.removed, found.added, found.is_compared) == (8, 9, False)
+    (unseen,) = kept([Change("/a", "", "", left=(1, 1, 900_000))])
+    assert unseen.lines == [DiffGap(2, 900_000)]
+    (new,) = kept([Change("/a", None, "x\n", left=(0, 5, 90))])
+    assert (new.added, new.is_compared) == (6, True)
 
 
 def test_a_result_without_changes_has_none() -> None:

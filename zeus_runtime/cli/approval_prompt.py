@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.escaping import json_shown, terminal_text
+from zeus_runtime.cli.typed_lines import typed_line_async
+from zeus_runtime.escaping import json_shown
 from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision
 from zeus_runtime.tools.question import StyledLine, fields_of, folded, question_lines, tool_label
@@ -65,7 +66,7 @@ class TerminalApprovals:
     """
 
     def __init__(self, read: ReadLine | None = None) -> None:
-        self._read = read or read_line
+        self._read = read or typed_line_async
         self._open: dict[str, tuple[PendingApproval, asyncio.Future[Decision | None]]] = {}
 
     async def ask(self, pending: PendingApproval) -> Decision | None:
@@ -222,24 +223,6 @@ def given_arguments(text: str) -> dict[str, Any] | None:
     return given if isinstance(given, dict) else None
 
 
-async def read_line(prompt: str) -> str | None:
-    """A line from the terminal; what was typed before the prompt came does not count. Can be cancelled."""
-    forget_typed()
-    sys.stderr.write(terminal_text(prompt))
-    sys.stderr.flush()
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    try:
-        loop.add_reader(sys.stdin.fileno(), ready.set)
-    except NotImplementedError:  # Windows
-        return await asyncio.to_thread(sys.stdin.readline) or None
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline() or None
-
-
 def _terminal() -> TerminalApprovals | None:
     """A way to ask, if a user is at standard input and sees standard error."""
     return TerminalApprovals() if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
@@ -254,23 +237,3 @@ def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:
     """
     terminal = _terminal() if at_terminal else None
     return YesApprovals(terminal) if yes else terminal
-
-
-# With the pause of 50 ms at most 10 s: keys that are held down for ever must not keep the question away.
-_MOST_PIECES: Final = 200
-_NEXT_PIECE_MILLISECONDS: Final = 50
-
-
-def forget_typed() -> None:
-    """A key that was pressed for something else must not approve. The terminal passes on a long paste in pieces."""
-    with suppress(ImportError, OSError):
-        import select
-        import termios
-
-        waiting = select.poll()
-        waiting.register(sys.stdin.fileno(), select.POLLIN)
-        for _ in range(_MOST_PIECES):
-            # Flushed until nothing comes for a moment: one flush would leave the rest of a paste, which is on its way.
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-            if not waiting.poll(_NEXT_PIECE_MILLISECONDS):
-                return

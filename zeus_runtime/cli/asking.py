@@ -1,4 +1,4 @@
-"""Short questions on the terminal, with escapes for what cannot be seen; no other module asks through click."""
+"""Short questions on the terminal, with escapes for what cannot be seen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import click
 
+from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.typed_lines import typed_line
 from zeus_runtime.escaping import terminal_line
 
 
@@ -14,29 +16,42 @@ def ask(text: str, default: str, choices: Sequence[str] = ()) -> str:
 
     Args:
         choices: the only answers; those that show otherwise than they are cannot be typed and are left out.
+
+    Raises:
+        click.Abort: the input ends.
     """
     typed = [each for each in choices if terminal_line(each) == each]
     parts = [text, f"({', '.join(typed)})" if typed else "", f"[{default}]" if default else ""]
-    answer: str = click.prompt(
-        terminal_line(" ".join(filter(None, parts))),
-        default=default,
-        type=click.Choice(typed) if choices else None,
-        show_default=False,
-        show_choices=False,
-        err=True,
-    )
-    return answer
+    while True:
+        answer = _typed(" ".join(filter(None, parts))) or default
+        if not choices or answer in typed:
+            return answer
+        complain(f"error: {terminal_line(answer)} is none of {', '.join(typed)}")
 
 
 def ask_secret(text: str) -> str:
-    """What the user types, which is not shown."""
-    answer: str = click.prompt(terminal_line(text), hide_input=True, err=True)
+    """What the user types, which is not shown.
+
+    Raises:
+        click.Abort: the input ends.
+    """
+    while not (answer := _typed(text, hidden=True)):
+        pass
     return answer
 
 
 def agreed(question: str, *, default: bool = False) -> bool:
-    """Whether the user says yes."""
-    return click.confirm(terminal_line(question), default=default, err=True)
+    """Whether the user says yes.
+
+    Raises:
+        click.Abort: the input ends.
+    """
+    answers = {"y": True, "yes": True, "n": False, "no": False, "": default}
+    while True:
+        said = answers.get(_typed(f"{question} [{'Y/n' if default else 'y/N'}]").strip().lower())
+        if said is not None:
+            return said
+        complain("error: the answer is y or n")
 
 
 def agree(question: str) -> None:
@@ -47,3 +62,10 @@ def agree(question: str) -> None:
     """
     if not agreed(question):
         raise click.Abort
+
+
+def _typed(text: str, *, hidden: bool = False) -> str:
+    line = typed_line(f"{terminal_line(text)}: ", hidden=hidden, one_line=True)
+    if line is None:
+        raise click.Abort
+    return line

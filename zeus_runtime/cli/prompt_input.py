@@ -1,4 +1,4 @@
-"""Lines from the user: with editing and history on a terminal, plain where they are piped in."""
+"""Prompts from the user: with editing and history where readline is at a terminal, plain where they are piped in."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Final, Self
 
 from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.typed_lines import typed_line
 from zeus_runtime.disk_paths import state_folder
 from zeus_runtime.errors import UsageError
 
@@ -78,15 +79,14 @@ class PromptInput:
         return "\n".join(parts).strip() if parts else None
 
     def _line(self, prompt: str) -> str | None:
-        if self._edited:
+        if self._readline is not None:
             try:
                 return input(prompt)
             except EOFError:
                 complain("")
                 return None
         if self.interactive:
-            sys.stderr.write(prompt)
-            sys.stderr.flush()
+            return typed_line(prompt, forget=False)
         line = sys.stdin.readline(MAX_INPUT + 1)
         if len(line) > MAX_INPUT:
             raise UsageError(

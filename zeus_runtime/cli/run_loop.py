@@ -10,6 +10,7 @@ from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.typed_lines import leave_terminal
 from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def _interruptible(stop: Callable[[], None], view: RunView) -> Iterator[Callable
             stop()
             return
         view.close()
+        leave_terminal()
         complain("killed; resume the session with --continue")
         # The process ends by the signal itself, so that a shell sees what ended it.
         signal.signal(number, signal.SIG_DFL)

@@ -341,15 +341,10 @@ def _answer(read: Callable[[str], str]) -> Answer:
 
 def _read(prompt: str) -> str:
     """A line from the terminal; what was typed before the prompt came does not count. The end of input is a no."""
-    from zeus_runtime.cli.approval_prompt import forget_typed
+    from zeus_runtime.cli.typed_lines import typed_line
 
-    forget_typed()
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
-    line = sys.stdin.readline()
-    if not line:
-        complain("")
-    return line
+    line = typed_line(prompt)
+    return "no" if line is None else line
 
 
 def _files(place: Path) -> Iterable[Path]:

@@ -12,8 +12,6 @@ from zeus_runtime.tools.preview import Change
 CHANGES: Final = "changes"
 """Key of a result's artifact in the log."""
 
-MOST_CHANGES: Final = 20
-"""Of one result."""
 MOST_LINES: Final = 400
 MOST_CHARACTERS: Final = 20_000
 """Of all changes of one result together; a line that does not fit is left out whole."""
@@ -75,14 +73,26 @@ def kept(changes: Iterable[Change]) -> list[KeptChange]:
     lines, characters = MOST_LINES, MOST_CHARACTERS
     for each in changes:
         diff = difference(each.before or "", each.after)
-        if len(found) == MOST_CHANGES or (not diff.lines and each.before is not None):
+        old_left, new_left, characters_left = each.left
+        if not diff.lines and each.before is not None and not characters_left:
             continue
         removed, added = (sum(line.kind == kind for line in diff.lines) for kind in "-+")
-        shown = cut_diff(diff.lines, lines, characters)
+        is_compared = diff.is_compared and (each.before is None or not characters_left)
+        shown = cut_diff([_moved(line, each.first_line - 1) for line in diff.lines], lines, characters)
         lines = max(0, lines - len(shown))
         characters -= sum(len(line.text) for line in shown if isinstance(line, DiffLine))
-        found.append(KeptChange(each.path, each.before is None, removed, added, diff.is_compared, shown))
+        if characters_left:
+            shown.append(DiffGap(old_left + new_left, characters_left))
+        found.append(
+            KeptChange(
+                each.path, each.before is None, removed + old_left, added + new_left, is_compared, shown
+            )
+        )
     return found
+
+
+def _moved(line: DiffLine, lines: int) -> DiffLine:
+    return DiffLine("@", f"{int(line.text) + lines}") if lines and line.kind == "@" else line
 
 
 def changes_of(payload: Mapping[str, Any]) -> list[KeptChange]:

@@ -26,12 +26,17 @@ class Change:
         before: its text now; None if it does not exist yet.
         after: its text after the call.
         identity: distinguishes files with the same ``path``, such as a hash of the place on the disk; not shown.
+        first_line: the number of the first line of both texts, if a call that was made gives only a part of large ones.
+        left: how many lines of the old text and of the new one, and characters of both, such a part leaves out although
+            they may differ.
     """
 
     path: str
     before: str | None
     after: str
     identity: str = ""
+    first_line: int = 1
+    left: tuple[int, int, int] = (0, 0, 0)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
+from zeus_plugins.tools.filesystem.changed_part import MOST_COMPARED, changed_part
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.seen import SeenFiles
 from zeus_plugins.tools.filesystem.texts import binary_kind, plural, whole_text
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 
 _MOST_DIFF_CHARACTERS: Final = 3_000
-_MOST_COMPARED: Final = 400_000
-"""Characters of a file whose change is shown as a diff: a larger one takes too long to compare."""
 
 
 class Replacement(TypedDict):
@@ -85,7 +85,7 @@ def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Too
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
         where, left = printable(files.normalize(path)), placeholders_left(data, run.secrets)
         told = f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')}).{left}"
-        made = tuple(each for held in before for each in _made(files, path, held, data))
+        made = tuple(change for held in before for change in _made(files, path, held, data))
         return ToolResult(told, state=seen.state(path, data), changes=made)
 
     return write_file
@@ -205,9 +205,9 @@ def _told(edits: Sequence[Edited]) -> str:
 
 
 def _diff(before: str, after: str) -> str:
-    """The changed lines with those around them, cut if they are many; nothing for a file that is too large."""
-    if len(before) > _MOST_COMPARED:
-        return ""
+    """The changed lines with those around them, cut if they are many; a note for a file that is too large."""
+    if len(before) > MOST_COMPARED:
+        return "\n[no diff of a file of this size: read_file shows the change]"
     lines = []
     for each in difference(before, after).lines:
         text = each.text.removesuffix("\n").removesuffix("\r")
@@ -223,12 +223,12 @@ def _change(files: WorkspaceFiles, path: str, before: str | None, after: str) ->
     return Change(files.real(path), before, after, files.identity(path))
 
 
-def _made(files: WorkspaceFiles, path: str, before: bytes | None, after: bytes) -> tuple[Change, ...]:
-    """The change that a call made, for people; nothing if a part of it is no text, or too large to compare."""
-    texts = [each for each in (before, after) if each is not None]
-    if any(len(each) > _MOST_COMPARED or binary_kind(each) is not None for each in texts):
-        return ()
-    return (_change(files, path, None if before is None else whole_text(before), whole_text(after)),)
+def _made(files: WorkspaceFiles, path: str, before: bytes | None, after: bytes) -> tuple[Change]:
+    """The change that a call made, for people."""
+    part = changed_part(before, after)
+    was = None if part.before is None else whole_text(part.before)
+    change = _change(files, path, was, whole_text(part.after))
+    return (replace(change, first_line=part.first_line, left=part.left),)
 
 
 def _replaced_by(files: WorkspaceFiles, path: str, options: Options) -> list[bytes | None]:
