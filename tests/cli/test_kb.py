@@ -44,6 +44,15 @@ def test_a_file_that_is_denied_to_the_agent_does_not_come_to_it_by_a_base(
     assert "Sphacteria" not in zeus("kb", "search", "handbook", "ports").out
 
 
+def test_the_administrator_finds_what_the_model_needs_an_approval_for(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", YAML)
+    project.write("docs/team.md", "# Ports\n\nPylos is three days away.\n")
+    assert zeus("kb", "add", "handbook", "docs", "--json").json["added"] == 1
+    rules = "middlewares: [{approve: {mode: run_everything, ask: [{'*': {path: docs/team.md}}]}}]\n"
+    project.write("zeus.yaml", f"{YAML}tools: [filesystem]\n{rules}")
+    assert "Pylos" in zeus("kb", "search", "handbook", "ports").out
+
+
 def test_what_a_link_brings_into_the_workspace_is_judged_by_its_name_there(
     zeus: Zeus, project: Project
 ) -> None:

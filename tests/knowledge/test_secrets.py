@@ -219,7 +219,7 @@ async def test_passages_without_a_vector_are_counted_beside_those_that_are_withh
     with closing(sqlite3.connect(tmp_path / "kb.db")) as connection, connection:
         connection.execute("DELETE FROM vector_collection_pack")
     async with knowledge("sqlite:///kb.db", tmp_path, secrets=SECRETS) as service:
-        (notice,) = (await service.search("canteen", names=["base"])).notices
+        (notice,) = (await service.search("canteen", names=["base"], for_tool=False)).notices
         assert notice.startswith("8 passages of 'base' have no vector")
 
 

@@ -167,7 +167,7 @@ async def test_vectors_in_rows_move_to_the_store_when_their_files_are_read_again
         await database.close()
     async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
         (chunks,) = [base.chunks for base in await service.bases()]
-        (notice,) = (await service.search("ships", names=["handbook"])).notices
+        (notice,) = (await service.search("ships", names=["handbook"], for_tool=False)).notices
         assert notice.startswith("an older version of Zeus read 4 of the documents of 'handbook'")
         model.texts.clear()
         done = await service.add("handbook", [])

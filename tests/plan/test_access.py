@@ -37,7 +37,7 @@ from zeus_runtime.run.attachments import gather
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.transcript import tool_message
 from zeus_runtime.store.database import Database
-from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic, moved_links
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic, moved_links, workspace
 from zeus_runtime.tools.access import Deciding
 from zeus_runtime.tools.attachments import keep
 from zeus_runtime.tools.gate import calling as calling_tool
@@ -1710,6 +1710,37 @@ def test_no_tools_make_a_git_folder_together(
     assert len(refusals) == 1
     assert "belongs to the repository's own files" in refusals[0]
     assert not all((folder / "data" / each).exists() for each in names)
+
+
+@pytest.mark.parametrize("by", ["write", "append"])
+def test_no_tool_makes_a_file_whose_real_path_is_too_long_to_look_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """By such a path the system finds nothing, so a git folder there was not noticed."""
+    files = files_of(folder)
+    write = getattr(files, by)
+    longest = f"/deep/{'ä' * 50}/{'x' * 50}"
+    monkeypatch.setattr(workspace, "LONGEST_PATH", len(os.fsencode(f"{folder}{longest}")))
+    write(longest, b"x")
+    files.edit(longest, bytes.upper, max_bytes=100)
+    (folder / "link").symlink_to(Path(longest[1:]).parent)
+    for path in (f"{longest}x", f"/new{longest}", f"/link/{'x' * 51}", f"/link/new/{'x' * 50}"):
+        assert "its real path is longer than 3,900 bytes" in str(files.write_refusal(path)), path
+        with pytest.raises(WorkspaceError, match="longer than 3,900 bytes"):
+            write(path, b"x")
+    assert not (folder / "new").exists()
+    assert len(list((folder / "link").iterdir())) == 1
+
+
+async def test_nobody_is_asked_about_a_path_that_is_too_long(folder: Path) -> None:
+    path = "/".join(["", *["d" * 198] * 30, "HEAD"])
+    rules = "{approve: {mode: run_everything, ask: [{write_file: {path: '**/HEAD'}}]}}"
+    model = calls(("write_file", {"path": path, "content": "x"}))
+    file = write_agent(folder, f"middlewares: [{rules}]\n", tools=TOOLS)
+    async with Agent.from_config(file, directory=folder, model=model) as agent:
+        (told,) = results(await play(agent, "go"))
+    assert "its real path is longer than 3,900 bytes" in told
+    assert not (folder / ("d" * 198)).exists()
 
 
 def test_no_tools_make_the_folders_of_a_git_folder_together(

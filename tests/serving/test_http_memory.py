@@ -283,3 +283,42 @@ async def test_a_knowledge_base_is_listed_and_searched_with_citations(tmp_path: 
         assert "Doors" in hit["citation"]
         missing = await client.get("/v1/knowledge/other/search", params=search, headers=ann)
         assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+
+
+_RULES = """
+middlewares: [{approve: {mode: run_everything, ask: [{read_file: {path: docs/team.md}}]}}]
+workspace: {access: {docs/secret.md: deny}}
+"""
+
+
+async def filled(folder: Path, memory: str, *names: str, project: bool = False) -> None:
+    """A base of the config's user, or of the project, with these documents."""
+    write_agent(folder, f"memory: {{{memory}}}\n")
+    service = service_of(folder, script("Done."))
+    (hosted,) = service.hosting
+    await hosted.of(None).knowledge.add(
+        "sea", [folder / f"docs/{name}.md" for name in names], project=project
+    )
+    await service.aclose()
+
+
+async def test_files_that_the_rules_close_are_neither_counted_nor_found_in_a_knowledge_base(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("open", "secret", "team"):
+        (tmp_path / f"docs/{name}.md").write_text(f"# Doors\n\nThe door of {name}.\n")
+    await filled(tmp_path, "user: ann", "open", "secret", "team")
+    await filled(tmp_path, "user: bob, project: fleet", "open", "secret", project=True)
+    write_agent(tmp_path, f"memory: {{user: ann, project: fleet}}\n{_RULES}", tools="[filesystem]")
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        told = (await client.get("/v1/knowledge")).json()
+        assert [(each["scope"], each["documents"], each["chunks"]) for each in told] == [
+            ("user", 2, 2),
+            ("project", 1, 1),
+        ]
+        shown = (await client.get("/v1/knowledge/sea")).json()
+        assert (shown["documents"], shown["chunks"], len(shown["files"])) == (2, 2, 2)
+        found = await client.get("/v1/knowledge/sea/search", params={"query": "door"})
+        assert [each["source"].rpartition("/")[2] for each in found.json()["hits"]] == ["open.md"]
+        assert found.json()["notices"] == ["1 file not searched: reading needs an approval"]

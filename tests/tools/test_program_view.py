@@ -170,7 +170,7 @@ def test_a_folder_that_cannot_be_looked_through_is_closed(
     elif reason == "depth":
         monkeypatch.setattr(program_view, "_MOST_LEVELS", 1)
     else:
-        monkeypatch.setattr(program_view, "_LONGEST_PATH", len(str(shut)) - 1)
+        monkeypatch.setattr(program_view, "LONGEST_PATH", len(str(shut)) - 1)
     found = view(files)
     assert {path: found[path] for path in found if path.startswith("/a")} == {
         "/a": "write",

@@ -167,7 +167,7 @@ def search(
     async def work(service: KnowledgeService) -> Any:
         if await service.base(name) is None:
             await service.sources(name)
-        return await service.search(query, names=[name], top_k=top_k)
+        return await service.search(query, names=[name], top_k=top_k, for_tool=False)
 
     found = _with_service(process, which, work)
     for notice in found.notices:

@@ -235,8 +235,11 @@ class KnowledgeService(ErrorsMasked):
         # On another thread: each path's rules may look at the disk.
         return sorted(await asyncio.to_thread(shown))
 
-    async def readable(self, name: str) -> ReadableBase:
+    async def readable(self, base: str | BaseInfo) -> ReadableBase:
         """What the agent may read of a base now.
+
+        Args:
+            base: or its name, which is that of the caller's own base before their project's.
 
         Raises:
             UsageError: there is no such base.
@@ -245,12 +248,10 @@ class KnowledgeService(ErrorsMasked):
 
         from zeus_runtime.knowledge import records
 
-        base, database = await self._needed(name), await self._open()
+        key = (await self._needed(base) if isinstance(base, str) else base).key
+        database = await self._open()
         sources, documents = await database.run(
-            lambda connection: (
-                records.sources(connection, base.key),
-                records.documents(connection, base.key),
-            )
+            lambda connection: (records.sources(connection, key), records.documents(connection, key))
         )
         forms = "\n".join(self._secrets.forms)
 
@@ -416,7 +417,7 @@ class KnowledgeService(ErrorsMasked):
             give_back()
 
     async def search(
-        self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K, for_tool: bool = False
+        self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K, for_tool: bool = True
     ) -> SearchResult:
         """The chunks that fit a query best, by meaning and by words; of files that the agent may read now.
 
@@ -425,8 +426,8 @@ class KnowledgeService(ErrorsMasked):
         Args:
             names: bases, searched as one; the linked ones by default. With several, a base whose embedding model is not
                 available is left out and named in the notices.
-            for_tool: for the running tool: files whose reading needs an approval are left out, and counted in the
-                notices.
+            for_tool: files whose reading needs an approval of the running tool, or of any tool where none runs, are
+                left out, and counted in the notices. False: for the administrator at the terminal.
 
         Raises:
             UnavailableModelError: no base has an available embedding model.
@@ -470,14 +471,17 @@ class KnowledgeService(ErrorsMasked):
 
             hits, missing, older = await database.run(work)
             span.note({"zeus.retrieval.found": len(hits)})
+        # The numbers would also tell of files that the rules close.
+        number = (lambda _count: "some") if for_tool else "{:,}".format
         notices += [
-            f"{count:,} passages of {name!r} have no vector and are found by words alone until `zeus kb add {name}`"
+            f"{number(count)} passages of {name!r} have no vector and are found by words alone"
+            f" until `zeus kb add {name}`"
             for name, count in missing.items()
             if count
         ]
         notices += [
-            f"an older version of Zeus read {count:,} of the documents of {name!r}: their words are found less well"
-            f" until `zeus kb add {name}`"
+            f"an older version of Zeus read {number(count)} of the documents of {name!r}: their words are found"
+            f" less well until `zeus kb add {name}`"
             for name, count in older.items()
             if count
         ]

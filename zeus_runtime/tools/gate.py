@@ -577,7 +577,10 @@ class Gate:
         return self.above is not None and self.above.is_key(status)
 
     def _linked_keys(self, device: int) -> set[tuple[int, int]]:
-        """Return the files on a device that have a key file's name in the workspace."""
+        """Return the files on a device that have a key file's name in the workspace.
+
+        Folders of packages are left out: a search of 100,000 files takes a second, and each call would need one.
+        """
         known = _CALL.get().linked_keys
         key = (id(self), device)
         if known is None or key not in known:

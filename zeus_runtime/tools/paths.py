@@ -15,6 +15,8 @@ _IGNORED: Final = re.compile(IGNORABLE)
 """More than the category Cf has: Linux's folders that ignore case (ext4, f2fs) ignore selectors and fillers too."""
 ENDING: Final = ". "
 """Characters that are ignored at the end of a name."""
+LONGEST_PATH: Final = 3_900
+"""Of a real path, in bytes. The kernel takes 4,095, and bubblewrap puts a prefix before a path that it mounts."""
 
 
 class WorkspaceError(ZeusError):

@@ -29,7 +29,7 @@ from zeus_runtime.escaping import printable
 from zeus_runtime.tools.gate import GIT_NAMES, Gate, git_depth
 from zeus_runtime.tools.like_names import SETTLED_NANOSECONDS
 from zeus_runtime.tools.mounts import Parts, parts_below
-from zeus_runtime.tools.paths import WorkspaceError, folded, join
+from zeus_runtime.tools.paths import LONGEST_PATH, WorkspaceError, folded, join
 from zeus_runtime.tools.safe_open import OPEN_FOLDER
 
 ProgramRight: TypeAlias = Literal["none", "read", "write"]
@@ -60,8 +60,6 @@ _MOST_OF_SESSION: Final = 200
 1,000 in 1.3; a long session has thousands."""
 
 _MOST_LEVELS: Final = 200
-_LONGEST_PATH: Final = 3_900
-"""In bytes. The kernel takes 4,095, and bubblewrap puts a prefix before a path that it mounts."""
 
 
 class JudgedFolders:
@@ -311,7 +309,7 @@ class _Scan:
             OSError: it cannot be listed, one of its files cannot be looked at, or another folder is there now.
         """
         host, parts = folder.host, folder.parts
-        if len(parts) > _MOST_LEVELS or len(os.fsencode(host)) > _LONGEST_PATH:
+        if len(parts) > _MOST_LEVELS or len(os.fsencode(host)) > LONGEST_PATH:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), host)
         descriptor = os.open(host, OPEN_FOLDER)
         try:

@@ -30,7 +30,7 @@ from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
 from zeus_runtime.tools.gate import OTHER_KEY, AccessAsked, Gate, host_of
 from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
-from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
+from zeus_runtime.tools.paths import LONGEST_PATH, NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.program_view import JudgedFolders, ProgramMount, ProgramRight, program_view
 from zeus_runtime.tools.quota import Quota
@@ -43,6 +43,12 @@ Reach: TypeAlias = Literal["look", "read", "write"]
 _MAX_DEPTH = 200
 _MAKING: Final = threading.Lock()
 """Held while a new name is judged and made: names that appear at the same time could make a git folder together."""
+_TOO_LONG: Final = Ruling(
+    "deny",
+    f"its real path is longer than {LONGEST_PATH:,} bytes, and tools write nothing there",
+    "Use a shorter path.",
+)
+"""The system finds no file by such a path, so nobody could see that it is in a git folder."""
 _OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -317,6 +323,7 @@ class WorkspaceFiles:
             for parts in dict.fromkeys((self._parts(path), real))
         ]
         judged += [(parts, self.gate.way_ruling(parts, host)) for parts, host in self._missing_on_way(real)]
+        judged.append((real, _length_ruling(real_path(self._mounts.host_of(real)))))
         return next(((parts, each) for parts, each in judged if each and each.action == "deny"), None)
 
     def _missing_on_way(self, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -757,6 +764,9 @@ class WorkspaceFiles:
         for reach in reaches:
             kind: Kind = "write" if reach == "write" else "read"
             self.gate.require(parts, at, kind, looks=reach == "look", asked=asked)
+        # After the rules, whose refusals must not tell where a link leads.
+        if "write" in reaches and (ruling := _length_ruling(at)):
+            raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
 
     def _require_opened(self, place: OpenFolder, descriptor: int) -> None:
         if self.gate is not None:
@@ -822,6 +832,11 @@ class WorkspaceFiles:
             if error.errno == errno.ENOENT:
                 raise self._missing(parts) from None
             raise refused(error, parts) from None
+
+
+def _length_ruling(host: str) -> Ruling | None:
+    """Return the ruling against writing at a real path that is too long; None if it is not."""
+    return _TOO_LONG if len(os.fsencode(host)) > LONGEST_PATH else None
 
 
 def _close_all_but_first(folders: Sequence[int]) -> None:

@@ -54,7 +54,7 @@ def _search(options: Options, service: KnowledgeService) -> Tool:
             return ToolResult("The query is empty.", is_error=True)
         names = [knowledge_base] if knowledge_base else None
         top = min(top_k, options.max_top_k)
-        found = await service.search(query, names=names, top_k=top, for_tool=True)
+        found = await service.search(query, names=names, top_k=top)
         notices = [f"Note: {each}." for each in found.notices]
         if not found.hits:
             return ToolResult("\n".join(["Nothing was found.", *notices]))

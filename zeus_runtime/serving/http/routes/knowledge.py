@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import AgentName, Reader, service_of
+
+if TYPE_CHECKING:
+    from zeus_runtime.knowledge.records import BaseInfo
+    from zeus_runtime.knowledge.service import KnowledgeService
 
 router = APIRouter(prefix="/knowledge", tags=["knowledge"], route_class=RevalidatedRoute)
 
@@ -18,9 +22,7 @@ router = APIRouter(prefix="/knowledge", tags=["knowledge"], route_class=Revalida
 async def bases(request: Request, caller: Reader, agent: AgentName = None) -> list[dict[str, Any]]:
     """The knowledge bases; ``linked`` ones are those that the agent itself searches."""
     owner = service_of(request).agent(caller, agent).of(caller.owner)
-    linked = owner.knowledge.linked
-    found = await owner.knowledge.bases()
-    return [owner.masked({**each.as_json(), "linked": each.name in linked}) for each in found]
+    return [owner.masked(await _told(owner.knowledge, each)) for each in await owner.knowledge.bases()]
 
 
 @router.get("/{base}")
@@ -30,13 +32,8 @@ async def one(request: Request, caller: Reader, base: str, agent: AgentName = No
     documents = await owner.knowledge.documents(base)
     info = await owner.knowledge.base(base)
     assert info is not None, "it has documents"
-    told = {
-        **info.as_json(),
-        "linked": base in owner.knowledge.linked,
-        "sources": list((await owner.knowledge.readable(base)).sources),
-        "files": [each._asdict() for each in documents],
-    }
-    return dict(owner.masked(told))
+    told = await _told(owner.knowledge, info)
+    return dict(owner.masked({**told, "files": [each._asdict() for each in documents]}))
 
 
 @router.get("/{base}/search")
@@ -50,7 +47,7 @@ async def search(
 ) -> dict[str, Any]:
     """The passages that fit a text best, by meaning and by words, each with its source, its headings and its page.
 
-    ``notices`` say what could not be searched.
+    Files whose reading needs an approval are left out. ``notices`` say what could not be searched.
     """
     owner = service_of(request).agent(caller, agent).of(caller.owner)
     if await owner.knowledge.base(base) is None:
@@ -58,3 +55,12 @@ async def search(
     found = await owner.knowledge.search(query, names=[base], top_k=k)
     hits = [{**asdict(each), "citation": each.citation} for each in found.hits]
     return dict(owner.masked({"hits": hits, "notices": list(found.notices)}))
+
+
+async def _told(knowledge: KnowledgeService, base: BaseInfo) -> dict[str, Any]:
+    """A base as a caller sees it: files that the rules deny are not counted."""
+    return {
+        **base.as_json(),
+        **(await knowledge.readable(base))._asdict(),
+        "linked": base.name in knowledge.linked,
+    }
