@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,11 @@ def test_patterns_of_a_component_may_have_a_name_beside_a_path_in_braces() -> No
     layer = Patterns(("{*.pem,secrets/**}",), "filesystem.protected")
     for path in (["certs", "a.pem"], ["secrets", "a"]):
         assert layer.ruling(reached(path), "write", "write_file") is not None
+
+
+def test_links_are_searched_for_each_alternative_of_a_component_too() -> None:
+    policy = replace(policy_of({}), layers=(Patterns(("{*.pem,secrets/**}",), "filesystem.protected"),))
+    assert {"*.pem", "secrets/**"} <= {rule.pattern for rule in policy.restricting}
 
 
 def test_patterns_of_a_component_close_writing_alone() -> None:

@@ -19,7 +19,7 @@ from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.path_spellings import leads_to
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.reach import PathRules
-from zeus_plugins.middlewares.approve.readings import _REPLACED, meets
+from zeus_plugins.middlewares.approve.readings import _REPLACED, meets, replaced
 from zeus_plugins.middlewares.approve.rules import is_path, rules_of
 
 from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles, expand_braces
@@ -715,6 +715,7 @@ def test_a_path_that_zeus_opens_itself_is_no_pattern(workspace: WorkspaceFiles) 
         ("**", "$HOME/key", "ask"),
         ("public/**", "public/{a,../../private}/key", "ask"),
         ("public/**", "public/*/../key", "ask"),
+        ("**/*}", "public/{a,{b,c}}", "ask"),
     ],
 )
 def test_a_rule_that_allows_a_path_allows_all_that_a_program_may_make_of_it(
@@ -758,6 +759,10 @@ def test_two_patterns_that_match_one_file_meet(pattern: str, path: str, text: st
 )
 def test_braces_in_braces_may_become_a_path(pattern: str, path: str) -> None:
     assert meets(pattern, path)
+
+
+def test_braces_in_braces_are_one_part_that_may_be_several_folders() -> None:
+    assert replaced("x/{a,{b,c}}/k") == replaced("x/{a,b}/k") == "x/*/*/k"
 
 
 def test_braces_that_end_nowhere_take_no_time() -> None:

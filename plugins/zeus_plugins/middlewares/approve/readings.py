@@ -252,8 +252,9 @@ def replaced(path: str) -> str:
 
 
 def _emptied(text: str) -> str:
-    """A text with nothing in its outermost braces, which may have braces in them; those without an end take the rest."""
-    kept, depth = [], 0
+    """A text with nothing in its outermost braces. Those without an end take the rest of it."""
+    kept: list[str] = []
+    depth = 0
     for token in re.split(r"(\$?\{|\})", text):
         if token.endswith("{"):
             if not depth:
