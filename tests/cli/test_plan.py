@@ -180,7 +180,7 @@ def test_the_plan_says_what_tools_may_reach_and_what_a_rule_lifts(zeus: Zeus, pr
         workspace:
           routes: {/notes/: notes}
           access:
-            "secrets/**": deny
+            "{*.pem,secrets/**}": deny
             .env.example: read
             zeus.yaml: write
         """,
@@ -188,8 +188,9 @@ def test_the_plan_says_what_tools_may_reach_and_what_a_rule_lifts(zeus: Zeus, pr
     files = zeus("plan", "--format", "json").json["files"]
     assert files["folders"]["/notes/"] == str(project.folder / "notes")
     rules = {each["pattern"]: (each["right"], each["lifts_protection"]) for each in files["rules"]}
+    assert len(files["rules"]) == 3
     assert rules == {
-        "secrets/**": ("deny", False),
+        "{*.pem,secrets/**}": ("deny", False),
         ".env.example": ("read", True),
         "zeus.yaml": ("write", True),
     }

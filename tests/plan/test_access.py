@@ -40,8 +40,8 @@ from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic, moved_links, workspace
 from zeus_runtime.tools.access import Deciding
 from zeus_runtime.tools.attachments import keep
+from zeus_runtime.tools.gate import AccessAsked, reading_kept
 from zeus_runtime.tools.gate import calling as calling_tool
-from zeus_runtime.tools.gate import reading_kept
 from zeus_runtime.tools.own_folders import LinkedFolderError
 from zeus_runtime.tools.question import MOST_CHARACTERS
 from zeus_runtime.trust.decision import recorded_trust
@@ -3880,6 +3880,11 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'secrets/': deny}}", "6:22", "or secrets for each of this name"),
         ("{access: {'{out,made}//': ask}}", "6:22", "has a / at its end alone"),
         ("{access: {'**/': read}}", "6:22", "has a / at its end alone"),
+        ("{access: {'{secrets/,private/}': deny}}", "6:22", "write /secrets/ for the folder at the top"),
+        ("{access: {'{*.pem,private/}': deny}}", "6:22", "write /private/ for the folder at the top"),
+        ("{access: {'{,a}': deny}}", "6:22", "an alternative of the pattern '{,a}' names nothing"),
+        ("{access: {'src/**.pem': deny}}", "6:22", "write src/**/*.pem for any number of folders"),
+        ("{access: {'{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}': deny}}", "6:22", "more than 64 patterns"),
         ("{access: {'secrets /**': deny}}", "6:22", "ends with a blank"),
         ("{access: {'{a ,b}/**': deny}}", "6:22", "ends with a blank"),
         ('{access: {"secrets/**\\u00a0": deny}}', "6:22", "ends with a blank"),
@@ -3910,6 +3915,8 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
         ("{a, b}/**", "begins with a blank"),
         ("a /**", "ends with a blank"),
         ("docs/", "has a / at its end alone"),
+        ("{*.md,docs/}", "has a / at its end alone"),
+        ("docs/**.md", "beside other text"),
         ("{a,b}" * 7, "more than 64 patterns"),
     ],
 )
@@ -3917,6 +3924,25 @@ def test_a_slip_in_the_patterns_of_protected_files_is_refused(folder: Path, patt
     with pytest.raises(ZeusError, match=said) as raised:
         files_of(folder, tools=f"[{{filesystem: {{protected: ['{pattern}']}}}}]")
     assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize("right", ["deny", "read", "ask"])
+def test_a_name_beside_a_path_in_braces_is_a_name_anywhere(folder: Path, right: str) -> None:
+    put(folder, "certs/server.pem", "secrets/key")
+    files = files_of(folder, f"workspace: {{access: {{'{{*.pem,secrets/**}}': {right}}}}}\n")
+    assert files.gate is not None
+    for path in ("certs/server.pem", "secrets/key"):
+        assert files.gate.hides(tuple(path.split("/")), str(folder / path)) is (right == "deny")
+        with pytest.raises((WorkspaceError, AccessAsked)), calling_tool("write_file"):
+            files.write(path, b"x")
+
+
+def test_the_parts_of_one_alternative_make_no_other_more_specific(folder: Path) -> None:
+    put(folder, "out/private/k", "src/app/gen/api/x")
+    rules = "{'**': read, 'out/private/**': read, '{out,src/app/gen/api}/**': write}"
+    files = files_of(folder, f"workspace: {{access: {rules}}}\n")
+    assert files.write_refusal("out/private/k") is not None
+    assert files.write_refusal("out/x") is files.write_refusal("src/app/gen/api/x") is None
 
 
 @pytest.mark.parametrize("pattern", ["/out/", "out/**", "./out/", "/out"])

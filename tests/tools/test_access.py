@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ PATTERNS = st.sampled_from(
         "{a,b}/**",
     ]
 )
-RULES = st.dictionaries(PATTERNS, st.sampled_from(["deny", "read", "ask", "write"]), max_size=5)
+RIGHTS = st.sampled_from(["deny", "read", "ask", "write"])
+RULES = st.dictionaries(PATTERNS, RIGHTS, max_size=5)
 
 
 def reached(*paths: Sequence[str], host: str = "/elsewhere") -> Reached:
@@ -64,7 +66,7 @@ def reached(*paths: Sequence[str], host: str = "/elsewhere") -> Reached:
 
 
 def rules_of(written: dict[str, Right]) -> AccessRules:
-    return AccessRules(tuple(AccessRule(pattern, right) for pattern, right in written.items()))
+    return AccessRules(tuple(rule for line in written.items() for rule in AccessRule.of(*line)))
 
 
 class _Every:
@@ -88,9 +90,61 @@ def weight(ruling: Ruling | None) -> int:
 
 @pytest.mark.parametrize("right", ["deny", "read", "ask", "write"])
 def test_a_slash_makes_each_rule_a_path_also_at_the_end(right: Right) -> None:
-    rule = AccessRule("out/", right)
+    (rule,) = AccessRule.of("out/", right)
     assert rule.fits(Name(("out", "a")))
     assert not rule.fits(Name(("src", "out", "a")))
+
+
+CHOICES = ["a", "b/x", "*.pem", "src/*.pem", "**", ".env", "src/", "zeus.yaml", "x", ""]
+
+
+@given(
+    RULES,
+    st.sampled_from(["", "src/", "/", "x", "**/"]),
+    st.lists(st.sampled_from(CHOICES), min_size=2, max_size=3),
+    st.sampled_from(["", "/**", "/x", ".env"]),
+    RIGHTS,
+    PATHS,
+    st.booleans(),
+    st.booleans(),
+)
+def test_braces_mean_what_the_lines_of_their_alternatives_mean(
+    others: dict[str, Right],
+    before: str,
+    choices: list[str],
+    after: str,
+    right: Right,
+    path: tuple[str, ...],
+    foreign: bool,
+    on_way: bool,
+) -> None:
+    """A name beside a path was a path, and the parts of one alternative made all of them more specific."""
+    lines = tuple(AccessRule(each, right, each) for each in (f"{before}{each}{after}" for each in choices))
+    braces = AccessRule.of(f"{before}{{{','.join(choices)}}}{after}", right)
+    file = Reached((Name(path, foreign=foreign),), "/elsewhere", on_way=on_way)
+    seen = []
+    for rules in (lines, braces):
+        each = AccessRules((*rules_of(others).rules, *rules))
+        policy = AccessPolicy(each, Floor(Deciding()))
+        rulings = [weight(policy.ruling(file, kind, None)) for kind in KINDS]
+        below = [rule.may_fit_below(path) for rule in policy.restricting]
+        seen.append((rulings, any(below)))
+    assert seen[0] == seen[1]
+
+
+def test_a_ruling_names_the_pattern_as_it_is_written() -> None:
+    rules = rules_of({"{*.pem,secrets/**}": "deny"})
+    for path in (["certs", "server.pem"], ["secrets", "key"]):
+        ruling = rules.ruling(reached(path), "read", None)
+        assert ruling is not None
+        assert "`{*.pem,secrets/**}: deny`" in ruling.why
+
+
+@pytest.mark.parametrize("right", ["deny", "read", "ask", "write"])
+def test_braces_are_also_the_text_of_a_name_except_to_open_it(right: Right) -> None:
+    rules = AccessRule.of("{a,b/c}/x", right)
+    assert any(rule.fits(Name(("{a,b", "c}", "x"))) for rule in rules) is (right != "write")
+    assert not any(rule.lifts(("{a,b", "c}", "x"), 3) for rule in rules)
 
 
 @given(RULES, PATHS, st.randoms())
@@ -113,7 +167,7 @@ def test_a_deny_rule_never_widens_and_always_wins(
     for kind in KINDS:
         after = weight(policy_of(narrower).ruling(reached(path), kind, None))
         assert after >= weight(policy_of(others).ruling(reached(path), kind, None))
-        if AccessRule(pattern, "deny").depth(path):
+        if any(rule.depth(path) for rule in AccessRule.of(pattern, "deny")):
             assert after == 2
 
 
@@ -248,6 +302,17 @@ def test_a_denial_comes_before_a_question_whatever_their_order() -> None:
     assert strictest([ask, None, deny]) == strictest([deny, ask]) == deny
     assert strictest([None, ask]) == ask
     assert strictest([None]) is None
+
+
+def test_patterns_of_a_component_may_have_a_name_beside_a_path_in_braces() -> None:
+    layer = Patterns(("{*.pem,secrets/**}",), "filesystem.protected")
+    for path in (["certs", "a.pem"], ["secrets", "a"]):
+        assert layer.ruling(reached(path), "write", "write_file") is not None
+
+
+def test_links_are_searched_for_each_alternative_of_a_component_too() -> None:
+    policy = replace(policy_of({}), layers=(Patterns(("{*.pem,secrets/**}",), "filesystem.protected"),))
+    assert {"*.pem", "secrets/**"} <= {rule.pattern for rule in policy.restricting}
 
 
 def test_patterns_of_a_component_close_writing_alone() -> None:

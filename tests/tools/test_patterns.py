@@ -21,6 +21,8 @@ from zeus_runtime.tools.patterns import (
     folded_start,
     literal_prefix,
     parts_of,
+    pattern_slip,
+    text_slip,
 )
 
 
@@ -88,6 +90,95 @@ def test_a_filter_tests_names_anywhere_and_paths_from_the_root() -> None:
     assert not named(["src", "build", "cache"])
     assert not named(["node_modules", "src"], 1)
     assert not named(["build", "cache", "x"], 2)
+
+
+FILTERED = ["a", "*.pem", "b/c", "b/", "/a", "**/c"]
+
+
+@given(
+    st.lists(st.sampled_from(FILTERED), min_size=2, max_size=3),
+    st.lists(st.sampled_from(["a", "b", "c", "x.pem"]), max_size=4),
+    st.integers(0, 2),
+)
+def test_braces_in_a_filter_mean_what_the_alternatives_mean(
+    choices: list[str], path: list[str], beyond: int
+) -> None:
+    braces = compile_filter([f"{{{','.join(choices)}}}"])
+    assert braces(path, beyond) is compile_filter(choices)(path, beyond)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "remedy"),
+    [
+        ("src/**.pem", "write src/**/*.pem for"),
+        ("**.pem", "write **/*.pem for"),
+        ("src/key**", "write src/key*/** for"),
+        ("a**b/c", "write a*/**/*b/c for"),
+        ("src/***", "write src/** for"),
+        ("{src/a,**}.pem", "write **/*.pem for"),
+    ],
+)
+def test_two_stars_beside_other_text_are_a_slip(pattern: str, remedy: str) -> None:
+    slip = pattern_slip(pattern)
+    assert slip is not None
+    assert remedy in slip.remedy
+    assert (text_slip(pattern) is not None) is ("/" in pattern)
+
+
+@pytest.mark.parametrize("pattern", ["src/**/*.pem", "{**/,}a", "a[**]b", "**", "**/x", "{a/**,b}"])
+def test_two_stars_as_a_whole_part_are_none(pattern: str) -> None:
+    assert pattern_slip(pattern) is text_slip(pattern) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_slip"),
+    [
+        ("[^x].pem", True),
+        ("a/[^.]*", True),
+        ("[x^].pem", False),
+        ("[!^].pem", False),
+        ("*.@(pem|key)", True),
+        ("!(a|b)", True),
+        ("src/+(a|b|c)", True),
+        ("*(1).pdf", False),
+        ("app/(a)/@b", False),
+    ],
+)
+def test_the_signs_of_other_patterns_are_a_slip(pattern: str, is_slip: bool) -> None:
+    assert (pattern_slip(pattern) is not None) is is_slip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("src/**.py", "src/a.py", True),
+        ("src/**.py", "src/x/y/a.py", True),
+        ("src/**.py", "lib/a.py", False),
+        ("src/t**", "src/t/x/y", True),
+        ("src/t**", "src/test", True),
+        ("a**b/c", "ax/y/zb/c", True),
+        ("{x,**}.py", "d/a.py", True),
+        ("a[**]b", "a*b", True),
+        ("a[**]b", "a/x/b", False),
+    ],
+)
+def test_a_search_takes_two_stars_beside_other_text_for_folders(
+    pattern: str, path: str, matches: bool
+) -> None:
+    assert compile_glob(pattern, is_search=True)(path.split("/")) is matches
+
+
+def test_two_stars_beside_other_text_cannot_run_away() -> None:
+    for pattern in ("{a,b,c,d,e}**x**y**z**", "a**" * 20):
+        with pytest.raises(ValueError, match="more than 64"):
+            compile_glob(pattern, is_search=True)
+
+
+@pytest.mark.parametrize("pattern", ["{a,b}/" * 7, "{a,b}" * 7 + "/x"])
+def test_too_many_alternatives_in_a_text_that_may_be_a_path_are_a_slip(pattern: str) -> None:
+    slip = text_slip(pattern)
+    assert slip is not None
+    assert "more than 64" in slip.message
 
 
 def spellings(name: str) -> set[str]:

@@ -153,7 +153,7 @@ def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
     for rule, reasons, file in lifts:
         from zeus_runtime.trust.parts import rule_part
 
-        path = ("workspace", "access", rule.pattern)
+        path = ("workspace", "access", rule.written)
         target = None if file is None else shown_below(file, ground.document.directory)
         where = str(ground.document.position(path, "key"))
         part = rule_part(

@@ -148,7 +148,8 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     """The folders, rules and protected files."""
     gate = plan.context.workspace.gate
     assert gate is not None, "a plan's workspace has its policy"
-    lifting = gate.policy.floor.lifting
+    lines = dict.fromkeys((rule.written, rule.right) for rule in gate.policy.rules.rules)
+    lifting = {(rule.written, rule.right) for rule in gate.policy.floor.lifting}
     return {
         "folders": {
             "/": _root(checked, gate.mounts.root),
@@ -156,12 +157,12 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
         },
         "rules": [
             {
-                "pattern": rule.pattern,
-                "right": rule.right,
-                "written": str(checked.document.position(("workspace", "access", rule.pattern), "key")),
-                "lifts_protection": rule in lifting,
+                "pattern": pattern,
+                "right": right,
+                "written": str(checked.document.position(("workspace", "access", pattern), "key")),
+                "lifts_protection": (pattern, right) in lifting,
             }
-            for rule in gate.policy.rules.rules
+            for pattern, right in lines
         ],
         "protected": list(gate.protected()),
     }

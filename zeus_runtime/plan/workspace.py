@@ -19,7 +19,7 @@ from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.patterns import compile_glob, expand_braces, has_magic, parts_of, pattern_slip
+from zeus_runtime.tools.patterns import expand_braces, has_magic, parts_of, pattern_slip
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
@@ -204,17 +204,19 @@ def _rules(checked: Checked) -> AccessRules:
     problems = [problem for pattern in access if (problem := _unreadable(checked, pattern)) is not None]
     if problems:
         raise ConfigError(problems)
-    return AccessRules(tuple(AccessRule(pattern, right) for pattern, right in access.items()))
+    return AccessRules(tuple(rule for written in access.items() for rule in AccessRule.of(*written)))
 
 
 def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
-    parts = AccessRule(pattern, "deny").parts
     try:
-        compile_glob(pattern)
+        alternatives = expand_braces(pattern)
     except ValueError as error:
         return _problem(checked, pattern, str(error), "write several patterns")
-    if not parts:
-        return _problem(checked, pattern, f"the pattern {pattern!r} names nothing", "`**` names every file")
+    if not all(map(parts_of, alternatives)):
+        part = "" if len(alternatives) == 1 else "an alternative of "
+        return _problem(
+            checked, pattern, f"{part}the pattern {pattern!r} names nothing", "`**` names every file"
+        )
     if (slip := pattern_slip(pattern, may_be_name=True)) is not None:
         return _problem(checked, pattern, *slip)
     if "${" in pattern:
@@ -224,7 +226,6 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
             f"the pattern {pattern!r} has a variable, and variables are replaced in values only",
             "write the path itself, in each overlay its own; for a name with a $, write ? in its place",
         )
-    alternatives = expand_braces(pattern)
     if any(".." in parts_of(each) for each in alternatives):
         return _problem(
             checked,
@@ -249,19 +250,18 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
         ConfigError: there is one.
     """
     problems: list[Diagnostic] = []
-    alternatives = [(rule, each) for rule in rules.rules for each in expand_braces(rule.pattern)]
-    for rule, pattern in alternatives:
-        parts = parts_of(pattern)
+    for rule in rules.rules:
+        parts = rule.parts
         fixed = tuple(takewhile(lambda part: not has_magic(part), parts))
         # A file of the workspace has such a path too: then the pattern means it.
-        if not pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
+        if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
             continue
         names = mounts.names_of(real_path("/" + "/".join(fixed)))
         if names:
             meant = "/".join(("", *names[0].parts, *parts[len(fixed) :])) or "/**"
-            message = f"the pattern {rule.pattern!r} is a path of this machine"
+            message = f"the pattern {rule.written!r} is a path of this machine"
             problems.append(
-                _problem(checked, rule.pattern, message, f"patterns start at the workspace: {meant}")
+                _problem(checked, rule.written, message, f"patterns start at the workspace: {meant}")
             )
     if problems:
         raise ConfigError(problems)

@@ -24,11 +24,12 @@ from zeus_runtime.tools.patterns import (
     PartTest,
     PathTest,
     compile_way,
-    folded_glob,
     folded_part,
+    folded_plain,
     folded_start,
     has_magic,
     parts_of,
+    plain_patterns,
 )
 
 Right: TypeAlias = Literal["deny", "read", "ask", "write"]
@@ -98,8 +99,8 @@ class Reached(NamedTuple):
 class AccessLayer(Protocol):
     """One source of rulings. The options of a tool component or middleware may give one (``access_layer(mode)``).
 
-    A layer may have an attribute ``patterns``, in the form of ``AccessRule``: then its rulings also get the names that
-    links of the workspace give to files and that one of the patterns may match.
+    A layer may have an attribute ``patterns``, in the form of ``workspace.access``: then its rulings also get the names
+    that links of the workspace give to files and that one of the patterns may match.
     """
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
@@ -124,19 +125,32 @@ def strictest(rulings: Iterable[Ruling | None]) -> Ruling | None:
 
 @dataclass(frozen=True)
 class AccessRule:
-    """A line of ``workspace.access``.
+    """A line of ``workspace.access``, or one alternative of a line with braces.
 
     Args:
         pattern: a name that any part of a path may have (``*.pem``), or a path from ``/`` on if it contains a ``/``. If
-            it names a folder, it also covers the folder's contents.
+            it names a folder, it also covers the folder's contents. Braces are text.
         right: the right of tools there.
+        written: the pattern of the line, with its braces.
     """
 
     pattern: str
     right: Right
+    written: str
+
+    @classmethod
+    def of(cls, written: str, right: Right) -> tuple[AccessRule, ...]:
+        """The rules of a line, one for each pattern that its braces stand for.
+
+        Raises:
+            ValueError: more than 64 alternatives in braces.
+        """
+        # `write` lifts what other rules ask for, so a folder that the model names `{a,b}` must not fit `{a,b}: write`.
+        patterns = plain_patterns(written, or_literal=right != "write")
+        return tuple(cls(each, right, written) for each in patterns)
 
     def __str__(self) -> str:
-        return f"{self.pattern}: {self.right}"
+        return f"{self.written}: {self.right}"
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
@@ -153,8 +167,8 @@ class AccessRule:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it has no wildcard."""
-        return self.exactness == len(self.parts)
+        """Whether its line has no wildcard and no braces."""
+        return self.pattern == self.written and self.exactness == len(self.parts)
 
     def lifts(self, parts: tuple[str, ...], depth: int) -> bool:
         """Whether it lifts the protection of the place named by the first ``depth`` parts of a path.
@@ -170,8 +184,8 @@ class AccessRule:
 
     @cached_property
     def _test(self) -> PathTest:
-        # `write` lifts what other rules ask for, so a folder that the model names `[ab]` must not fit `[ab]: write`.
-        return folded_glob("/".join(self.parts), or_literal=self.right != "write")
+        # As for the braces, a folder that the model names `[ab]` must not fit `[ab]: write`.
+        return folded_plain("/".join(self.parts), or_literal=self.right != "write")
 
     def fits(self, name: Name) -> bool:
         """Whether the rule applies to a file of that name."""
@@ -269,7 +283,7 @@ class Patterns:
     """A layer that lets tools read files that match patterns, but not change them.
 
     Args:
-        patterns: in the form of ``AccessRule``.
+        patterns: in the form of ``workspace.access``.
         key: the option with the patterns.
     """
 
@@ -283,7 +297,7 @@ class Patterns:
 
     @cached_property
     def _rules(self) -> Sequence[AccessRule]:
-        return [AccessRule(pattern, "read") for pattern in self.patterns]
+        return [rule for pattern in self.patterns for rule in AccessRule.of(pattern, "read")]
 
 
 class Protected(NamedTuple):
@@ -616,7 +630,7 @@ class AccessPolicy:
         """The rules that close or restrict files; those of its layers as rules to read only."""
         rules = [rule for rule in self.rules.rules if rule.right != "write"]
         patterns = [each for layer in self.layers for each in getattr(layer, "patterns", ())]
-        return [*rules, *(AccessRule(each, "read") for each in patterns)]
+        return [*rules, *(rule for each in patterns for rule in AccessRule.of(each, "read"))]
 
 
 def refusal_text(path: tuple[str, ...], ruling: Ruling) -> str:

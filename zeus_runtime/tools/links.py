@@ -18,7 +18,7 @@ from zeus_runtime.tools.access import AccessRule, Name
 from zeus_runtime.tools.like_names import LikeNames, Names
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.paths import WorkspaceError, folded, split
-from zeus_runtime.tools.patterns import parts_of, plain_beginnings
+from zeus_runtime.tools.patterns import parts_of, plain_beginning
 
 # Limits, because a project may contain a link to a whole disk.
 _MOST_ENTRIES: Final = 2_000
@@ -209,8 +209,8 @@ def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
 
 
 def _spelled_out(rule: AccessRule) -> Iterator[Parts]:
-    """The paths without wildcards at the beginning of a rule's pattern."""
-    for parts in plain_beginnings(rule.pattern) if rule.is_rooted else ():
-        with suppress(WorkspaceError):  # a text that no path can be
-            if parts:
-                yield split("/".join(parts))
+    """The path without wildcards at the beginning of a rule's pattern, if there is one."""
+    parts = plain_beginning(rule.pattern) if rule.is_rooted else ()
+    with suppress(WorkspaceError):  # a text that no path can be
+        if parts:
+            yield split("/".join(parts))

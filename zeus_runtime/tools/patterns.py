@@ -33,6 +33,8 @@ _WILDCARDS = re.compile(r"(\*+|\?|\[!?+\]?+[^\]]*\])")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _LISTED = re.compile(r"[*?\]}],\s")
 """Several patterns in one text, such as ``a/**, b/**``."""
+_EXTENDED = re.compile(r"[?*+@!]\([^()/]*\|")
+"""Such as ``@(a|b)``. ``*(1).pdf`` is a name."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Such as the line end of YAML's `|`."""
 _MAX_ALTERNATIVES = 64
@@ -83,20 +85,62 @@ def pattern_slip(pattern: str, *, may_be_name: bool = False) -> Slip | None:
         choice[:1].isspace() for braces in _BRACES.findall(pattern) for choice in braces.split(",")
     ):
         return Slip(f"the pattern {pattern!r} has a blank after a comma, and the blank is a part of the name")
-    name = pattern.rstrip("/")
-    if may_be_name and name != pattern and "/" not in name:
+    for each in alternatives if may_be_name else ():
+        name = each.rstrip("/")
+        if name != each and "/" not in name:
+            return Slip(
+                f"the pattern {pattern!r} has a / at its end alone, so it may mean one folder or each of this name",
+                f"write /{name}/ for the folder at the top of the workspace, or {name} for each of this name",
+            )
+    if (beside := _beside_slip(pattern, alternatives)) is not None:
+        return beside
+    if any(group.startswith("[^") for part in parts for group in _WILDCARDS.findall(part)):
         return Slip(
-            f"the pattern {pattern!r} has a / at its end alone, so it may mean one folder or each of this name",
-            f"write /{name}/ for the folder at the top of the workspace, or {name} for each of this name",
+            f"the pattern {pattern!r} has a `[^`, where `^` is one of the characters",
+            "write [! for any other",
+        )
+    if _EXTENDED.search(pattern):
+        return Slip(
+            f"the pattern {pattern!r} has a group of bash, such as `@(a|b)`, which is plain text here",
+            "write {a,b} for either text, or several patterns",
         )
     return None
+
+
+def _beside_slip(pattern: str, alternatives: Sequence[str]) -> Slip | None:
+    for each in alternatives:
+        parts = each.split("/")
+        spread = [_without_beside(part, "*/**/*") for part in parts]
+        if spread != parts:
+            meant = "/".join(
+                part if part == wide else wide.removeprefix("*/").removesuffix("/*")
+                for part, wide in zip(parts, spread, strict=True)
+            )
+            return Slip(
+                f"the pattern {pattern!r} has a `**` beside other text in a name, where it means no folders",
+                f"write {meant} for any number of folders, or one * for any text in a name",
+            )
+    return None
+
+
+def _without_beside(part: str, instead: str) -> str:
+    """A part of a pattern with ``instead`` for each ``**`` that has other text beside it."""
+    if part == _ANY:
+        return part
+    return _WILDCARDS.sub(lambda found: instead if found[0].startswith(_ANY) else found[0], part)
 
 
 def text_slip(pattern: str) -> Slip | None:
     """Return the slip in a pattern for any text; None if there is none: most tools read a text without its ends."""
     if pattern.strip() != pattern or any(_CONTROL.match(each) for each in (pattern[:1], pattern[-1:])):
         return Slip(f"the pattern {pattern!r} begins or ends with a blank or a control character")
-    return None
+    if "/" not in pattern:
+        return None
+    # It is also compared with paths.
+    try:
+        return _beside_slip(pattern, expand_braces(pattern))
+    except ValueError as error:
+        return Slip(str(error), "write several patterns")
 
 
 def has_magic(part: str) -> bool:
@@ -112,23 +156,43 @@ def literal_prefix(pattern: Parts) -> int:
     return max(len(pattern) - 1, 0)
 
 
-def plain_beginnings(pattern: str) -> list[tuple[str, ...]]:
-    """The paths at the beginning of a pattern, up to its first ``*`` or ``?``; brackets and braces are also plain text.
+def plain_beginning(pattern: str) -> tuple[str, ...]:
+    """The path at the beginning of a pattern, up to its first ``*`` or ``?``; brackets and braces are plain text."""
+    return tuple(takewhile(lambda part: "*" not in part and "?" not in part, parts_of(pattern)))
+
+
+def plain_patterns(pattern: str, *, or_literal: bool) -> Sequence[str]:
+    """The patterns without braces that a pattern stands for.
+
+    Args:
+        or_literal: also those in which some braces are text.
 
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
-    written = map(parts_of, dict.fromkeys([*expand_braces(pattern), *_with_literal_braces(pattern)]))
-    return [tuple(takewhile(lambda part: "*" not in part and "?" not in part, each)) for each in written]
+    return list(
+        dict.fromkeys([*expand_braces(pattern), *(_with_literal_braces(pattern) if or_literal else ())])
+    )
 
 
-def compile_glob(pattern: str) -> PathTest:
+def compile_glob(pattern: str, *, is_search: bool = False) -> PathTest:
     """A test of path parts against a whole pattern.
 
+    Args:
+        is_search: a ``**`` beside other text also takes folders: ``src/**.py`` finds what ``src/**/*.py`` does.
+
     Raises:
-        ValueError: more than 64 alternatives in braces.
+        ValueError: more than 64 alternatives in braces, or by such a ``**``.
     """
-    return _compiled(expand_braces(pattern), _part)
+    patterns = expand_braces(pattern)
+    if is_search:
+        spread = (
+            "/".join(_without_beside(part, "{*,*/**/*}") for part in each.split("/")) for each in patterns
+        )
+        patterns = [each for wide in spread for each in expand_braces(wide)]
+        if len(patterns) > _MAX_ALTERNATIVES:
+            raise ValueError(_too_many(pattern))
+    return _compiled(patterns, _part)
 
 
 def compile_way(pattern: str, *, same: Callable[[str], str] = str) -> PathTest:
@@ -160,29 +224,23 @@ def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
-    patterns = [*expand_braces(pattern), *(_with_literal_braces(pattern) if or_literal else ())]
+    patterns = plain_patterns(pattern, or_literal=or_literal)
     return _compiled(patterns, partial(_spelled_part, is_wide=or_literal))
 
 
+def folded_plain(pattern: str, *, or_literal: bool) -> PathTest:
+    """``folded_glob`` of one of the ``plain_patterns``, in which braces are text."""
+    return _compiled([pattern], partial(_spelled_part, is_wide=or_literal))
+
+
 def folded_start(pattern: str) -> PathTest:
-    """A test whether a folder's own names count where ``folded_glob`` matches what is below that folder.
+    """A test whether a folder's own names count where ``folded_plain`` matches what is below that folder.
 
     They do not count for a ``**`` at the start of the pattern, which fits the same files below any folder.
-
-    Raises:
-        ValueError: more than 64 alternatives in braces.
     """
-    patterns = [*expand_braces(pattern), *_with_literal_braces(pattern)]
-    tests = [
-        [None if part == _ANY else _spelled_part(part, is_wide=True) for part in parts_of(each)]
-        for each in dict.fromkeys(patterns)
-    ]
-    anywhere = [_past_any({0}, each) for each in tests]
-
-    def fits(parts: Parts) -> bool:
-        return any(_reached(each, parts) - free for each, free in zip(tests, anywhere, strict=True))
-
-    return fits
+    tests = [None if part == _ANY else _spelled_part(part, is_wide=True) for part in parts_of(pattern)]
+    anywhere = _past_any({0}, tests)
+    return lambda parts: bool(_reached(tests, parts) - anywhere)
 
 
 def folded_part(pattern: str, *, or_literal: bool = False) -> PartTest:
@@ -306,8 +364,9 @@ def compile_filter(patterns: Sequence[str]) -> PathFilter:
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
-    named = [_part(pattern.strip("/")) for pattern in patterns if "/" not in pattern.strip("/")]
-    rooted = [compile_glob(pattern) for pattern in patterns if "/" in pattern.strip("/")]
+    plain = [each for pattern in patterns for each in expand_braces(pattern)]
+    named = [_part(each.strip("/")) for each in plain if "/" not in each.strip("/")]
+    rooted = [_compiled([each], _part) for each in plain if "/" in each.strip("/")]
 
     def test(parts: Parts, beyond: int = 0) -> bool:
         if any(matches(part) for part in parts[beyond:] for matches in named):
@@ -335,8 +394,12 @@ def expand_braces(pattern: str) -> list[str]:
             pending.extend(before + choice + after for choice in reversed(match[1].split(",")))
         # In the loop, not after it: thirty times `{a,b}` in a row stand for a billion patterns.
         if len(done) + len(pending) > _MAX_ALTERNATIVES:
-            raise ValueError(f"the braces of {pattern!r} stand for more than {_MAX_ALTERNATIVES} patterns")
+            raise ValueError(_too_many(pattern))
     return list(dict.fromkeys(done))
+
+
+def _too_many(pattern: str) -> str:
+    return f"the braces of {pattern!r} stand for more than {_MAX_ALTERNATIVES} patterns"
 
 
 def _compiled(patterns: Sequence[str], part_test: Callable[[str], PartTest]) -> PathTest:

@@ -719,6 +719,8 @@ async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder:
         ({"deny": [{"record": {"text": "secret\u00a0"}}]}, "begins or ends with a blank"),
         ({"deny": [{"mcp_*\n": {"uri": "docs/**"}}]}, "begins or ends with a blank"),
         ({"deny": [{"*": {"path": "{a,../b}/**"}}]}, "contains `..`"),
+        ({"deny": [{"*": {"path": "src/**.pem"}}]}, "write src/**/*.pem for any number of folders"),
+        ({"deny": [{"record": {"text": "docs://src/**.pem"}}]}, "write docs://src/**/*.pem for any number"),
         ({"deny": [{"*": {"path": 2024}}]}, "2024 is not text, so it matches no path"),
         ({"ask": [{"*": {"file": ["secrets/**", True]}}]}, 'help: write "true" with quotes'),
         ({"on_timeout": "approve"}, "on_timeout has no effect without timeout_seconds"),

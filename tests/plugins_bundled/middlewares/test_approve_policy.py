@@ -19,10 +19,10 @@ from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.path_spellings import leads_to
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.reach import PathRules
-from zeus_plugins.middlewares.approve.readings import _REPLACED, meets
+from zeus_plugins.middlewares.approve.readings import _REPLACED, meets, replaced
 from zeus_plugins.middlewares.approve.rules import is_path, rules_of
 
-from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles, expand_braces
 from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.tools.access import Name
 
@@ -715,6 +715,7 @@ def test_a_path_that_zeus_opens_itself_is_no_pattern(workspace: WorkspaceFiles) 
         ("**", "$HOME/key", "ask"),
         ("public/**", "public/{a,../../private}/key", "ask"),
         ("public/**", "public/*/../key", "ask"),
+        ("**/*}", "public/{a,{b,c}}", "ask"),
     ],
 )
 def test_a_rule_that_allows_a_path_allows_all_that_a_program_may_make_of_it(
@@ -724,16 +725,48 @@ def test_a_rule_that_allows_a_path_allows_all_that_a_program_may_make_of_it(
     assert verdict(workspace, {"path": path}, tool("git_add", path={}), **rule) == action
 
 
-PIECES = st.lists(st.sampled_from(["a", "b", "ab", "/", "*", "?", "[ab]"]), min_size=1, max_size=6).map(
-    "".join
-)
+PIECES = st.lists(
+    st.sampled_from(["a", "b", "ab", "/", "*", "?", "[ab]", "{a,b}", "{a,{b,ab}}", "{", ",", "}"]),
+    min_size=1,
+    max_size=6,
+).map(lambda pieces: "".join(pieces).lstrip("/"))
+
+
+def program_opens(text: str, written: str) -> bool:
+    try:
+        return any(fnmatchcase(text, each) for each in expand_braces(written))
+    except ValueError:
+        return False
 
 
 @given(pattern=PIECES, path=PIECES, text=st.text("ab/", min_size=1, max_size=6))
 def test_two_patterns_that_match_one_file_meet(pattern: str, path: str, text: str) -> None:
     """The law: a program may open no file that a rule matches without the rule's notice."""
-    if _REPLACED.search(path) and fnmatchcase(text, path) and fnmatchcase(text, pattern):
+    if _REPLACED.search(path) and program_opens(text, path) and program_opens(text, pattern):
         assert meets(pattern, path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("x/{a,{b,c}}", "x/*c"),
+        ("x/{a,{b,c}}", "$X/c"),
+        ("private/key", "{x,{priv,y}}ate/key"),
+        ("private/key", "{x,${P}}/key"),
+        ("private/key", "${P:-{a,b}}/key"),
+        ("private/key", "priv{a,{ate/k,b}"),
+    ],
+)
+def test_braces_in_braces_may_become_a_path(pattern: str, path: str) -> None:
+    assert meets(pattern, path)
+
+
+def test_braces_in_braces_are_one_part_that_may_be_several_folders() -> None:
+    assert replaced("x/{a,{b,c}}/k") == replaced("x/{a,b}/k") == "x/*/*/k"
+
+
+def test_braces_that_end_nowhere_take_no_time() -> None:
+    assert not meets("private/key", "a" + "{" * 100_000)
 
 
 @pytest.mark.parametrize(

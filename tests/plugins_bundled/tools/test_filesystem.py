@@ -104,6 +104,22 @@ def test_a_pattern_option_that_stands_for_too_many_is_refused_at_the_start(root:
     assert caught.value.exit_code == 3
 
 
+def test_a_slip_in_an_ignored_pattern_is_refused_but_a_slash_at_its_end_is_none(root: Path) -> None:
+    tools_of(root, Options(ignore=("build/",)))
+    with pytest.raises(ZeusError, match=r"filesystem\.ignore: .* beside other text"):
+        tools_of(root, Options(ignore=("src/**.pyc",)))
+
+
+async def test_two_stars_beside_other_text_find_files_at_any_depth(root: Path) -> None:
+    for name in ("src/a.py", "src/x/y/b.py", "c.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("needle\n")
+    call = caller(tools_of(root))
+    assert await text(call, "glob", pattern="src/**.py") == "/src/a.py\n/src/x/y/b.py"
+    found = await text(call, "grep", pattern="needle", include="src/**.py", files_only=True)
+    assert found == "/src/a.py\n/src/x/y/b.py"
+
+
 async def test_what_is_ignored_is_an_option(root: Path) -> None:
     (root / ".git").mkdir()
     for name in (".git/a.txt", "b.log", "c.txt"):

@@ -248,15 +248,31 @@ def is_open(path: str, *, surely: bool) -> bool:
 
 def replaced(path: str) -> str:
     """Return a path of several folders for each part that a program may replace."""
-    return _REPLACED.sub("*/*", path)
+    return _REPLACED.sub("*/*", _emptied(path))
+
+
+def _emptied(text: str) -> str:
+    """A text with nothing in its outermost braces. Those without an end take the rest of it."""
+    kept: list[str] = []
+    depth = 0
+    for token in re.split(r"(\$?\{|\})", text):
+        if token.endswith("{"):
+            if not depth:
+                kept += (token, "}")
+            depth += 1
+        elif depth and token == "}":
+            depth -= 1
+        elif not depth:
+            kept.append(token)
+    return "".join(kept)
 
 
 def meets(pattern: str, path: str) -> bool:
     """Whether a pattern may match a path in which a program replaces parts, such as ``priv*`` or ``$HOME/key``."""
-    theirs = _REPLACED.split(_folded(path))
+    theirs = _REPLACED.split(_emptied(_folded(path)))
     if len(theirs) == 1:
         return False
-    ours = _WILD.split(_folded(pattern.lstrip("/")))
+    ours = _WILD.split(_emptied(_folded(pattern.lstrip("/"))))
     if len(ours) == 1:
         return _holds(ours[0], theirs)
     # Two patterns that match any text somewhere meet if their starts agree and their ends do.

@@ -142,7 +142,7 @@ def _searched(
 def _glob_test(pattern: str, secrets: Redactor) -> PathTest:
     """A test of paths as the model sees them: else a pattern would find out a secret in a name letter by letter."""
     try:
-        matches = compile_glob(pattern)
+        matches = compile_glob(pattern, is_search=True)
     except ValueError as error:
         raise WorkspaceError(str(error)) from None
 

@@ -32,12 +32,15 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
         PatternError: a pattern of the options expands to too many patterns, or matches nothing by mistake.
     """
     for pattern in (*options.ignore, *options.protected):
+        is_protected = pattern in options.protected
         try:
-            slip = pattern_slip(pattern, may_be_name=True)
+            # `ignore` takes `build/` for a name.
+            slip = pattern_slip(pattern, may_be_name=is_protected)
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
-        if slip is not None and pattern in options.protected:
-            raise PatternError(f"filesystem.protected: {slip.message}", remedy=slip.remedy)
+        if slip is not None:
+            option = "protected" if is_protected else "ignore"
+            raise PatternError(f"filesystem.{option}: {slip.message}", remedy=slip.remedy)
     files = context.workspace
     seen = None if options.read_only else SeenFiles(files, options.max_write_bytes)
     return [
