@@ -58,6 +58,14 @@ NEAR = "model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp', %s}}"
     [
         ("model: gpt-4o\ntools: [{web: {user_agent: '${GITHUB_TOKEN}'}}]", ["tools.0.web.user_agent"]),
         (LITELLM % "headers: {X-Title: '${GITHUB_TOKEN}'}", ["model.litellm.headers.X-Title"]),
+        (
+            LITELLM % "extra: {user: ann/shop, trace_headers: '${GITHUB_TOKEN}'}",
+            ["model.litellm.extra.user", "model.litellm.extra.trace_headers"],
+        ),
+        (
+            LITELLM % "extra: {user: ann/shop, trace_headers: ['${GITHUB_TOKEN}']}",
+            ["model.litellm.extra.user", "model.litellm.extra.trace_headers.0"],
+        ),
         (LITELLM % "extra: {metadata: {a: ['${GITHUB_TOKEN}']}}", ["model.litellm.extra.metadata.a.0"]),
         (LITELLM % "extra: {user: 'x-${GITHUB_TOKEN}-y'}", ["model.litellm.extra.user"]),
         (LITELLM % "extra: {user: '${NOT_SET:-${ALSO_NOT:-${GITHUB_TOKEN}}}'}", ["model.litellm.extra.user"]),
@@ -315,3 +323,13 @@ def test_what_was_allowed_is_sent(project: Project, zeus: Zeus) -> None:
         shown(zeus)
         assert zeus("run", "zeus.yaml", "hi").out == "Hello.\n"
         assert provider.requests[0].headers["x-title"] == TOKEN
+
+
+def test_of_two_headers_with_one_name_the_digest_has_both(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "x_headers: {A: '${GITHUB_TOKEN}'}, y_headers: {A: plain}"
+    write(project, LITELLM % f"extra: {{user: ann/shop, {text}}}")
+    before = zeus("trust", "--print").out
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN[::-1])
+    assert zeus("trust", "--print").out != before

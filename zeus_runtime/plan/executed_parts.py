@@ -364,9 +364,8 @@ def _covered(ground: FileSource) -> Iterator[ConfigPath]:
         # A text that is an address only by its signs goes to another place, where it needs no permission.
         if part is not None or any(not signs for signs in each.signs):
             yield each.path
-        beside = ground.document.get(each.path[:-1])
-        if part is not None and isinstance(beside, dict):
-            yield from ((*each.path[:-1], key) for key in beside if holds_headers(key))
+        if part is not None:
+            yield from ((*each.path[:-1], key) for key in _header_keys(ground.document, each.path))
     if isinstance(ground, PartSource):
         for name, server in ground.config.mcp_servers.items():
             used = used_server(name, server)
@@ -474,17 +473,23 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
     yield _with_owner(ground, part)
 
 
-def _headers_beside(document: Document, path: ConfigPath) -> dict[str, object]:
-    """The headers that go to a destination: of the keys beside it that hold headers, as ``_server_part`` says why."""
+def _header_keys(document: Document, path: ConfigPath) -> dict[str, Mapping[object, object]]:
+    """The keys beside a destination whose mappings are headers that go there, as ``_server_part`` says why."""
     beside = document.get(path[:-1])
-    if not isinstance(beside, dict):
-        return {}
     return {
-        str(name): value
-        for key, headers in beside.items()
+        key: headers
+        for key, headers in (beside.items() if isinstance(beside, dict) else ())
         if holds_headers(key) and isinstance(headers, dict)
-        for name, value in headers.items()
     }
+
+
+def _headers_beside(document: Document, path: ConfigPath) -> dict[str, object]:
+    """The headers of ``_header_keys`` by name; a name that two keys have is that of its key too, so none is lost."""
+    found: dict[str, object] = {}
+    for key, headers in _header_keys(document, path).items():
+        for name, value in headers.items():
+            found[f"{key}.{name}" if str(name) in found else str(name)] = value
+    return found
 
 
 def _layers(ground: FileSource) -> Iterator[Part]:
