@@ -398,3 +398,31 @@ def test_a_folder_that_is_a_link_is_not_used(url: str, link: str, tmp_path: Path
     )
     with pytest.raises(ZeusError, match="is a link"):
         create(Options(), context)
+
+
+@pytest.mark.parametrize("link", ["zeus-vectors.json.new", "chroma.sqlite3", "segment/header.bin"])
+def test_a_folder_with_a_link_in_it_is_refused_and_nothing_is_written_where_it_leads(
+    link: str, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("mine")
+    folder = tmp_path / "vectors"
+    (folder / link).parent.mkdir(parents=True)
+    (folder / link).symlink_to(kept)
+    with pytest.raises(MissingError, match="is a link") as caught:
+        ChromaVectorStore(folder).prepare(NOTHING)
+    assert "Remove the link" in str(caught.value.remedy)
+    assert kept.read_text() == "mine"
+
+
+def test_a_link_that_comes_later_is_not_written_through(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("mine")
+    store = ChromaVectorStore(tmp_path / "vectors")
+    store.prepare(NOTHING)
+    for name in ("zeus-vectors.json", "zeus-vectors.json.new"):
+        (tmp_path / "vectors" / name).unlink(missing_ok=True)
+        (tmp_path / "vectors" / name).symlink_to(kept)
+    store.put(NOTHING, [Entry(some_item("m1"), Embedding("m", 4), np.array([1, 0, 0, 0], np.float32))])
+    store.close()
+    assert kept.read_text() == "mine"

@@ -153,7 +153,22 @@ def _claimed(folder: Path) -> Callable[[], None]:
     return give_back
 
 
+def _refuse_links(folder: Path) -> None:
+    """Refuse a folder with a link in it: ChromaDB would write where the link leads, and a repository can bring one.
+
+    Raises:
+        MissingError: there is a link in the folder or below.
+    """
+    for each in folder.rglob("*"):
+        if each.is_symlink():
+            raise MissingError(
+                f"the vector store chroma cannot use the folder {str(folder)!r}: {str(each)!r} is a link",
+                remedy="Remove the link, or the folder: its vectors are made again from memories and knowledge bases.",
+            )
+
+
 def _persistent_client(folder: Path) -> Any:
+    _refuse_links(folder)
     chromadb = _chromadb()
     try:
         make_private(folder / "chroma.sqlite3")

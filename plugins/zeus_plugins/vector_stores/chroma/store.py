@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -279,12 +280,17 @@ class ChromaVectorStore(VectorStore):
         }
         # Written beside it and renamed, so that a crash leaves no half of a state. Synced first, because a power loss
         # may keep the name without the content.
-        new = self._state.with_name(f"{_STATE}.new")
-        with new.open("w", encoding="utf-8") as stream:
-            stream.write(json.dumps(state))
-            stream.flush()
-            os.fsync(stream.fileno())
-        new.replace(self._state)
+        # Its name is random, and it is always a new file: a link in the folder is never followed.
+        descriptor, new = mkstemp(prefix=f"{_STATE}.", dir=self._state.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(json.dumps(state))
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(new).replace(self._state)
+        except BaseException:
+            Path(new).unlink(missing_ok=True)
+            raise
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
