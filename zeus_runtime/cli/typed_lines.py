@@ -28,6 +28,7 @@ MOST_PLAIN_BYTES: Final = 4_094
 # With the pause of 50 ms at most 10 s: keys that are held down for ever must not keep the question away.
 _MOST_PIECES: Final = 200
 _NEXT_PIECE_MILLISECONDS: Final = 50
+_LOOK_MILLISECONDS: Final = 500
 _READ_BYTES: Final = 65_536
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _PASTES_ON, _PASTES_OFF = "\x1b[?2004h", "\x1b[?2004l"
@@ -249,8 +250,8 @@ class _Typing:
         self._mode.leave()
 
     def wait(self) -> None:
-        """Wait for keys."""
-        self._comes(None)
+        """Wait for keys, but not for ever: a signal just before the wait is handled only behind it."""
+        self._comes(_LOOK_MILLISECONDS)
 
     def read(self) -> None:
         """Take the keys that came; ``is_done`` says whether they ended the line."""
@@ -345,8 +346,8 @@ class _Typing:
     def _new_keys(self) -> Keys:
         return Keys(sys.stdin.encoding, self._mode.special)
 
-    def _comes(self, milliseconds: int | None) -> bool:
-        """Whether keys come in this time; None waits for ever."""
+    def _comes(self, milliseconds: int) -> bool:
+        """Whether keys come in this time."""
         import select
 
         waiting = select.poll()
