@@ -1,7 +1,7 @@
 """Lines that a person types at a question: whole, shown exactly as they are taken, typed after the question came.
 
-A terminal that makes the lines itself ("canonical mode") keeps 4,095 bytes of a line and drops the rest unsaid. So the
-lines are made here. A paste of several lines is one text, if the terminal says where a paste begins and ends.
+A terminal that makes the lines itself ("canonical mode") keeps 4,095 bytes of a line and drops the rest silently. So
+the lines are made here. A paste of several lines is one text, if the terminal says where a paste begins and ends.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Keys:
         self._chars: list[str] = []
         self._pastes = False
         self.waiting = ""
-        """What was read and is no part of the line: the rest of a paste or of its mark, or what came behind the end."""
+        """Characters that were read and are not in the line: an unfinished paste or mark, or those behind its end."""
         self.has_ended = False
         self.is_end_of_input = False
         self.is_too_long = False

@@ -338,7 +338,7 @@ def _server_part(
 def _secrets(ground: FileSource) -> Iterator[Part]:
     """The options with a secret of the environment that nothing else asks about.
 
-    An option that its type declares to be a secret is a part of none, or of the destination beside it.
+    An option whose type declares a secret asks for nothing itself; the destination beside it covers its value.
     """
     if not ground.carried:
         return

@@ -604,7 +604,7 @@ class _NameSearch:
             status = _lstat(file)
             same = None if status is None else several.get((status.st_dev, status.st_ino))
             if same is not None:
-                yield self.read(replace(same, name=str(file.name), path=file), free)
+                yield self.read(replace(same, name=file.name, path=file), free)
 
     def read(self, named: Named, free: _Data) -> Named:
         """The same name with the content that the digest holds for it.

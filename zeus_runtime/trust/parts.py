@@ -46,10 +46,10 @@ class Part:
     Args:
         kind: ``server`` for an MCP server, ``command`` for a list of words that is marked ``Executes``, ``plugin``
             for a file of Python code, ``option`` for another option that is marked so or that holds a secret of the
-            environment, ``destination`` for one that
-            is marked ``Destination``, ``file`` for a file outside the project that the agent reads, ``database`` for
-            one that this user's Zeus did not create, ``folder`` for one that the agent's tools work in, outside the
-            project or with a protected name, ``rule`` for a rule that lifts a protection.
+            environment, ``destination`` for one that is marked ``Destination``, ``file`` for a file outside the project
+            that the agent reads, ``database`` for one that this user's Zeus did not create, ``folder`` for one that the
+            agent's tools work in, outside the project or with a protected name, ``rule`` for a rule that lifts a
+            protection.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: the executed content, as (label, value) for a person; secrets are masked as ``PartMask`` says.

@@ -279,8 +279,7 @@ class ChromaVectorStore(VectorStore):
             for item_id, (source, version) in opened.shared["sources"].items()
         }
         # Written beside it and renamed, so that a crash leaves no half of a state. Synced first, because a power loss
-        # may keep the name without the content.
-        # Its name is random, and it is always a new file: a link in the folder is never followed.
+        # may keep the name without the content. Always a new file of a random name, which no link can have.
         descriptor, new = mkstemp(prefix=f"{_STATE}.", dir=self._state.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
