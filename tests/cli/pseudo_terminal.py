@@ -146,5 +146,7 @@ class PseudoTerminal:
 def _take_terminal() -> None:
     import fcntl
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored
+    # Tests that run in the background, or under `nohup`, have them ignored.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

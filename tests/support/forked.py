@@ -179,6 +179,7 @@ def _forked(fds: Sequence[int]) -> Mapping[str, Any]:
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run under `nohup`
     return asked
 
 

@@ -508,7 +508,7 @@ class Redactor:
         return places
 
     def _stands(self, shown: str) -> bool:
-        """Whether a placeholder represents a known secret, and its digits are none."""
+        """Whether a placeholder represents a known secret, and its digits hold none."""
         searches, digits = self._searches, way_digits(shown)
         # The notation is not known here, so any digits could be its digest; but no digest holds a secret.
         is_secret = searches.folded.held_by(digits, long_runs(digits))
