@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from zeus_plugins.tools.web.urls import WebError, target
-from zeus_runtime.plugin.files import composed, folded
+from zeus_runtime.plugin.files import composed, expand_braces, folded
 
 _QUOTES: Final = "\"'`"
 _MOST_JSON: Final = 200_000
@@ -34,6 +34,16 @@ _GIT: Final = re.compile(r"\A:(?:\([^)]*\)|[/!^:]*)")
 _VARIABLE: Final = r"(?:\$\{[^}]*\}?|\$\w+)"
 _REPLACED: Final = re.compile(rf"^/?{_VARIABLE}/?|{_VARIABLE}|[*?]+|\[[^\]]*\]?|\{{[^}}]*\}}?")
 """The parts of a path that a shell, git or a library may replace; a variable at the start may stand for any folder."""
+_PLAIN_ADDRESS: Final = re.compile(
+    r"(?!file://(?:[^/]|.*\?))[a-z][a-z0-9+.-]*://(?:(?:\[[0-9A-Fa-f:.]+\]|\w[\w.-]*)(?::[0-9]+)?)?(?P<path>(?:/.*)?)"
+)
+"""An address with a host, or with none for a file; no user name, and a path before a query or a fragment."""
+_LONGEST: Final = 4_096
+"""Characters of a path that a system opens."""
+_DRIVE: Final = re.compile(r"\.?/?[^/]*:")
+"""What may be a drive, a scheme or a machine at the start of a path."""
+_ODD: Final = re.compile(r"[\\{}*?\[\]$|<>^\"`;]|\A~|~\d|[!@+]\(")
+"""What some program replaces or ends a path with: variables, patterns, quotes, homes, short names."""
 _WILD: Final = re.compile(r"/?\*\*/?|[*?]+|\[[^\]]*\]?|\{[^}]*\}?")
 """The parts of a rule's pattern that match more than themselves."""
 
@@ -57,8 +67,8 @@ def address_readings(text: str) -> tuple[str, ...] | None:
     """
     cleaned = _REMOVED.sub("", _trimmed(text))
     if not _WEB.match(cleaned):
-        decoded = unquote(cleaned, errors="surrogateescape")
-        return tuple(dict.fromkeys((cleaned, _resolved(_DOT.sub(".", cleaned)), _resolved(decoded))))
+        forms = (cleaned, _resolved(_DOT.sub(".", cleaned)), _resolved(_unquoted(cleaned)))
+        return tuple(dict.fromkeys(forms))
     try:
         asked = target(_trimmed(text), allow=None, deny=()).url
     except WebError:
@@ -93,15 +103,83 @@ def authority(address: str) -> str:
     return re.split(r"[/?#\\]", rest, maxsplit=1)[0].lower()
 
 
-def openings(pattern: str, text: str, *, surely: bool) -> Iterator[tuple[str, str]]:
+def is_web(text: str) -> bool:
+    """Whether a server may read the text as an address of the web."""
+    return _WEB.match(text) is not None
+
+
+def is_plainly_spelled(text: str) -> bool:
+    """Whether all servers read a path or an address in the same way, up to ``plain_readings``.
+
+    So it is for a text of visible characters and blanks within names, without a part that a program resolves, replaces,
+    decodes to a separator, or cuts off.
+    """
+    if not text.isprintable() or any(is_unseen(each) for each in {*text} - {" "}):
+        return False
+    address = _PLAIN_ADDRESS.fullmatch(text)
+    if address is None:
+        return not _DRIVE.match(text) and _is_plain_path(text)
+    path = address["path"]
+    if is_web(text):
+        return not re.search(r"[\\ ]", path) and _is_plain_path(_cut(path))
+    path, _, query = path.partition("?")
+    return not _DRIVE.match(path) and _is_plain_path(path) and _is_plain_path(query)
+
+
+def _is_plain_path(path: str) -> bool:
+    decoded = _unquoted(path)
+    composed_more = unicodedata.normalize("NFKC", decoded)  # a server may take `\uff0f` for a slash
+    return (
+        _unquoted(decoded) == decoded
+        and decoded.count("/") == path.count("/")
+        and all(composed_more.count(each) == decoded.count(each) for each in "/\\%")
+        and all(
+            _has_plain_names(each) and _has_plain_names(_cut(each).rstrip(" ")) for each in (path, decoded)
+        )
+    )
+
+
+def _has_plain_names(path: str) -> bool:
+    first, *names = path.split("/")
+    if first not in ("", "."):
+        names = [first, *names]
+    if names and not names[-1]:  # a folder
+        names.pop()
+    # A name of signs alone may be `..` for a program: `+(.)`, `.''.`, `.. `.
+    return (
+        path.isprintable()
+        and not _ODD.search(path)
+        and all(re.search(r"[\w-]", each) and each.strip(" '") == each and each[-1] != ":" for each in names)
+    )
+
+
+def plain_readings(pattern: str, text: str) -> Iterable[tuple[str, str]]:
+    """Return what servers read in a plainly spelled text, each with the pattern for it.
+
+    They read it as it is, decoded, and without a fragment or, if it is no address of the web, a query.
+    """
+    for meant, each in ((pattern, text), (_unquoted(pattern), _unquoted(text))):
+        yield meant, each
+        yield meant.partition("#")[0], each.partition("#")[0] if is_web(text) else _cut(each)
+
+
+def _cut(path: str) -> str:
+    return re.split("[?#]", path, maxsplit=1)[0]
+
+
+def _unquoted(text: str) -> str:
+    return unquote(text, errors="surrogateescape")
+
+
+def openings(pattern: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield the paths that a server may open for a text that need not be one, each with the pattern to compare it with.
 
-    They are the text as it is written, with the escapes of an address decoded, with a backslash as a separator, and
-    behind a ``://``. Unless ``surely``, also those that a server reads that cleans it.
+    They are the text as it is written and as a server cleans it, with the escapes of an address decoded, with a
+    backslash as a separator, and behind a ``://``.
     """
-    for each in (text,) if surely else readings(text):
+    for each in readings(text):
         for form in dict.fromkeys((each, _decoded(each))):
-            for meant, path in _cuts(pattern, form, surely=surely):
+            for meant, path in _cuts(pattern, form):
                 for written in dict.fromkeys((path, path.replace("\\", "/"))):
                     yield meant, written
 
@@ -109,14 +187,13 @@ def openings(pattern: str, text: str, *, surely: bool) -> Iterator[tuple[str, st
 def _decoded(text: str) -> str:
     if _WEB.match(text):
         return _DOT.sub(".", text)
-    return unquote(text, errors="surrogateescape") if is_address(text) or is_file_uri(text) else text
+    return _unquoted(text) if is_address(text) or is_file_uri(text) else text
 
 
-def _cuts(pattern: str, text: str, *, surely: bool) -> Iterator[tuple[str, str]]:
+def _cuts(pattern: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield a text and what follows its first and its last ``://``, each with the pattern for it.
 
-    An address is compared with a pattern for such addresses by that part alone, and is else what `allow` fits as a
-    whole.
+    An address is compared with a pattern for such addresses by that part alone.
     """
     scheme, mark, rest = text.partition("://")
     theirs, marked, place = pattern.partition("://")
@@ -125,8 +202,6 @@ def _cuts(pattern: str, text: str, *, surely: bool) -> Iterator[tuple[str, str]]
         yield place, rest
         return
     yield pattern, text
-    if surely and is_url:
-        return
     for start, behind, path in dict.fromkeys(((scheme, mark, rest), text.rpartition("://"))):
         # Prose that has an address in it is none.
         if behind and not re.search(r"\s", start):
@@ -137,7 +212,8 @@ def readings(text: str) -> Iterable[str]:
     """Return the paths that a server may read in a text, and one that no file has if it cannot be decoded."""
     is_uri = is_file_uri(text)
     found: dict[str, None] = {}
-    for each in (text, _trimmed(text), _GIT.sub("", text)):
+    parsed = _REMOVED.sub("", text) if is_address(text) and not is_web(text) else text
+    for each in (text, _trimmed(text), parsed, _GIT.sub("", text)):
         if not (is_uri and "://" in each):  # else it is no path
             found[each] = None
         if (rest := _after_scheme(each)) is not None:
@@ -166,7 +242,7 @@ def _paths_after(rest: str) -> Iterator[str]:
     for form in forms:
         for each in (form, re.split("[?#]", form, maxsplit=1)[0]):
             yield each
-            yield unquote(each, errors="surrogateescape")
+            yield _unquoted(each)
 
 
 def trims(text: str) -> tuple[str, ...]:
@@ -239,16 +315,15 @@ def _all_values(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
 
 
-def is_open(path: str, *, surely: bool) -> bool:
+def is_open(path: str) -> bool:
     """Whether nobody can tell which files a program opens that replaces parts of a path."""
-    if surely and (path.startswith(":") or re.match(_VARIABLE, path)):
+    if not _REPLACED.search(path):
+        return False
+    try:
+        forms = (path, *(expand_braces(path) if len(path) <= _LONGEST else ()))
+    except ValueError:
         return True
-    return ".." in re.split(r"[/{},]", path) and _REPLACED.search(path) is not None
-
-
-def replaced(path: str) -> str:
-    """Return a path of several folders for each part that a program may replace."""
-    return _REPLACED.sub("*/*", _emptied(path))
+    return any(".." in re.split(r"[/{},]", each) for each in forms)
 
 
 def _emptied(text: str) -> str:

@@ -19,11 +19,13 @@ from zeus_plugins.middlewares.approve.readings import (
     is_address,
     is_file_uri,
     is_open,
+    is_plainly_spelled,
+    is_web,
     json_content,
     meets,
     openings,
+    plain_readings,
     readings,
-    replaced,
     trims,
 )
 from zeus_runtime.plugin import dataclass
@@ -346,55 +348,82 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: Named, surely
         return type(value) in _same_kind(pattern) and value == pattern
     if not isinstance(value, str):
         return _text_fits(pattern, json.dumps(value), surely=surely)
+    # An address or a path may be read in more ways than rules can list: `allow` takes only a plain one.
+    if surely and named != "as_is" and (named or "/" in pattern):
+        return is_plainly_spelled(value) and all(
+            _plainly_fits(meant, each, leads_to, named=named)
+            for meant, each in plain_readings(pattern, value)
+        )
     forms = trims(value)
-    each_fits = (_one_fits(pattern, form, leads_to, named=named, surely=surely) for form in forms)
     # A server may remove characters at the ends: `allow` must fit every form, `deny` one.
-    return all(each_fits) if surely else any(each_fits)
+    if surely:
+        return all(
+            _all_fit(pattern, _meant(form, leads_to)) and not is_file_uri(form)
+            if named
+            else _as_text(pattern, form, surely=True)
+            for form in forms
+        )
+    return any(_may_fit(pattern, form, leads_to, named=named) for form in forms)
 
 
-def _one_fits(pattern: str, value: str, leads_to: LeadsTo, *, named: Named, surely: bool) -> bool:
-    if named == "path":
-        return _replaced_fits(pattern, value, leads_to, surely=surely)
+def _plainly_fits(pattern: str, value: str, leads_to: LeadsTo, *, named: Named) -> bool:
+    """Whether a plainly spelled value fits as a path; or as a text, and as a path where it leads elsewhere."""
     if named:
-        return _path_fits(pattern, value, leads_to, surely=surely)
-    as_text = _address_fits if is_address(value) else _text_fits
-    if as_text(pattern, value, surely=surely) != surely:
-        return not surely
-    if not surely and is_file_uri(value):
+        return _all_fit(pattern, _meant(value, leads_to))
+    if not _as_text(pattern, value, surely=True):
+        return False
+    if is_web(value):
+        return True
+    # A server may have a template such as `docs://{+path}`.
+    meant, path = (each.partition("://")[2] if "://" in each else each for each in (pattern, value))
+    meanings = _meant(path, leads_to)
+    found = [paths for paths in meanings if paths]
+    return (bool(found) and all(parts_of(path) in paths for paths in found)) or _all_fit(meant, meanings)
+
+
+def _as_text(pattern: str, value: str, *, surely: bool) -> bool:
+    return (_address_fits if is_address(value) else _text_fits)(pattern, value, surely=surely)
+
+
+def _may_fit(pattern: str, value: str, leads_to: LeadsTo, *, named: Named) -> bool:
+    if named:
+        is_replaced = named == "path"
+        return (is_replaced and is_open(value)) or _path_may_fit(
+            pattern, value, leads_to, replaced=is_replaced
+        )
+    if _as_text(pattern, value, surely=False):
+        return True
+    if is_file_uri(value):
         return _uri_fits(pattern, value, leads_to)
-    if "/" not in pattern:
-        return surely
     # A server's argument may be a path although its name does not say so.
-    each_fits = (
-        _opened_fits(meant, path, leads_to, surely=surely)
-        for meant, path in openings(pattern, value, surely=surely)
+    return "/" in pattern and any(
+        _opening_fits(meant, path, leads_to) for meant, path in openings(pattern, value)
     )
-    return all(each_fits) if surely else any(each_fits)
 
 
-def _opened_fits(pattern: str, text: str, leads_to: LeadsTo, *, surely: bool) -> bool:
-    """Whether a text that a server may open as a path matches, as a text or as a path.
+def _opening_fits(pattern: str, text: str, leads_to: LeadsTo) -> bool:
+    """Whether a text that a server may open as a path may match, as a text or as a path.
 
-    If it leads to itself, it may be any text, and `allow` compares it as one. If it leads elsewhere, it is a path, and
-    unclear if a reading of it fails. For `ask` and `deny`, a text of several lines is never unclear.
+    If it leads to itself, it may be any text. If it leads elsewhere, it is a path, and unclear if a reading of it
+    fails, unless it has several lines.
     """
     path = re.sub("/+", "/", text)  # else it would be refused as a URL
     meanings = _meant(path, leads_to)
     resolved = normpath(path) if ".." in path.split("/") else text
     found = [paths for paths in meanings if paths]
     is_plain = bool(found) and all(parts_of(resolved) in paths for paths in found)
-    if surely:
-        is_text = is_plain and (text == pattern or _text_fits(pattern, resolved, surely=True))
-        return is_text or _all_fit(pattern, meanings)
     is_unclear = not is_plain and len(found) < len(meanings) and "\n" not in text
     return is_unclear or _text_fits(pattern, text, surely=False) or _one_of_fits(pattern, found)
 
 
-def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
-    meanings = _meanings(value, leads_to, surely=surely)
-    if surely:
-        return not is_file_uri(value) and _all_fit(pattern, meanings)
-    return not all(meanings) or _one_of_fits(pattern, meanings)
+def _path_may_fit(pattern: str, value: str, leads_to: LeadsTo, *, replaced: bool) -> bool:
+    """Whether a path may match. A program behind a server's argument may fill in variables and read patterns."""
+    meanings = _meanings(value, leads_to)
+    return (
+        not all(meanings)
+        or _one_of_fits(pattern, meanings)
+        or (replaced and any(meets(pattern, "/".join(path)) for paths in meanings for path in paths))
+    )
 
 
 def _all_fit(pattern: str, meanings: _Meanings) -> bool:
@@ -407,20 +436,9 @@ def _one_of_fits(pattern: str, meanings: _Meanings) -> bool:
     return any(test(path) for paths in meanings for path in paths)
 
 
-def _replaced_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
-    """``_path_fits`` for a server's argument: a program behind it may fill in variables and read patterns."""
-    if is_open(value, surely=surely):
-        return not surely
-    fits = _path_fits(pattern, value, leads_to, surely=surely)
-    if surely:
-        return fits and _path_fits(pattern, replaced(value), leads_to, surely=True)
-    meanings = () if fits else _meanings(value, leads_to, surely=False)
-    return fits or any(meets(pattern, "/".join(path)) for paths in meanings for path in paths)
-
-
 def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
     """Whether a pattern may match the path that a `file:` URI names, as a path, as a text or as a URI."""
-    meanings = _meanings(value, leads_to, surely=False)
+    meanings = _meanings(value, leads_to)
     return (
         not all(meanings)
         or _one_of_fits(pattern, meanings)
@@ -454,13 +472,9 @@ def _address_fits(pattern: str, value: str, *, surely: bool) -> bool:
     )
 
 
-def _meanings(value: str, leads_to: LeadsTo, *, surely: bool) -> _Meanings:
-    """Return all meanings of a value as a path.
-
-    Unless ``surely``, it may also mean what a server reads that cleans or decodes it.
-    """
-    texts = (value,) if surely else readings(value)
-    return [paths for text in texts for paths in _meant(text, leads_to)]
+def _meanings(value: str, leads_to: LeadsTo) -> _Meanings:
+    """Return all meanings of a value as a path, also of what a server reads that cleans or decodes it."""
+    return [paths for text in readings(value) for paths in _meant(text, leads_to)]
 
 
 def _meant(path: str, leads_to: LeadsTo) -> _Meanings:

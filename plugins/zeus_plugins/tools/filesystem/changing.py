@@ -50,7 +50,13 @@ def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Too
         data = written_masked(content.encode(), lambda: _held(files, path, options), secrets)
         return Preview((_change(files, path, before, whole_text(data)),), ("content",))
 
-    @tool(category="filesystem", access="write", replayable_arguments=("content",), preview=preview)
+    @tool(
+        category="filesystem",
+        access="write",
+        paths=["path"],
+        replayable_arguments=("content",),
+        preview=preview,
+    )
     def write_file(path: str, content: str, run: ToolRun) -> ToolResult:
         """Write a whole file; an existing file is replaced.
 
@@ -108,7 +114,13 @@ def _edit_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool
         change = _change(files, path, whole_text(data), whole_text(edited))
         return Preview((change,), ("old", "new", "replace_all", "more"))
 
-    @tool(category="filesystem", access="write", replayable_arguments=("old", "new", "more"), preview=preview)
+    @tool(
+        category="filesystem",
+        access="write",
+        paths=["path"],
+        replayable_arguments=("old", "new", "more"),
+        preview=preview,
+    )
     def edit_file(
         path: str,
         old: str,

@@ -23,7 +23,7 @@ def finding_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
 
 
 def _glob(files: WorkspaceFiles, options: Options) -> Tool:
-    @tool(category="filesystem", access="read", replayable_result=True)
+    @tool(category="filesystem", access="read", paths=["path"], replayable_result=True)
     def glob(pattern: str, run: ToolRun, path: str = "/") -> str:
         """Find files by name, sorted by path.
 
@@ -63,7 +63,7 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
 
 
 def _grep(files: WorkspaceFiles, options: Options) -> Tool:
-    @tool(category="filesystem", access="read", replayable_result=True)
+    @tool(category="filesystem", access="read", paths=["path"], replayable_result=True)
     def grep(
         pattern: str,
         run: ToolRun,

@@ -34,7 +34,7 @@ def reading_tools(
 
 
 def _ls(files: WorkspaceFiles, options: Options) -> Tool:
-    @tool(category="filesystem", access="read", replayable_result=True)
+    @tool(category="filesystem", access="read", paths=["path"], replayable_result=True)
     def ls(path: str = "/") -> str:
         """List a folder: names, a / after folders, sizes of files.
 
@@ -51,7 +51,7 @@ def _ls(files: WorkspaceFiles, options: Options) -> Tool:
 
 
 def _read_file(files: WorkspaceFiles, options: Options, seen: SeenFiles | None, *, sees: bool) -> Tool:
-    @tool(category="filesystem", access="read", replayable_result=True)
+    @tool(category="filesystem", access="read", paths=["path"], replayable_result=True)
     def read_file(
         path: str,
         run: ToolRun,
