@@ -3655,6 +3655,19 @@ async def test_an_approval_of_a_call_covers_the_files_that_the_call_names(folder
     assert reasons(person.asked)[1] == "/infra/b.txt"
 
 
+@pytest.mark.parametrize(("search", "finds"), [({}, False), ({"path": "infra/a.txt"}, True)])
+async def test_an_approval_of_a_search_covers_the_file_of_its_path_and_not_of_its_pattern(
+    folder: Path, search: dict[str, str], finds: bool
+) -> None:
+    put(folder, "infra/a.txt", text="see infra/a.txt\n")
+    rules = """middlewares: [{approve: {mode: ask, read_tools: ask, ask: [{"*": {path: "infra/**"}}]}}]\n"""
+    made = ("grep", {"pattern": "infra/a.txt", **search})
+    person = Answering()
+    (found,) = results(await played(folder, rules, made, channel=person))
+    assert ("see infra" in found) == finds
+    assert len(person.asked) == 1
+
+
 @pytest.mark.parametrize("mode", ["run_everything", "ask"])
 async def test_a_file_behind_a_cut_is_asked_about(folder: Path, mode: str) -> None:
     person = Answering()

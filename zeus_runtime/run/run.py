@@ -486,7 +486,7 @@ class Run:
         approvals = self._resources.approvals
         is_approved = approvals.has_approved(request)
         shows = await self._preview(tool, request) if is_approved else None
-        files = set(_seen(request, shows)) if is_approved else set()
+        files = set(_seen(tool, request, shows)) if is_approved else set()
         question: ApprovalRequest | None = None
         instructions: list[str] = []
 
@@ -513,7 +513,7 @@ class Run:
                 return _rejected(tool.name, decision.reason)
             if decision.instruction:
                 instructions.append(f"The user adds: {decision.instruction}")
-            files |= {file, *_seen(request, shows)}
+            files |= {file, *_seen(tool, request, shows)}
 
     async def _preview(self, tool: Tool, request: ApprovalRequest) -> Preview | None:
         return await preview_of(tool, request.arguments, self._resources.secrets, self.turn.session)
@@ -567,10 +567,17 @@ def _with_usage(response: ModelResponse) -> AIMessage:
     return message
 
 
-def _seen(request: ApprovalRequest, preview: Preview | None) -> Iterator[tuple[str, ...]]:
-    """The files that a user sees in a question: every text of the arguments that is not cut may name one."""
+def _seen(tool: Tool, request: ApprovalRequest, preview: Preview | None) -> Iterator[tuple[str, ...]]:
+    """The files that a user sees in a question: those in the arguments that the tool declares to be paths.
+
+    Without such arguments, every text of the arguments that is not cut may name one.
+    """
     hidden = preview.stands_for if preview is not None and preview.changes else ()
     arguments = {name: value for name, value in request.arguments.items() if name not in hidden}
+    if tool.paths:
+        # An approved search for the name of a file does not open that file.
+        listed = list(arguments.items())[:MOST_LINES]
+        arguments = {name: value for name, value in listed if name in tool.paths}
     changes = preview.changes[:MOST_LINES] if preview is not None else ()
     for text in (*(each.path for each in changes), *shown_texts(arguments)):
         with suppress(WorkspaceError):

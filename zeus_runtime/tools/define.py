@@ -67,7 +67,7 @@ def tool(
         parameters: an object schema, instead of the signature's; the function then receives plain JSON.
         category: its row in the mode table.
         access: ``read`` if it changes nothing outside the thread.
-        paths: names of arguments that are workspace paths although their names do not say so, for rules.
+        paths: names of arguments that are workspace paths, for rules; the tool opens them exactly as they are written.
         commands: names of arguments with command lines for a shell, or with the words of one command, for rules.
         replayable_arguments: names of large arguments that can be read again elsewhere.
         replayable_result: the same call fetches the same result again.

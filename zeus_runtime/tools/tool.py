@@ -215,8 +215,8 @@ class Tool:
         function: async; takes the arguments by keyword (and ``run`` if ``takes_run``), returns text or a ToolResult.
         category: its row in the mode table.
         access: ``read`` changes nothing outside the thread.
-        paths: names of the arguments that are workspace paths, for rules; only for names that do not say so, unlike
-            ``path`` or ``target_dir``.
+        paths: names of the arguments that are workspace paths, for rules: the tool opens them exactly as they are
+            written. An argument such as ``path`` or ``target_dir`` is else a path that may be read in other ways.
         commands: names of the arguments that a shell runs, or that are the words of one command; rules judge each
             command in them.
         replayable_arguments: names of large arguments that can be read again elsewhere (a written file's content).

@@ -94,6 +94,11 @@ def test_the_tools_are_the_golden_ones(root: Path) -> None:
     assert_golden(GOLDEN / "filesystem.json", json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
 
 
+def test_each_tool_declares_the_path_that_it_opens_as_written(root: Path) -> None:
+    tools = tools_of(root)
+    assert {name: set(each.paths) for name, each in tools.items()} == dict.fromkeys(tools, {"path"})
+
+
 def test_read_only_leaves_the_writers_out(root: Path) -> None:
     assert list(tools_of(root, Options(read_only=True))) == ["ls", "read_file", "glob", "grep"]
 
