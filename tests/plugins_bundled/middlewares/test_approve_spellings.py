@@ -149,6 +149,7 @@ def test_an_honest_address_or_text_runs_unasked(files: WorkspaceFiles, pattern: 
         "@(..)/private",
         "x!(y)",
         "..#/x",
+        ".. #x",
         "%2e%2e%23/x",
         "PRIVAT~1",
         "x:/private/key",
@@ -205,6 +206,7 @@ def test_an_odd_spelling_is_asked_about(files: WorkspaceFiles, tail: str) -> Non
         ("file:///w/*.md", "file:///w/private#a.md"),
         ("docs://a/*/open", "docs://a/closed?/open"),
         ("docs://a/*", "docs://a/x?/../../y"),
+        ("docs://a/*", "docs://a/x?y=$HOME"),
     ],
 )
 def test_an_odd_address_is_asked_about(files: WorkspaceFiles, pattern: str, text: str) -> None:
