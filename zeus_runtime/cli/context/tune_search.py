@@ -298,7 +298,9 @@ class _Trials:
     """The figures of finished replays, one JSON line each. A line that was cut off is one trial less."""
 
     def __init__(self, directory: Path) -> None:
-        self._file = directory / ".zeus" / "tune.jsonl"
+        from zeus_runtime.tools.own_folders import own_path
+
+        self._file = own_path(directory / ".zeus" / "tune.jsonl")
         self._found: dict[str, Any] = {}
         text = b"" if not self._file.exists() else self._opened(os.O_RDONLY)
         for line in text.decode("utf-8", "replace").splitlines():
@@ -331,13 +333,14 @@ class _Trials:
         """Read or append. A repository may contain a link here, which is not followed.
 
         Raises:
+            LinkedFolderError: there is a link.
             UsageError: the file cannot be used.
         """
         from zeus_runtime.errors import UsageError
+        from zeus_runtime.tools.own_folders import open_own
 
         try:
-            descriptor = os.open(self._file, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
-            with os.fdopen(descriptor, "ab" if text else "rb") as file:
+            with os.fdopen(open_own(self._file, flags), "ab" if text else "rb") as file:
                 if not text:
                     return file.read()
                 file.write(text)
