@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Project, Zeus
 from tests.cli.test_tune import talk
+from zeus_runtime.store.database import make_state_folder
 from zeus_runtime.tools.own_folders import LinkedFolderError, beside
 
 RUN: Final = ("run", "zeus.yaml", "hi")
@@ -101,6 +102,8 @@ def test_no_command_writes_through_a_link_of_the_repository(
         done = zeus(*words)
         assert "Traceback" not in done.err
         assert as_it_is(outside) == before, words
+        if ".db-" in name:
+            assert f"{name} is a link" in done.err
 
 
 def test_every_name_that_a_command_writes_by_itself_is_tried(clone: Project, zeus: Zeus) -> None:
@@ -122,8 +125,16 @@ def test_a_link_within_the_project_is_the_project_s_own(project: Project, zeus: 
     assert (project.folder / "agents.yaml").is_file()
 
 
-@pytest.mark.parametrize("name", ["kept.db-s.lock", "kept.db-wal", "kept.db-chroma", "kept.db.before-0024"])
+@pytest.mark.parametrize("name", ["kept.db", "kept.db-wal", "kept.db-chroma"])
 def test_a_link_beside_a_database_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(LinkedFolderError, match=f"{name} is a link"):
         beside(tmp_path / "kept.db", name.removeprefix("kept.db"))
+
+
+def test_the_folder_of_zeus_is_not_made_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".zeus").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LinkedFolderError):
+        make_state_folder(tmp_path / ".zeus")
+    assert not list((tmp_path / "elsewhere").iterdir())

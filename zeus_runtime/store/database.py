@@ -262,7 +262,7 @@ class Database:
             return lambda: self._locked.discard(session)
         try:
             # On the event loop: this lock is taken at once or not at all.
-            return claim(beside(self.file, f"-{session}.lock"))
+            return claim(self.file.with_name(f"{self.file.name}-{session}.lock"))
         except OSError as error:
             raise RunError(
                 f"the folder of the database {self.name!r} cannot be written: {error.strerror}",

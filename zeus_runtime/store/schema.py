@@ -22,7 +22,6 @@ from sqlalchemy.exc import DatabaseError
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.store.tables import TABLES
-from zeus_runtime.tools.own_folders import beside
 
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
@@ -195,7 +194,7 @@ def _migrate(connection: Connection, found: str, file: Path | None) -> None:
     for step in steps:
         rewrites_data = getattr(step.module, "rewrites_data", None)
         if file is not None and rewrites_data is not None and rewrites_data(connection):
-            _copy(file, beside(file, f".before-{step.revision}"))
+            _copy(file, file.with_name(f"{file.name}.before-{step.revision}"))
             # One copy is enough: it is made before the first step, so it also has what later steps rewrite.
             break
     with Operations.context(MigrationContext.configure(connection)):

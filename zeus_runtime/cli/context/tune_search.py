@@ -333,14 +333,13 @@ class _Trials:
         """Read or append. A repository may contain a link here, which is not followed.
 
         Raises:
-            LinkedFolderError: there is a link.
             UsageError: the file cannot be used.
         """
         from zeus_runtime.errors import UsageError
-        from zeus_runtime.tools.own_folders import open_own
 
         try:
-            with os.fdopen(open_own(self._file, flags), "ab" if text else "rb") as file:
+            descriptor = os.open(self._file, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            with os.fdopen(descriptor, "ab" if text else "rb") as file:
                 if not text:
                     return file.read()
                 file.write(text)
