@@ -314,9 +314,17 @@ def test_a_link_where_the_trials_are_kept_is_not_followed(tuned: Project, zeus: 
     tuned.write("mine.txt", "mine")
     (tuned.folder / ".zeus/tune.jsonl").symlink_to(tuned.folder / "mine.txt")
     found = zeus(*TUNE)
-    assert found.exit_code == 2
-    assert "tune.jsonl cannot be used" in found.err
+    assert found.exit_code == 4
+    assert "tune.jsonl is a link" in found.err
     assert (tuned.folder / "mine.txt").read_text() == "mine"
+
+
+def test_no_overlay_is_written_through_a_link_that_nobody_named(
+    tuned: Project, zeus: Zeus, tmp_path: Path
+) -> None:
+    (tuned.folder / "zeus.tuned.yaml").symlink_to(tmp_path / "new.yaml")
+    found = zeus(*TUNE)
+    assert (found.exit_code, f"is a link to {tmp_path / 'new.yaml'}" in found.err) == (2, True), found.err
 
 
 @pytest.mark.parametrize("workers", ["1", "3"])

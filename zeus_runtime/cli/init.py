@@ -15,6 +15,7 @@ import click
 from zeus_runtime.cli.asking import ask
 from zeus_runtime.cli.completion import complete_model
 from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.whole_file import unnamed_place
 from zeus_runtime.tools.own_folders import own_path
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def command(
 
     On a terminal it asks for what the options do not say. It writes that one file and no other.
     """
-    target = own_path(process.directory / file)
+    target = unnamed_place(own_path(process.directory / file), process.directory)
     if target.exists() and not force:
         raise click.UsageError(f"{file} is there already; --force overwrites it", ctx)
     asks = not yes and is_terminal(sys.stdin)

@@ -10,12 +10,31 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import UsageError
+from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.own_folders import own_path
 
 _DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What is wrong with the disk, and not with the place that was named."""
+
+
+def unnamed_place(place: Path, directory: Path) -> Path:
+    """The place of a file whose name the user did not choose: a repository can bring a link there.
+
+    Args:
+        directory: the working directory.
+
+    Raises:
+        UsageError: it is a link that leads out of the working directory.
+    """
+    target = real_path(place)
+    if place.is_symlink() and not Path(target).is_relative_to(real_path(directory)):
+        raise UsageError(
+            f"{place} is a link to {printable(target)}", remedy="Remove the link, or name that file itself."
+        )
+    return place
 
 
 def write_whole(place: Path, text: str, name: str) -> None:

@@ -20,6 +20,7 @@ from zeus_runtime.models.cassette import (
 )
 from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Retrying
 from zeus_runtime.models.masking import masked_pieces
+from zeus_runtime.tools.own_folders import own_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -53,6 +54,7 @@ class Tape:
 
         Raises:
             CassetteError: the file cannot be written, or exists and is not a cassette: it is not overwritten.
+            LinkedFolderError: ``.zeus`` or what follows it in the path is a link.
         """
         self._model = model
         if self._descriptor is not None:
@@ -75,7 +77,7 @@ class Tape:
         self._descriptor, self._close, self._previous = None, _nothing, ()
 
     def _begin(self, model: str) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        own_path(self._path.absolute()).parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = descriptor = os.open(self._path, flags, 0o666)
         # Also without `close`, which the caller of a plugin's recorder may not know.

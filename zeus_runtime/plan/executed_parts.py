@@ -4,80 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
-from zeus_runtime.config.secrets.parts import holds_headers
-from zeus_runtime.config.sqlite_url import database_file, is_sqlite
-from zeus_runtime.config.yaml.tree import show_path
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import real_path, shown_below
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.frozen import dataclass
+from zeus_runtime.plan.destinations import destination_at, destinations, header_keys, is_free, keys_beside
+from zeus_runtime.plan.part_sources import (
+    FileSource,
+    PartSource,
+    inner_folders,
+    mask_of,
+    own_homes,
+    with_owner,
+)
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Document
     from zeus_runtime.config.mcp import McpServer
     from zeus_runtime.config.messages.diagnostics import Diagnostic
-    from zeus_runtime.config.schema.marked import Marked
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
-    from zeus_runtime.plan.carried_secrets import Carried
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.plan.workspace import LiftingRule
-    from zeus_runtime.registry import Registry
     from zeus_runtime.tools.access import Deciding
     from zeus_runtime.trust.databases import DatabaseUse
     from zeus_runtime.trust.decision import Trust
-    from zeus_runtime.trust.masking import PartMask
     from zeus_runtime.trust.parts import Command, Part, Project, Remote
-
-
-@dataclass(frozen=True)
-class FileSource:
-    """The inputs for finding what one YAML file names: files elsewhere, and places that data is sent to.
-
-    Args:
-        document: the checked document, with absolute paths.
-        trust: decides about the parts.
-        installed: the Homes of installed distributions, with links resolved.
-    """
-
-    document: Document
-    trust: Trust
-    installed: tuple[Path, ...]
-
-    @cached_property
-    def carried(self) -> tuple[Carried, ...]:
-        """The options with a secret of the environment."""
-        from zeus_runtime.plan.carried_secrets import carried_secrets
-
-        return carried_secrets(self.document, self.trust)
-
-
-@dataclass(frozen=True)
-class PartSource(FileSource):
-    """The inputs for finding the parts of one config.
-
-    Args:
-        config: the document, typed.
-        registry: the plugins, and the plugin files that the config names.
-        homes: the Homes, nearest first.
-    """
-
-    config: Config
-    registry: Registry
-    homes: tuple[Path, ...]
-
-
-def part_source(
-    document: Document, config: Config, registry: Registry, homes: tuple[Path, ...], trust: Trust
-) -> PartSource:
-    """The inputs for finding the parts of one config."""
-    named = ((plugin, home) for plugin, home in registry.homes if plugin.distribution is not None)
-    installed = tuple(home.resolve() for _, home in named)
-    return PartSource(document, trust, installed, config, registry, homes)
 
 
 def executing(ground: PartSource, protected: Callable[[], Deciding]) -> tuple[Part, ...]:
@@ -110,7 +66,7 @@ def named_parts(ground: FileSource, protected: Callable[[], Deciding] | None = N
     Args:
         protected: gives the files that decide about the agent; None for a YAML file that is no config.
     """
-    yield from _destinations(ground)
+    yield from destinations(ground)
     yield from _layers(ground)
     yield from _files(ground, protected)
     yield from _secrets(ground)
@@ -124,7 +80,7 @@ def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str)
     """
     # A link may lead out of the project, so only the real path is judged.
     file = Path(real_path(named))
-    if not any(file.is_relative_to(each) for each in _inside(ground)):
+    if not any(file.is_relative_to(each) for each in inner_folders(ground)):
         yield _file_part(ground, path, file, verb)
 
 
@@ -159,7 +115,7 @@ def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
         part = rule_part(
             ground.document.address(path), rule.pattern, rule.right, target, reasons, where=where
         )
-        yield _with_owner(ground, part)
+        yield with_owner(ground, part)
 
 
 def project_of(document: Document, config: Config, trust: Trust) -> Project:
@@ -295,14 +251,14 @@ def _other_keys(ground: PartSource, name: str, server: McpServer, path: ConfigPa
 
         address = f"{document.address(path)}: mcpServers.{name}.{key}"
         shown, where = str(document.redactor.json(value)), str(document.position(path))
-        yield _with_owner(ground, secret_part(address, value, shown, names, where=where))
+        yield with_owner(ground, secret_part(address, value, shown, names, where=where))
 
 
 def _process(ground: PartSource, used: Command | Remote, path: ConfigPath) -> Iterator[Part]:
     part = _server_part(used, ground.document, ground.config, ground.trust, path)
     if part is not None:
         # In the project, it is never the user's own part: programs may load code from the folder that they start in.
-        yield part if _runs_in_project(ground, used) else _with_owner(ground, part)
+        yield part if _runs_in_project(ground, used) else with_owner(ground, part)
 
 
 def _runs_in_project(ground: PartSource, server: Command | Remote) -> bool:
@@ -314,7 +270,7 @@ def _runs_in_project(ground: PartSource, server: Command | Remote) -> bool:
     cwd = (ground.document.directory / server.cwd).resolve()
     project = project_of(ground.document, ground.config, ground.trust)
     # A Home may lie inside the project, and only its owner writes there.
-    return project.has(cwd) and not any(cwd.is_relative_to(home) for home in _own_folders(ground))
+    return project.has(cwd) and not any(cwd.is_relative_to(home) for home in own_homes(ground))
 
 
 def _server_part(
@@ -324,13 +280,13 @@ def _server_part(
     from zeus_runtime.plan.carried_secrets import gets_secret
     from zeus_runtime.trust.parts import Command, command_part, remote_part
 
-    mask = _mask(document, trust)
+    mask = mask_of(document, trust)
     where = "" if path is None else str(document.position(path, "key"))
     if isinstance(server, Command):
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
     # A header may send a key of this machine, or work in somebody else's account, wherever it goes.
     is_preset = server.address in PRESETS.values() and not server.headers
-    if (is_preset or _is_free(server.address, document, trust)) and not gets_secret(server, trust):
+    if (is_preset or is_free(server.address, document, trust)) and not gets_secret(server, trust):
         return None
     return remote_part(server, mask=mask, where=where)
 
@@ -350,7 +306,7 @@ def _secrets(ground: FileSource) -> Iterator[Part]:
         if each.is_declared or any(path[:length] in covered for length in range(len(path) + 1)):
             continue
         address, where = document.address(path), str(document.position(path))
-        yield _with_owner(ground, secret_part(address, each.value, each.shown, each.names, where=where))
+        yield with_owner(ground, secret_part(address, each.value, each.shown, each.names, where=where))
 
 
 def _covered(ground: FileSource) -> Iterator[ConfigPath]:
@@ -360,12 +316,12 @@ def _covered(ground: FileSource) -> Iterator[ConfigPath]:
     for each in ground.document.marked:
         if not each.executes.isdisjoint({"value", "name", "command"}):
             yield each.path
-        part = next(_destination_at(ground, each), None)
+        part = next(destination_at(ground, each), None)
         # A text that is an address only by its signs goes to another place, where it needs no permission.
         if part is not None or any(not signs for signs in each.signs):
             yield each.path
         if part is not None:
-            yield from ((*each.path[:-1], key) for key in _header_keys(ground.document, each.path))
+            yield from ((*each.path[:-1], key) for key in header_keys(ground.document, each.path))
     if isinstance(ground, PartSource):
         for name, server in ground.config.mcp_servers.items():
             used = used_server(name, server)
@@ -375,24 +331,6 @@ def _covered(ground: FileSource) -> Iterator[ConfigPath]:
             part = _server_part(used, ground.document, ground.config, ground.trust)
             keys = ADDRESSES if part is None else IN_DIGEST
             yield from (("mcpServers", name, key) for key in keys)
-
-
-def _keys_beside(ground: FileSource, path: ConfigPath) -> dict[str, object]:
-    """The declared secrets that the machine of an option at ``path`` may get, by their places.
-
-    They are in the mapping of the option, at any depth, or in a mapping around it.
-    """
-    beside = path[:-1]
-    return {
-        show_path(each.path): each.value
-        for each in ground.carried
-        # Around a `model` that is an address are all sections of the config.
-        if each.is_declared and beside and _lie_together(beside, each.path[:-1])
-    }
-
-
-def _lie_together(one: ConfigPath, two: ConfigPath) -> bool:
-    return one[: len(two)] == two or two[: len(one)] == one
 
 
 def _options(ground: PartSource) -> Iterator[Part]:
@@ -410,11 +348,11 @@ def _options(ground: PartSource) -> Iterator[Part]:
             each.text,
             project,
             target=_linked_to(document, each.text) if each.is_folder or each.is_shown else "",
-            keys=_keys_beside(ground, path),
-            mask=_mask(document, ground.trust),
+            keys=keys_beside(ground, path),
+            mask=mask_of(document, ground.trust),
             where=str(document.position(path)),
         )
-        yield _with_owner(ground, part)
+        yield with_owner(ground, part)
 
 
 def _linked_to(document: Document, folder: str) -> str:
@@ -423,73 +361,6 @@ def _linked_to(document: Document, folder: str) -> str:
     named = str(base / folder)
     real = real_path(named)
     return "" if real == os.path.normpath(named) else shown_below(Path(real), base)
-
-
-def _destinations(ground: FileSource) -> Iterator[Part]:
-    for each in ground.document.marked:
-        yield from _destination_at(ground, each)
-
-
-def _destination_at(ground: FileSource, value: Marked) -> Iterator[Part]:
-    # Libraries of providers read addresses, and the names of more files, from a named file.
-    sends = any(_sends(value.text, signs) for signs in value.signs)
-    if sends or (value.may_name_file and _is_file(ground.document.directory / value.text)):
-        yield from _destination(ground, value)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
-        return False
-
-
-def _sends(value: str, signs: Sequence[str]) -> bool:
-    return not signs or any(sign in value for sign in signs)
-
-
-def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
-    document, path, text = ground.document, value.path, value.text
-    named = document.directory / value.text
-    file = named if value.may_name_file and _is_file(named) else None
-    is_database = path == ("storage", "url") and is_sqlite(text)
-    # A SQLite file receives no data elsewhere; `_used_files` and `_databases` judge it.
-    if is_database or (file is None and _is_free(text, document, ground.trust)):
-        return
-    from zeus_runtime.trust.parts import destination_part
-
-    where = str(document.position(path))
-    mask = _mask(document, ground.trust)
-    headers = _headers_beside(document, path)
-    part = destination_part(
-        document.address(path),
-        text,
-        file=file,
-        headers=headers,
-        keys=_keys_beside(ground, path),
-        mask=mask,
-        where=where,
-    )
-    yield _with_owner(ground, part)
-
-
-def _header_keys(document: Document, path: ConfigPath) -> dict[str, Mapping[object, object]]:
-    """The keys beside a destination whose mappings are headers that go there, as ``_server_part`` says why."""
-    beside = document.get(path[:-1])
-    return {
-        key: headers
-        for key, headers in (beside.items() if isinstance(beside, dict) else ())
-        if holds_headers(key) and isinstance(headers, dict)
-    }
-
-
-def _headers_beside(document: Document, path: ConfigPath) -> dict[str, object]:
-    """The headers of ``_header_keys`` by name; a name that two keys have is that of its key too, so none is lost."""
-    found: dict[str, object] = {}
-    for key, headers in _header_keys(document, path).items():
-        for name, value in headers.items():
-            found[f"{key}.{name}" if str(name) in found else str(name)] = value
-    return found
 
 
 def _layers(ground: FileSource) -> Iterator[Part]:
@@ -502,7 +373,7 @@ def _layers(ground: FileSource) -> Iterator[Part]:
             # The question is about the main file anyway; any other file needs the name of the config that chose it.
             where = "" if name == document.source else document.source
             part = file_part(name, file.resolve(), document.directory, where=where)
-            yield _with_owner(ground, part)
+            yield with_owner(ground, part)
 
 
 def _files(ground: FileSource, protected: Callable[[], Deciding] | None) -> Iterator[Part]:
@@ -573,11 +444,11 @@ def _home_files(ground: PartSource, protected: Callable[[], Deciding]) -> Iterat
             from zeus_runtime.trust.parts import file_part
 
             shown = shown_below(named, directory)
-            yield _with_owner(ground, file_part(shown, file, directory, where=shown))
+            yield with_owner(ground, file_part(shown, file, directory, where=shown))
 
 
 def _is_own_home(ground: PartSource, home: Path) -> bool:
-    return any(home.resolve().is_relative_to(each) for each in _own_folders(ground))
+    return any(home.resolve().is_relative_to(each) for each in own_homes(ground))
 
 
 def _named_homes(ground: PartSource) -> list[Path]:
@@ -597,7 +468,7 @@ def _is_unread(ground: FileSource, file: Path) -> bool:
     holders = [each for each in ground.trust.homes if file.is_relative_to(each)]
     return not any(
         file.is_relative_to(each) and all(each.is_relative_to(home) for home in holders)
-        for each in _inside(ground)
+        for each in inner_folders(ground)
     )
 
 
@@ -623,7 +494,7 @@ def _is_unreadable(
     deciding = Deciding() if protected is None else protected()
     floor = Floor(deciding)
     for path in dict.fromkeys((named, file)):
-        below = [path.relative_to(each).parts for each in _inside(ground) if path.is_relative_to(each)]
+        below = [path.relative_to(each).parts for each in inner_folders(ground) if path.is_relative_to(each)]
         names = (Name(min(below, key=len)),) if below else ()
         if deciding.may_hold_keys(str(path)) or floor.ruling(Reached(names, str(path)), "read", None):
             return True
@@ -684,7 +555,7 @@ def _file_part(ground: FileSource, path: ConfigPath, file: Path, verb: str) -> P
     document = ground.document
     where = str(document.position(path))
     part = file_part(document.address(path), file, document.directory, verb=verb, where=where)
-    return _with_owner(ground, part)
+    return with_owner(ground, part)
 
 
 def _is_elsewhere(ground: FileSource, file: Path) -> bool:
@@ -692,30 +563,13 @@ def _is_elsewhere(ground: FileSource, file: Path) -> bool:
 
     The folders of other layers do not count as inside, because a config chooses what it extends.
     """
-    return not any(file.is_relative_to(each) for each in (*_inside(ground), *_own_folders(ground)))
-
-
-def _inside(ground: FileSource) -> tuple[Path, Path]:
-    return ground.document.directory.resolve(), Path(ground.trust.folder)
+    return not any(file.is_relative_to(each) for each in (*inner_folders(ground), *own_homes(ground)))
 
 
 def _is_named_in_own_home(ground: FileSource, file: Path) -> bool:
     """Whether a path leads through one of the user's own Homes, whose links the user made."""
     # With a `..` in it, the path may leave the Home again.
-    return ".." not in file.parts and any(each.resolve() in _own_folders(ground) for each in file.parents)
-
-
-def _is_free(address: str, document: Document, trust: Trust) -> bool:
-    """Whether an address needs no permission: it is on this machine, or it is the value of a variable of the process.
-
-    The person who starts the process chose its addresses; any other value, such as ``TERM``, was chosen for other uses.
-    """
-    from zeus_runtime.trust.parts import is_here
-
-    environ = document.environ
-    # Without a scheme the value is a name, which another variable may have by chance.
-    is_given = "://" in address and any(environ.get(name) == address for name in trust.variables)
-    return is_given or is_here(address)
+    return ".." not in file.parts and any(each.resolve() in own_homes(ground) for each in file.parents)
 
 
 def _folders(ground: PartSource) -> Iterator[Part]:
@@ -727,7 +581,9 @@ def _folders(ground: PartSource) -> Iterator[Part]:
     routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
     for path, written in ((("workspace", "root"), workspace.root), *routes):
         folder = (document.directory / written).resolve()
-        inside = [folder.relative_to(each).parts for each in _inside(ground) if folder.is_relative_to(each)]
+        inside = [
+            folder.relative_to(each).parts for each in inner_folders(ground) if folder.is_relative_to(each)
+        ]
         # Seen from the nearer of the two folders: the names above it are those of the user's own folders.
         if inside and not _has_protected_name(min(inside, key=len)):
             continue
@@ -735,7 +591,7 @@ def _folders(ground: PartSource) -> Iterator[Part]:
 
         where = str(document.position(path))
         part = folder_part(document.address(path), shown_below(folder, document.directory), where=where)
-        yield _with_owner(ground, part)
+        yield with_owner(ground, part)
 
 
 def _has_protected_name(parts: Sequence[str]) -> bool:
@@ -744,42 +600,3 @@ def _has_protected_name(parts: Sequence[str]) -> bool:
     from zeus_runtime.tools.access import is_floor_name
 
     return any(map(is_floor_name, parts))
-
-
-def _with_owner(ground: FileSource, part: Part) -> Part:
-    """The part, marked with whether it is the user's own."""
-    from dataclasses import replace
-
-    return replace(part, own=_is_own(ground, part))
-
-
-def _is_own(ground: FileSource, part: Part) -> bool:
-    """Whether everything in a part comes from the user's Home, an installed distribution, or the process.
-
-    A ``.env`` that adds variables is in the project, and so may be the values that use them. A sub-agent does the tasks
-    of the config above it, which may give it instructions too, so that config counts as well.
-    """
-    document, trust = ground.document, ground.trust
-    places = (*_folders_with_above(document), *part.files)
-    has_own_variables = document.environ.keys() <= trust.variables
-    return has_own_variables and all(
-        any(place.resolve().is_relative_to(home) for home in _own_folders(ground)) for place in places
-    )
-
-
-def _folders_with_above(document: Document) -> Iterator[Path]:
-    """The folders of a config's files, and of those of the configs above a sub-agent."""
-    yield from document.folders.values()
-    for above in {id(each.document): each.document for each in document.inherited}.values():
-        yield from _folders_with_above(above)
-
-
-def _own_folders(ground: FileSource) -> tuple[Path, ...]:
-    return (*ground.trust.homes, *ground.trust.bundled, *ground.installed)
-
-
-def _mask(document: Document, trust: Trust) -> PartMask:
-    from zeus_runtime.trust.masking import PartMask
-
-    own = {name: value for name, value in document.environ.items() if name in trust.variables}
-    return PartMask.of(own, document.redactor)

@@ -21,7 +21,8 @@ from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
-from zeus_runtime.plan.executed_parts import executing, lifting, part_source, project_of
+from zeus_runtime.plan.executed_parts import executing, lifting, project_of
+from zeus_runtime.plan.part_sources import part_source
 from zeus_runtime.process_path import given_environ, pass_over
 from zeus_runtime.registry import (
     bundled_folders,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.masked_text import written_masked as written_masked
     from zeus_runtime.tools.mounts import parts_below as parts_below
     from zeus_runtime.tools.own_folders import LinkedFolderError as LinkedFolderError
+    from zeus_runtime.tools.own_folders import beside as beside
     from zeus_runtime.tools.own_folders import open_own as open_own
     from zeus_runtime.tools.own_folders import own_path as own_path
     from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
@@ -77,6 +78,7 @@ _ROOMS = {
     "OPEN_BYTES": "tools.masked_text",
     "open_bytes": "tools.masked_text",
     "LinkedFolderError": "tools.own_folders",
+    "beside": "tools.own_folders",
     "open_own": "tools.own_folders",
     "own_path": "tools.own_folders",
     "parts_below": "tools.mounts",

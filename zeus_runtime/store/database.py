@@ -34,7 +34,7 @@ from zeus_runtime.store.transactions import (
     retry_while_locked,
 )
 from zeus_runtime.store.write_ahead_log import compact, move_log, shorten_log
-from zeus_runtime.tools.own_folders import own_path
+from zeus_runtime.tools.own_folders import beside, own_path
 
 if TYPE_CHECKING:
     from zeus_runtime.store.postgres import Server
@@ -53,6 +53,9 @@ _IGNORED: Final = """\
 !/skills/
 """
 """A ``.gitignore`` for the folder ``.zeus``."""
+
+_OF_SQLITE: Final = ("", "-wal", "-shm", "-journal")
+"""The endings of a database's files: its own and those of SQLite's logs."""
 
 
 def sqlite_file(url: str, directory: Path) -> Path | None:
@@ -267,6 +270,7 @@ class Database:
             ) from error
 
     def _private_file(self, url: str, directory: Path, make: Callable[[Path], None]) -> Path | None:
+        file = None
         try:
             file = sqlite_file(url, directory)
             if file is not None:
@@ -278,7 +282,7 @@ class Database:
                 remedy="Make it, or set storage.url to another place.",
             ) from error
         except sqlite3.Error as error:
-            raise self._told(error) from error
+            raise self._told(error, file) from error
         except (ArgumentError, ValueError) as error:
             raise MissingError(f"the database {self.name!r} cannot be used: {error}", remedy=URLS) from error
         if backend not in ("sqlite", "postgresql"):
@@ -356,7 +360,7 @@ class Database:
         except DBAPIError as error:
             raise self._explained(error) from error
         except sqlite3.Error as error:
-            raise self._told(error) from error
+            raise self._told(error, self.file) from error
 
     def _viewed(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         # The connection's transactions begin on behalf of the one for whom it was opened.
@@ -411,12 +415,12 @@ class Database:
             return error
         if self._server is not None:
             return self._server.explained(error)
-        return self._told(error.orig)
+        return self._told(error.orig, self.file)
 
-    def _told(self, error: BaseException | None) -> ZeusError:
+    def _told(self, error: BaseException | None, file: Path | None) -> ZeusError:
         from zeus_runtime.store.sqlite_errors import explained_sqlite_error
 
-        return explained_sqlite_error(error, f"the database {self.name!r}", self.file)
+        return explained_sqlite_error(error, f"the database {self.name!r}", file)
 
 
 def _give_back_unused(claiming: asyncio.Future[Callable[[], None] | None]) -> None:
@@ -449,8 +453,12 @@ def make_private(file: Path) -> None:
 
 
 def make_state_folder(folder: Path) -> None:
-    """Make the folder ``.zeus``, outside the project's repository."""
-    folder.mkdir(exist_ok=True)
+    """Make the folder ``.zeus``, outside the project's repository.
+
+    Raises:
+        LinkedFolderError: it is a link.
+    """
+    own_path(folder).mkdir(exist_ok=True)
     _leave_out_of_git(folder)
 
 
@@ -464,11 +472,21 @@ def make_file(file: Path) -> None:
     """Make a file that does not exist yet, for its owner alone: it holds whole conversations.
 
     SQLite gives the files beside it (WAL, shared memory) the same permissions.
+
+    Args:
+        file: with links resolved.
+
+    Raises:
+        LinkedFolderError: it is a link, or one of the files that SQLite makes beside it is.
+        OSError: it cannot be made.
     """
+    for ending in _OF_SQLITE:
+        beside(file, ending)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not file.exists():
         # Without O_EXCL: a file that another process of this user makes in between is as private.
-        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
+        flags = os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+        os.close(os.open(file, flags, 0o600))
 
 
 def _backend(url: str) -> str:

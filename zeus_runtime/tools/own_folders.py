@@ -63,6 +63,21 @@ def own_path(path: Path) -> Path:
     return path
 
 
+def beside(file: Path, ending: str) -> Path:
+    """The path of a file or folder of Zeus's own beside one of its files: the same name with an ending.
+
+    Args:
+        file: with links resolved: where it may be was decided for its real path.
+
+    Raises:
+        LinkedFolderError: it is a link, which a repository may have brought.
+    """
+    place = file.with_name(f"{file.name}{ending}")
+    if place.is_symlink():
+        raise LinkedFolderError(place)
+    return place
+
+
 @contextmanager
 def opened(folder: Path, *, create: bool = False, mode: int = 0o777) -> Iterator[int]:
     """A folder, open; no link is followed from ``.zeus`` on.

@@ -388,11 +388,16 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("url", "link"), [("sqlite:///:memory:", "chroma"), ("sqlite:///.zeus/zeus.db", "zeus.db-chroma")]
+    ("url", "link"),
+    [
+        ("sqlite:///:memory:", ".zeus/chroma"),
+        ("sqlite:///.zeus/zeus.db", ".zeus/zeus.db-chroma"),
+        ("sqlite:///kept.db", "kept.db-chroma"),
+    ],
 )
 def test_a_folder_that_is_a_link_is_not_used(url: str, link: str, tmp_path: Path) -> None:
     (tmp_path / ".zeus").mkdir()
-    (tmp_path / ".zeus" / link).symlink_to(tmp_path)
+    (tmp_path / link).symlink_to(tmp_path)
     context: Any = SimpleNamespace(
         directory=tmp_path, config=SimpleNamespace(storage=SimpleNamespace(url=url))
     )

@@ -170,9 +170,10 @@ def _target(process: Process, checked: Checked, output: str | None, *, force: bo
     """Where the overlay goes.
 
     Raises:
-        UsageError: a file is there that this command did not write.
+        UsageError: a file is there that this command did not write, or a link that leads elsewhere.
     """
     from zeus_runtime.cli.context.tune_report import MARK
+    from zeus_runtime.cli.whole_file import unnamed_place
     from zeus_runtime.config.layers.files import overlay_path
     from zeus_runtime.errors import UsageError
 
@@ -184,6 +185,8 @@ def _target(process: Process, checked: Checked, output: str | None, *, force: bo
         target = overlay_path(main, "tuned")
     else:
         target = process.directory / "zeus.tuned.yaml"
+    if output is None:
+        unnamed_place(target, process.directory)
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent}", remedy="Create it, or name another --output.")
     if target.exists() and not force and not target.read_text("utf-8", "replace").startswith(MARK):

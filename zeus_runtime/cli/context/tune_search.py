@@ -298,7 +298,9 @@ class _Trials:
     """The figures of finished replays, one JSON line each. A line that was cut off is one trial less."""
 
     def __init__(self, directory: Path) -> None:
-        self._file = directory / ".zeus" / "tune.jsonl"
+        from zeus_runtime.tools.own_folders import own_path
+
+        self._file = own_path(directory / ".zeus" / "tune.jsonl")
         self._found: dict[str, Any] = {}
         text = b"" if not self._file.exists() else self._opened(os.O_RDONLY)
         for line in text.decode("utf-8", "replace").splitlines():

@@ -246,7 +246,8 @@ class ReadSettings:
         They decide who may use the agents: a database that this user's Zeus did not make has keys of others in it, and
         an issuer signs tokens. And they lead elsewhere, as those of a config do.
         """
-        from zeus_runtime.plan.executed_parts import FileSource, elsewhere_part, foreign_database, named_parts
+        from zeus_runtime.plan.executed_parts import elsewhere_part, foreign_database, named_parts
+        from zeus_runtime.plan.part_sources import FileSource
 
         document, directory, path = self.document, self.document.directory, ("storage", "url")
         ground = FileSource(document, self.trust, installed=())

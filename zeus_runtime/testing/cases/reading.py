@@ -84,7 +84,8 @@ class ReadEvaluation:
         All that the file names goes through here: its agents' configs, the recordings, and each value that is marked
         in ``format``.
         """
-        from zeus_runtime.plan.executed_parts import FileSource, elsewhere_part, named_parts
+        from zeus_runtime.plan.executed_parts import elsewhere_part, named_parts
+        from zeus_runtime.plan.part_sources import FileSource
 
         # A word may be a preset's, and otherwise a file or folder in the working directory.
         configs = {each: self.document.directory / self.config_of(each) for each in self.agents}

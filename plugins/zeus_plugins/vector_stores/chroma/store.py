@@ -35,7 +35,7 @@ from zeus_plugins.vector_stores.chroma.opening import (
 from zeus_plugins.vector_stores.chroma.options import Options
 from zeus_runtime.plugin import PlanContext
 from zeus_runtime.plugin.checkpointer import sqlite_file
-from zeus_runtime.plugin.files import own_path
+from zeus_runtime.plugin.files import beside, own_path
 from zeus_runtime.plugin.memory import Embedding
 from zeus_runtime.plugin.vector_store import (
     Entry,
@@ -378,4 +378,4 @@ def create(options: Options, context: PlanContext) -> ChromaVectorStore:
     file = sqlite_file(context.config.storage.url, context.directory)
     if file is None:
         return ChromaVectorStore(own_path(context.directory / ".zeus" / "chroma").resolve())
-    return ChromaVectorStore(own_path(file.with_name(f"{file.name}-chroma")))
+    return ChromaVectorStore(beside(file, "-chroma"))

@@ -1,0 +1,123 @@
+"""The parts of a YAML file that send data to another machine, with the headers and keys beside each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config.secrets.parts import holds_headers
+from zeus_runtime.config.sqlite_url import is_sqlite
+from zeus_runtime.config.yaml.tree import show_path
+from zeus_runtime.plan.part_sources import mask_of, with_owner
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Document
+    from zeus_runtime.config.schema.marked import Marked
+    from zeus_runtime.config.yaml.tree import Path as ConfigPath
+    from zeus_runtime.plan.part_sources import FileSource
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Part
+
+
+def destinations(ground: FileSource) -> Iterator[Part]:
+    """The parts of all options that name another machine, or a file from which a library takes one."""
+    for each in ground.document.marked:
+        yield from destination_at(ground, each)
+
+
+def destination_at(ground: FileSource, value: Marked) -> Iterator[Part]:
+    """The part of one option; none for an address that needs no permission."""
+    # Libraries of providers read addresses, and the names of more files, from a named file.
+    sends = any(_sends(value.text, signs) for signs in value.signs)
+    if sends or (value.may_name_file and _is_file(ground.document.directory / value.text)):
+        yield from _destination(ground, value)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
+        return False
+
+
+def _sends(value: str, signs: Sequence[str]) -> bool:
+    return not signs or any(sign in value for sign in signs)
+
+
+def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
+    document, path, text = ground.document, value.path, value.text
+    named = document.directory / value.text
+    file = named if value.may_name_file and _is_file(named) else None
+    is_database = path == ("storage", "url") and is_sqlite(text)
+    # A SQLite file receives no data elsewhere; it is a file that Zeus writes, and a database.
+    if is_database or (file is None and is_free(text, document, ground.trust)):
+        return
+    from zeus_runtime.trust.parts import destination_part
+
+    where = str(document.position(path))
+    mask = mask_of(document, ground.trust)
+    headers = _headers_beside(document, path)
+    part = destination_part(
+        document.address(path),
+        text,
+        file=file,
+        headers=headers,
+        keys=keys_beside(ground, path),
+        mask=mask,
+        where=where,
+    )
+    yield with_owner(ground, part)
+
+
+def header_keys(document: Document, path: ConfigPath) -> dict[str, Mapping[object, object]]:
+    """The keys beside a destination whose mappings are headers that go there.
+
+    A header may send a key of this machine, or work in somebody else's account.
+    """
+    beside = document.get(path[:-1])
+    return {
+        key: headers
+        for key, headers in (beside.items() if isinstance(beside, dict) else ())
+        if holds_headers(key) and isinstance(headers, dict)
+    }
+
+
+def _headers_beside(document: Document, path: ConfigPath) -> dict[str, object]:
+    """The headers of ``header_keys`` by name; a name that two keys have is that of its key too, so none is lost."""
+    found: dict[str, object] = {}
+    for key, headers in header_keys(document, path).items():
+        for name, value in headers.items():
+            found[f"{key}.{name}" if str(name) in found else str(name)] = value
+    return found
+
+
+def is_free(address: str, document: Document, trust: Trust) -> bool:
+    """Whether an address needs no permission: it is on this machine, or it is the value of a variable of the process.
+
+    The person who starts the process chose its addresses; any other value, such as ``TERM``, was chosen for other uses.
+    """
+    from zeus_runtime.trust.parts import is_here
+
+    environ = document.environ
+    # Without a scheme the value is a name, which another variable may have by chance.
+    is_given = "://" in address and any(environ.get(name) == address for name in trust.variables)
+    return is_given or is_here(address)
+
+
+def keys_beside(ground: FileSource, path: ConfigPath) -> dict[str, object]:
+    """The declared secrets that the machine of an option at ``path`` may get, by their places.
+
+    They are in the mapping of the option, at any depth, or in a mapping around it.
+    """
+    beside = path[:-1]
+    return {
+        show_path(each.path): each.value
+        for each in ground.carried
+        # Around a `model` that is an address are all sections of the config.
+        if each.is_declared and beside and _lie_together(beside, each.path[:-1])
+    }
+
+
+def _lie_together(one: ConfigPath, two: ConfigPath) -> bool:
+    return one[: len(two)] == two or two[: len(one)] == one
