@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import termios
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -302,3 +303,163 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, begin: s
     line.take(b"\x1b[201~\r" if begin else b"\r")
     assert (line.has_ended, line.is_too_long) == (True, True)
     assert MOST_CHARACTERS > 100
+
+
+class Side:
+    """A terminal of the test's own process.
+
+    Args:
+        encoding: of the terminal.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") -> None:
+        self.number, self.side = os.openpty()
+        self._stream = os.fdopen(self.side, encoding=encoding, closefd=False)
+        monkeypatch.setattr(sys, "stdin", self._stream)
+        # What a question shows goes to the terminal, as standard error is none.
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+    def keys(self, *changes: tuple[int, bytes]) -> None:
+        """Change keys of the terminal."""
+        mode = termios.tcgetattr(self.side)
+        for place, key in changes:
+            mode[6][place] = key
+        termios.tcsetattr(self.side, termios.TCSANOW, mode)
+
+    def press(self, data: bytes) -> None:
+        # Not made into lines, as once the question is there.
+        mode = termios.tcgetattr(self.side)
+        mode[0] &= ~(termios.ICRNL | termios.IXON)
+        mode[3] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN | termios.ISIG)
+        before = termios.tcgetattr(self.side)
+        termios.tcsetattr(self.side, termios.TCSANOW, mode)
+        os.write(self.number, data)
+        termios.tcsetattr(self.side, termios.TCSANOW, before)
+
+    def shown(self) -> bytes:
+        os.set_blocking(self.number, False)
+        try:
+            return os.read(self.number, 10_000)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        os.close(self.side)
+        os.close(self.number)
+
+
+@pytest.fixture
+def side(monkeypatch: pytest.MonkeyPatch) -> Iterator[Side]:
+    monkeypatch.setattr(typed_lines, "_NEXT_PIECE_MILLISECONDS", 1)
+    found = Side(monkeypatch)
+    yield found
+    found.close()
+
+
+def test_line_ends_around_one_pasted_line_are_not_part_of_it(side: Side) -> None:
+    """A copied token often ends with one."""
+    side.press(b"\x1b[200~\ntoken \n\x1b[201~\r")
+    assert typed_line("? ", one_line=True, forget=False) == "token "
+    side.press(b"\x1b[200~a\n\x1b[201~\r")
+    assert typed_line("? ", forget=False) == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        (b"abx\b\r", "ab"),
+        (b"abx\x7f\r", "ab"),
+        (b"abx\x05\r", "ab"),
+        (b"a b  \x06c\r", "a c"),
+        (b"ab\x0bc\r", "c"),
+        (b"\x00ab\r", "\x00ab"),
+        (b"ab\x15\r", "ab\x15"),
+    ],
+)
+def test_the_terminal_s_own_keys_edit_the_line(side: Side, typed: bytes, line: str) -> None:
+    """A key that is turned off, a NUL, is none."""
+    side.keys(
+        (termios.VERASE, b"\x05"), (termios.VWERASE, b"\x06"), (termios.VKILL, b"\x0b"), (termios.VEOF, b"\0")
+    )
+    side.press(typed)
+    assert typed_line("? ", forget=False) == line
+
+
+def test_what_is_refused_is_forgotten_with_all_that_came_with_it(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def complain(text: str, *_: object) -> None:
+        told.append(text)
+
+    monkeypatch.setattr(typed_lines, "complain", complain)
+    asked = typed_lines._prompt
+
+    def prompt(text: str) -> None:
+        asked(text)
+        if told:
+            os.write(side.number, b"next\r")
+
+    monkeypatch.setattr(typed_lines, "_prompt", prompt)
+    side.press(b"x" * 10 + b"\rrest\rmore")
+    assert typed_line("? ", forget=False) == "next"
+    assert len(told) == 1
+    assert told[0].startswith("several lines came at once")
+
+
+def test_a_line_that_is_too_long_is_refused_with_its_limit(
+    side: Side, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(typed_lines, "MOST_CHARACTERS", 100)
+    with typed_lines._Typing("? ", forget=False) as typing:
+        for pressed in (b"x" * 101, b"\r", b"y\r"):
+            os.write(side.number, pressed)
+            typing.read()
+    assert typing.line == "y"
+    assert "a line of more than 100 characters is too long" in capsys.readouterr().err
+
+
+def test_a_question_ends_with_its_terminal(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    side.press(b"x")
+    monkeypatch.setattr(os, "read", closed)
+    assert typed_line("? ", forget=False) is None
+
+
+def test_handlers_of_signals_are_those_from_before(side: Side) -> None:
+    former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGCONT)}
+    own = signal.signal(signal.SIGTERM, lambda *_: None)
+    kept = signal.getsignal(signal.SIGTERM)
+    try:
+        side.press(b"x\r")
+        assert typed_line("? ", forget=False) == "x"
+        assert signal.getsignal(signal.SIGTERM) is kept
+    finally:
+        signal.signal(signal.SIGTERM, own)
+    assert {number: signal.getsignal(number) for number in former} == former
+
+
+def test_a_key_is_taken_although_a_terminal_has_a_meaning_for_it(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-S would stop the screen, Ctrl-V take the next key as it is; the question shows both."""
+    asked = typed_lines._prompt
+
+    def prompt(text: str) -> None:
+        asked(text)
+        os.write(side.number, b"a\x13\x16\x0fb\r")
+
+    monkeypatch.setattr(typed_lines, "_prompt", prompt)
+    assert typed_line("? ") == "a\x13\x16\x0fb"
+    assert rb"a\x13\x16\x0fb" in side.shown()
+
+
+def test_a_process_that_ends_at_once_leaves_the_terminal(side: Side) -> None:
+    before = termios.tcgetattr(side.side)
+    with typed_lines._Typing("? "):
+        assert termios.tcgetattr(side.side) != before
+        typed_lines.leave_terminal()
+        assert termios.tcgetattr(side.side) == before

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp.types import ElicitRequestParams, ElicitResult
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp.types import ElicitRequestParams, ElicitResult, JSONRPCRequest
 
 from tests.support import mcp_server
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from zeus_runtime import Agent
 from zeus_runtime.errors import RunError
-from zeus_runtime.serving.mcp import server_of
+from zeus_runtime.serving.mcp import serve, server_of
 from zeus_runtime.tools.approval_form import visible
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
@@ -30,6 +34,18 @@ def show(name: str) -> str:
 def agent(folder: Path, model: Any) -> Agent:
     config = write_agent(folder, f"description: It says things.\nmcpServers: {json.dumps({'small': SMALL})}")
     return Agent.from_config(config, directory=folder, model=model)
+
+
+@asynccontextmanager
+async def served(running: Agent) -> AsyncIterator[Any]:
+    """The streams of a client, to and from an agent that is served on messages."""
+    async with create_client_server_memory_streams() as (client, server):
+        serving = asyncio.create_task(serve(running, *server))
+        try:
+            yield client
+        finally:
+            await client[1].aclose()
+            await serving
 
 
 def facts(answer: Any) -> Mapping[str, Any]:
@@ -233,7 +249,7 @@ async def test_a_client_that_shows_the_texts_of_a_run_shows_no_unseen_character(
     model = script(HIDING, RunError(HIDING))
     async with (
         Agent.from_config(config, directory=tmp_path, model=model) as running,
-        Client(server_of(running)) as client,
+        Client(served(running)) as client,
     ):
         instructions = client.instructions
         (tool,) = (await client.list_tools()).tools
@@ -288,7 +304,7 @@ async def test_the_resource_of_an_unknown_session_is_an_error_with_its_reason(
 async def test_no_answer_or_error_repeats_a_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     secret = "Zq7Xw9Lm3Pf5Rt8Vb2Nc"
     (tmp_path / ".env").write_text(f"API_KEY={secret}\n")
-    async with agent(tmp_path, script(f"it is {secret}")) as running, Client(server_of(running)) as client:
+    async with agent(tmp_path, script(f"it is {secret}")) as running, Client(served(running)) as client:
         calls: list[tuple[str, dict[str, Any]]] = [
             ("run", {"prompt": f"say {secret}"}),
             ("run", {"prompt": "x", "session": secret}),
@@ -315,6 +331,19 @@ async def test_no_answer_or_error_repeats_a_secret(tmp_path: Path, caplog: pytes
     assert "\u202e" not in caplog.text
     assert facts(answers[0])["answer"] == "it is <secret:API_KEY>"
     assert [each.is_error for each in answers] == [False, True, True, True, True]
+
+
+async def test_an_error_before_any_method_repeats_no_secret_and_no_unseen_character(tmp_path: Path) -> None:
+    secret = "Zq7Xw9Lm3Pf5Rt8Vb2Nc"
+    (tmp_path / ".env").write_text(f"API_KEY={secret}\n")
+    envelope = {f"io.modelcontextprotocol/{name}": {} for name in ("protocolVersion", "clientCapabilities")}
+    wrong = {**envelope, "io.modelcontextprotocol/protocolVersion": f"\u202e {secret}"}
+    asked = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list", params={"_meta": wrong})
+    async with agent(tmp_path, script()) as running, served(running) as (read, write):
+        await write.send(SessionMessage(asked))
+        error = (await read.receive()).message.error
+    assert error.message == "Unsupported protocol version"
+    assert error.data["requested"] == "\\u202e <secret:API_KEY>"
 
 
 async def test_sessions_of_other_agents_are_not_served(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.serving.test_page_texts import rule
-from tests.support.page_service import FOREIGN, KEEPER, LENGTHY, LONG, LONG_NAME, MIDDLE, SAYS
+from tests.support.page_service import FOREIGN, KEEPER, LENGTHY, LONG, LONG_NAME, MIDDLE, NUMBERS, SAYS
 from tests.support.pictures import png
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
@@ -564,6 +564,30 @@ def test_words_written_from_the_right_stand_in_the_order_in_which_they_run(user:
     assert gist.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
 
 
+def test_two_arguments_of_different_values_are_not_drawn_alike(user: User) -> None:
+    """JavaScript writes 1.0 as 1 and -0.0 as 0, and a carriage return before a line end shows nothing."""
+    page = user.tab()
+
+    def drawn() -> tuple[dict[str, Any], str]:
+        for head in page.locator(".tool .head").all():
+            if head.get_attribute("aria-expanded") == "false":
+                head.click()
+        numbers, text = page.locator(".arguments").all()
+        names, values = numbers.locator("dt").all_inner_texts(), numbers.locator("dd").all_inner_texts()
+        return dict(zip(names, values, strict=True)), text.locator("pre").inner_text()
+
+    say(page, "numbers")
+    card = page.get_by_role("region", name="Approve this call?")
+    card.get_by_text(r"a\x0d").wait_for()
+    shown = {
+        name: each if isinstance(each, str) else json.dumps(each, indent=2) for name, each in NUMBERS.items()
+    }
+    assert drawn() == (shown, "a\\u{d}\nb")
+    card.get_by_role("button", name="Reject").click()
+    answered(page)
+    assert drawn() == (shown, "a\\u{d}\nb")
+
+
 CUT = """
 () => [...document.querySelectorAll("body *")]
     .filter(each => getComputedStyle(each).textOverflow === "ellipsis" && each.scrollWidth > each.clientWidth)
@@ -602,6 +626,9 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     form.get_by_label("Room").select_option("South")
     form.get_by_label("Nights").fill("9007199254740995")
     form.get_by_label("Breakfast").check()
+    assert form.get_by_label("Part").input_value() == "1.0"
+    form.get_by_label("Rest").fill(".50")
+    form.get_by_label("Level").select_option("1.0")
     # A field that cannot show its default says it, and has no value that only looks like it.
     note, shared = form.get_by_label("Note"), form.get_by_label("Shared")
     assert (note.input_value(), note.get_attribute("placeholder")) == ("", r'"two\nlines\u202e"')
@@ -643,10 +670,10 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     turn.get_by_role("button", name="book").click()
     said = (
         "[('absent', False), ('breakfast', True), ('day', 'tomorrow'),"
-        " ('guest', 9007199254740993), ('mail', ' a@example.com '),"
+        " ('guest', 9007199254740993), ('level', 1.0), ('mail', ' a@example.com '),"
         " ('many', ['\u05d0\u05d1 1 \u05d3']), ('name', 'Ada'), ('nights', 9007199254740995),"
-        rf" ('note', 'two\nlines\u202e'), ('path', '/srv{' ' * 120}/home'), ('plain', 'a  b'),"
-        " ('right', '\u05d0\u05d1'), ('room', 's'), ('shared', False)]"
+        rf" ('note', 'two\nlines\u202e'), ('part', 1.0), ('path', '/srv{' ' * 120}/home'), ('plain', 'a  b'),"
+        " ('rest', 0.5), ('right', '\u05d0\u05d1'), ('room', 's'), ('shared', False)]"
     )
     assert turn.locator(".result").inner_text() == said
 

@@ -73,6 +73,9 @@ async def book(run) -> str:
         "breakfast": {"type": "boolean", "title": "Breakfast"},
         "name": {"type": "string", "title": "Name", "default": "Ada"},
         "guest": {"type": "integer", "title": "Guest", "default": 9007199254740993},
+        "part": {"type": "number", "title": "Part", "default": 1.0},
+        "rest": {"type": "number", "title": "Rest"},
+        "level": {"title": "Level", "enum": [1, 1.0]},
         "note": {"type": "string", "title": "Note", "default": "two\\nlines\u202e"},
         "shared": {"type": "boolean", "title": "Shared", "default": "false"},
         "free": True,
@@ -116,6 +119,7 @@ HIDDEN = "pay \u202e\u200bbob\0 &#x202e;"
 SAYS = "say exactly\n"
 LONG_NAME = "warehouse__orders_of_customers_"
 FOREIGN = "\u05d0\u05d1 1 \u05d3 \ufeff\u2028end"
+NUMBERS = {"a": 1, "b": 1.0, "c": 0, "d": -0.0, "e": 10**25, "f": 1e25, "g": [1e16, {"h": 0.10}], "i": "1.0"}
 CODE = "```python\ndef area(width: float, height: float) -> float:\n    return width * height\n```"
 LONG = "\n\n".join(
     f"## Part {number}\n\nA paragraph with **bold** words, `code` and a [link](https://example.org/{number}). "
@@ -169,6 +173,8 @@ def answer(request: ModelRequest) -> AIMessage:
         return calling(call("record", f"r{tag}", text=text))
     if "long names" in prompt and not made:
         return calling(*(call(f"{LONG_NAME}{end}", f"{end}{tag}", a=1) for end in ("archive", "delete")))
+    if "numbers" in prompt and not made:
+        return calling(call("sum", f"n{tag}", **NUMBERS), call("record", f"r{tag}", text="a\r\nb"))
     if "book" in prompt and not made:
         return calling(call("book", f"b{tag}"))
     if "Look up" in prompt:

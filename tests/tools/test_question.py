@@ -182,6 +182,14 @@ def test_what_is_cut_can_be_seen_elsewhere() -> None:
         ("a\n", "a"),
         ({"a": "\xa0"}, {"a": " "}),
         ('{"a": 1}', {"a": 1}),
+        (1, 1.0),
+        (1, True),
+        (0, -0.0),
+        (0.0, -0.0),
+        (10**25, 1e25),
+        (2**53, 2**53 + 1),
+        ("1e400", float("inf")),
+        ([1, {"a": 0}], [1.0, {"a": -0.0}]),
     ],
 )
 def test_values_that_are_easily_confused_look_different(first: Any, second: Any) -> None:

@@ -1,6 +1,6 @@
 // The service's API. Every request goes to the address that the page came from.
 
-import { parsed } from "./json";
+import { parsed, parsedExactly } from "./json";
 
 export interface AgentInfo { name: string; description: string; model: string; digest: string; memory: boolean; knowledge: string[] }
 export interface SessionInfo {
@@ -76,6 +76,8 @@ export async function tagged<T>(path: string): Promise<{ value: T; tag: string }
 }
 
 export const get = <T>(path: string): Promise<T> => call<T>("GET", path);
+/** As `get`, for what is shown to a person as it came: `1.0` stays `1.0`. */
+const getExactly = async <T>(path: string): Promise<T> => parsedExactly(await (await answered("GET", path)).text()) as T;
 export const post = <T>(path: string, body?: unknown, headers?: Record<string, string>): Promise<T> => call<T>("POST", path, body, headers);
 
 const of = (session: string): string => `v1/sessions/${encodeURIComponent(session)}`;
@@ -86,7 +88,7 @@ export const sessions = () => part<SessionInfo[]>("v1/sessions?limit=200");
 export const session = (id: string) => get<SessionInfo>(of(id));
 export const newSession = (agent: string, title: string) => post<SessionInfo>("v1/sessions", { agent, title });
 export const deleteSession = (id: string) => call<void>("DELETE", of(id));
-export const messages = (id: string) => get<Json[]>(`${of(id)}/messages`);
+export const messages = (id: string) => getExactly<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);
 /** Without a prompt the model is asked again about the last message. */
 export const begin = (id: string, prompt: string | null, attachments: Attachment[], key: string) =>
@@ -113,7 +115,7 @@ export const exported = (id: string, format: "json" | "markdown") => `${of(id)}/
 export const rollback = (id: string, to: number) => post<Json>(`${of(id)}/rollback`, { to, before: true });
 export const cancel = (run: string) => post<RunInfo>(`v1/runs/${encodeURIComponent(run)}/cancel`);
 export const approvals = () => get<Approval[]>("v1/approvals");
-export const approval = (id: string) => get<Approval>(`v1/approvals/${encodeURIComponent(id)}`);
+export const approval = (id: string) => getExactly<Approval>(`v1/approvals/${encodeURIComponent(id)}`);
 export const decide = (id: string, body: Json | string) => post<Json>(`v1/approvals/${encodeURIComponent(id)}`, body);
 export const login = (token: string) => post<void>("login", { token });
 export const logout = () => post<void>("logout");

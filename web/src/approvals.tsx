@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import * as api from "./api";
 import { Choice, Exact, runsFromRight, withoutRight } from "./exact";
 import { number, t } from "./i18n";
-import { isSame, LargeNumber, numberOf } from "./json";
+import { isSame, numberOf, WrittenNumber } from "./json";
 import { inLine } from "./visible";
 
 /** Longer than the time between the clicks of a double click. */
@@ -222,7 +222,7 @@ function isShown(about: api.Json, value: unknown, text?: string): boolean {
   const many = about.type === "array" ? choices(about.items ?? {}) : null;
   if (many) return Array.isArray(value) && value.every((one) => many.some((each) => isSame(each, one)));
   const isNumber = about.type === "number" || about.type === "integer";
-  const fits = isNumber ? typeof value === "number" || value instanceof LargeNumber : typeof value === "string" && text === JSON.stringify(value) && !runsFromRight(value);
+  const fits = isNumber ? typeof value === "number" || value instanceof WrittenNumber : typeof value === "string" && text === JSON.stringify(value) && !runsFromRight(value);
   return fits && isKept(inputType(about), String(value));
 }
 

@@ -7,13 +7,16 @@ const LETTER = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufeff\\u{10800}-\\u{10f
 // A joiner within a word belongs to it.
 const FROM_RIGHT = new RegExp(`(${LETTER}(?:[\\u200c\\u200d]*${LETTER})*)`, "u");
 
+/** `visible`, also for a carriage return that belongs to a line end: with it the text is another one. */
+const shown = (text: string): string => visible(text).replace(/\r/g, "\\u{d}");
+
 /** `text` with escapes for what cannot be seen; only within a word of such a script does the text run from the right. */
 export function Exact({ text }: { text: string }) {
-  return <>{visible(text).split(FROM_RIGHT).map((each, at) => (at % 2 ? <bdi dir="rtl">{each}</bdi> : each))}</>;
+  return <>{shown(text).split(FROM_RIGHT).map((each, at) => (at % 2 ? <bdi dir="rtl">{each}</bdi> : each))}</>;
 }
 
 /** As `Exact`, for a text that can have no elements in it: marks around such a word separate it from the text around it. */
-export const inOrder = (text: string): string => visible(text).replace(new RegExp(FROM_RIGHT, "gu"), "\u200e$1\u200e");
+export const inOrder = (text: string): string => shown(text).replace(new RegExp(FROM_RIGHT, "gu"), "\u200e$1\u200e");
 
 /** Whether a browser would change the order of the text. */
 export const runsFromRight = (text: string): boolean => FROM_RIGHT.test(text);

@@ -2,7 +2,7 @@
 // connections to a host, so a stream for each of eight tabs would leave none for anything else.
 
 import { get, type Json } from "./api";
-import { parsed } from "./json";
+import { parsedExactly } from "./json";
 
 export interface RunEvent extends Json { seq: number; type: string }
 
@@ -60,7 +60,7 @@ export function follow(run: string, watcher: Watcher): () => void {
       const seq = Number(message.lastEventId);
       if (seq <= last) return;
       last = seq;
-      const event = { ...(parsed(message.data) as Json), seq } as RunEvent;
+      const event = { ...(parsedExactly(message.data) as Json), seq } as RunEvent;
       watcher.onEvent(event);
       if (event.type === "complete" || (event.type === "error" && event.code !== "approval_needed")) end();
     };

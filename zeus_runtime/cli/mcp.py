@@ -85,11 +85,11 @@ async def _serve(checked: Checked, plan: Plan, whole: Callable[[str], str] | Non
     import asyncio
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.serving.mcp import server_of
+    from zeus_runtime.serving.mcp import serve_stdio
 
     has_reader = True
     async with Agent(checked, plan) as agent:
-        serving = asyncio.create_task(server_of(agent, whole=whole).run_stdio_async())
+        serving = asyncio.create_task(serve_stdio(agent, whole=whole))
         with _signals() as stopped:
             stopping = asyncio.create_task(stopped.wait())
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol as ServedProtocol
     from zeus_runtime.serving.http.protocols import is_clients as is_clients
     from zeus_runtime.serving.mcp_answers import visible_answers as visible_answers
+    from zeus_runtime.serving.mcp_answers import visible_errors as visible_errors
     from zeus_runtime.serving.visible_results import visible_text as visible_text
     from zeus_runtime.store.turns import StoredTurn as StoredTurn
     from zeus_runtime.tools.client_tool import ClientTool as ClientTool
@@ -40,6 +41,7 @@ _ROOMS = {
     "UsageError": "errors",
     "is_clients": "serving.http.protocols",
     "visible_answers": "serving.mcp_answers",
+    "visible_errors": "serving.mcp_answers",
     "visible_text": "serving.visible_results",
 }
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
@@ -18,11 +19,14 @@ from zeus_runtime.agent.agent import Agent
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.escaping import printable
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
-from zeus_runtime.serving.mcp_answers import visible_answers
+from zeus_runtime.serving.mcp_answers import VisibleErrors, visible_answers
 from zeus_runtime.serving.visible_results import visible_text
 from zeus_runtime.tools.approval_form import decision_of, question_and_form
 
 if TYPE_CHECKING:
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
+    from mcp.shared.message import SessionMessage
+
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
 
 SESSIONS = "zeus://sessions"
@@ -31,8 +35,35 @@ Whole: TypeAlias = "Callable[[str], str] | None"
 """Gives the command that shows a request in full, by the request's id; None if there is no such command."""
 
 
+async def serve_stdio(agent: Agent, *, whole: Whole = None) -> None:
+    """Serve ``agent`` on standard input and output, until the client closes them.
+
+    Args:
+        whole: as of ``server_of``.
+    """
+    async with stdio_server() as (read, write):
+        await serve(agent, read, write, whole=whole)
+
+
+async def serve(
+    agent: Agent,
+    read: ReadStream[SessionMessage | Exception],
+    write: WriteStream[SessionMessage],
+    *,
+    whole: Whole = None,
+) -> None:
+    """Serve ``agent`` on a client's messages, until there are no more.
+
+    Args:
+        whole: as of ``server_of``.
+    """
+    # The SDK's own way to standard output leaves no place for a stream of ours.
+    server = server_of(agent, whole=whole)._lowlevel_server
+    await server.run(read, VisibleErrors(write, agent.masked), server.create_initialization_options())
+
+
 def server_of(agent: Agent, *, whole: Whole = None) -> MCPServer[Any]:
-    """The server of ``agent``, which its caller closes.
+    """The server of ``agent``, which its caller closes; ``serve`` masks its errors.
 
     Args:
         whole: takes a request's id and gives the command that shows it in full. Without one, requests are not cut.

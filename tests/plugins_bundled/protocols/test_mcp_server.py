@@ -284,6 +284,23 @@ async def test_an_error_of_any_kind_shows_no_secret_and_no_unseen_character(
     assert secret not in caplog.text
 
 
+async def test_an_error_before_any_method_shows_no_secret_and_no_unseen_character(tmp_path: Path) -> None:
+    secret = "Zq7Xw9Lm3Pf5Rt8Vb2Nc"
+    (tmp_path / ".env").write_text(f"API_KEY={secret}\n")
+    kinds = {"Accept": "application/json, text/event-stream"}
+    wrong: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": [f"\u202e {secret}"]}
+    async with serving(tmp_path) as (native, _model):
+        invalid = await native.post("/mcp", json=wrong, headers=kinds)
+        version = await native.post(
+            "/mcp", json={"jsonrpc": "2.0", "method": "x"}, headers={**kinds, "MCP-Protocol-Version": secret}
+        )
+    said, requested = invalid.json()["error"]["message"], version.json()["error"]["data"]["requested"]
+    assert "Validation error" in said
+    assert r"\u202e <secret:API_KEY>" in said
+    assert requested == "<secret:API_KEY>"
+    assert secret not in f"{invalid.text} {version.text}"
+
+
 @MODES
 async def test_a_cancelled_call_cancels_the_turn(tmp_path: Path, database_url: str, mode: str) -> None:
     async with serving(tmp_path, database_url) as (native, model), connected(native, mode) as client:

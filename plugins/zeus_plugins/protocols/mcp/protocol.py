@@ -35,7 +35,7 @@ from zeus_plugins.protocols.mcp.calls import AgentCall, tool_of
 from zeus_plugins.protocols.mcp.options import Options
 from zeus_runtime import __version__
 from zeus_runtime.plugin import ZeusError
-from zeus_runtime.plugin.protocol import STATUS, ServedProtocol, visible_answers, visible_text
+from zeus_runtime.plugin.protocol import STATUS, ServedProtocol, visible_answers, visible_errors, visible_text
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -120,7 +120,7 @@ class McpProtocol(ServedProtocol):
         # In the scope `_is_gone` finds it again: a handler's context has only the request.
         wire = _Wire(receive, send)
         scope = {**scope, "user": AuthenticatedUser(token), _WIRE: wire}
-        await self._manager.handle_request(scope, wire.receive, wire.send)
+        await self._manager.handle_request(scope, wire.receive, visible_errors(wire.send, self._service.mask))
         if not wire.has_begun:
             # The client is gone, but Starlette's middlewares wait for a response.
             await Response(status_code=499)(scope, receive, send)
