@@ -380,6 +380,14 @@ def test_the_placeholders_of_known_secrets_are_listed_once_each_and_no_others() 
 def test_a_secret_of_digits_is_masked_in_numbers(value: float, shown: float | str) -> None:
     redactor = Redactor().adding({"1234567890": "PIN"})
     assert redactor.masked({"a": [value]}) == redactor.json({"a": [value]}) == {"a": [shown]}
+    assert redactor.masked({value: 1}) == redactor.json({value: 1}) == {shown: 1}
+
+
+def test_keys_of_other_types_stay_and_two_keys_never_become_one() -> None:
+    redactor = Redactor().adding({"1234567890": "PIN"})
+    given = {1234567890: 1, "1234567890": 2, True: 3, None: 4, (1, 2): 5}
+    shown = {"<secret:PIN>": 1, "<secret:PIN> (2)": 2, True: 3, None: 4, (1, 2): 5}
+    assert redactor.masked(given) == redactor.json(given) == shown
 
 
 def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> None:
