@@ -20,8 +20,9 @@ import zeus_runtime
 from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.cutting import cut_words, first_line, mask_before_cutting
 from zeus_runtime.models.error_classification import classify
-from zeus_runtime.plugin import SPARE, Redactor, cut_text, last_words, unwrapped
+from zeus_runtime.plugin import SPARE, Redactor, cut_address, cut_text, last_words, unwrapped
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.database_url import bare_url, without_password
 from zeus_runtime.store.masked_log import MaskedLog
 from zeus_runtime.store.session_tree import open_child
 from zeus_runtime.store.tables import THREAD
@@ -370,3 +371,19 @@ def test_a_text_in_one_line_loses_spaces_tabs_and_line_ends_only(text: str) -> N
 
 def test_last_words_keep_control_characters_at_their_ends() -> None:
     assert last_words(b" \x1cone\x0c \n", 100) == "\x1cone\x0c"
+
+
+def test_an_address_that_is_a_secret_as_a_whole_is_masked_before_it_is_cut() -> None:
+    hook, database = "https://ann@hooks.example/T0/B0?x=1#y", "postgresql://ann:pw@db/shop?sslmode=require"
+    known = Redactor().adding({hook: "HOOK", database: "DB"})
+    mask_before_cutting(known)
+    assert cut_address(hook) == "<secret:HOOK>"
+    assert cut_address(f"{hook}&more=1") == "<secret:HOOK>&more=1"
+    assert without_password(database) == without_password(f"{database}&x=1") == "<secret:DB>"
+    assert bare_url(database) == "postgresql://ann:***@db/shop?sslmode=require"
+
+
+def test_an_address_is_shown_without_its_login_and_query() -> None:
+    assert cut_address("https://ann:pw@h:1/a/@b?q=c@d#e") == "https://h:1/a/@b"
+    assert cut_address("https://h#x@y") == "https://h"
+    assert cut_address("http://[not-one/?q") == "http://[not-one/"

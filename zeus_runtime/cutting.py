@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 SPARE: Final = 8_192
 """Bytes that a reader keeps beyond those it shows, so that a secret at the cut is complete, and thus masked."""
 _BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
+_LOGIN_AND_QUERY: Final = re.compile(r"(?<=://)[^/?#]*@|[?#].*", re.DOTALL)
 
 
 class Masker(Protocol):
@@ -65,6 +66,11 @@ def unwrapped(text: str) -> str:
 def first_line(text: str) -> str:
     """The first line of ``text`` that is not blank; "" if none."""
     return _masked(text).strip().partition("\n")[0].rstrip()
+
+
+def cut_address(address: str) -> str:
+    """The address of a server, without its login, query and fragment; masked first, since all of it may be a secret."""
+    return _LOGIN_AND_QUERY.sub("", _masked(address))
 
 
 def last_words(data: bytes, most: int) -> str:

@@ -102,6 +102,15 @@ class OptionsError(ZeusError):
     code = "options"
 
 
+def ends_process(error: BaseException | None) -> bool:
+    """Whether an error is ``sys.exit()`` or ``sys.exit(3)``.
+
+    ``sys.exit("text")`` is a failure of the code that calls it: Python would end the process and print the text
+    unmasked.
+    """
+    return isinstance(error, SystemExit) and isinstance(error.code, int | None)
+
+
 @contextmanager
 def masking_errors(mask: Callable[[str], str]) -> Iterator[None]:
     """Inside the block, an error leaves masked, together with its causes and contexts."""

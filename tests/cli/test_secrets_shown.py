@@ -316,6 +316,46 @@ def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
     assert err.endswith("RuntimeError at the end of the process\n")
 
 
+EXITING = """
+import asyncio
+import os
+import sys
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+
+@tool(access="read")
+async def stray() -> str:
+    'Exit where nobody awaits it.'
+
+    async def work():
+        sys.exit(f"task {os.environ['SHIP_TOKEN']}")
+
+    await asyncio.wait([asyncio.create_task(work())])
+    return "ok"
+
+
+@hookimpl
+def register_tools():
+    return [Component("strays", create=lambda options, context: [stray])]
+"""
+
+
+def test_the_text_of_an_exit_is_printed_without_secrets(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.write("stray.py", EXITING)
+    config = project.agent({"call": "stray", "args": {}}, "done")
+    text = config.read_text().replace("[scripted.py]", "[scripted.py, stray.py]")
+    config.write_text(text.replace("[voices]", "[strays]"))
+    told = zeus("run", "zeus.yaml", "go")
+    assert told.exit_code == 1
+    assert "error: task <secret:SHIP_TOKEN>\n" in told.err
+    assert "argo-Secret-4711" not in told.err
+
+
 def test_a_warning_of_a_library_is_printed_without_secrets_and_unseen_characters(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

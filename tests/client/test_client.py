@@ -31,7 +31,9 @@ from zeus_runtime.client import (
 from zeus_runtime.client.errors import error_of
 from zeus_runtime.client.results import InvalidAnswerError, event_of, result_of
 from zeus_runtime.client.sse import EventLines
+from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.events import ApprovalRequested, RunCompleted, RunStarted, SubAgentEvent
+from zeus_runtime.plugin import Redactor
 
 pytestmark = pytest.mark.xdist_group("scripted_service")
 
@@ -223,6 +225,15 @@ def test_an_error_shows_the_address_without_its_secrets() -> None:
         with pytest.raises(ServiceError, match="http://service/zeus") as told:
             ask()
         assert "secret" not in str(told.value)
+
+
+def test_an_address_that_is_a_secret_as_a_whole_is_not_told_in_part() -> None:
+    url = "http://127.0.0.1:1/part-of-it"
+    known = Redactor().adding({url: "ADDRESS"})
+    mask_before_cutting(known)
+    with pytest.raises(ServiceError, match="the service at <secret:ADDRESS>") as told:
+        ServiceClient(url, TOKEN, patience_seconds=0).agents()
+    assert "part-of-it" not in str(told.value)
 
 
 def test_a_lost_connection_repeats_a_request_only_where_that_changes_nothing(

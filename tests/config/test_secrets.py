@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError, Redactor, Secret
 from zeus_runtime.config.schema.construct import build
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, mask_line, secrets_of_environment
-from zeus_runtime.config.secrets.parts import looks_secret, places_secret
+from zeus_runtime.config.secrets.parts import is_misread, looks_secret, places_secret
 from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.store.database_url import without_password
@@ -243,6 +243,68 @@ def test_a_password_in_a_url_needs_no_encoding(url: str, odd: str) -> None:
     assert Redactor()(shown) == shown
 
 
+@pytest.mark.parametrize(
+    ("password", "whole"),
+    [
+        ("pa1234xy/ss5678zz#wo9abc?rd0def", ["pa1234xy", "ss5678zz", "wo9abc", "rd0def"]),
+        ("Qa1-xy/SS?Wo9#rd:X1y2z3", ["Qa1-xy", "X1y2z3"]),
+        ("Qa1-xy?SS=X1y2z3&Wo9/d#k", ["Qa1-xy", "X1y2z3"]),
+        ("ab?c1#d2#e3f", ["c1#d2#e3f"]),
+        ("k1k2k3k4@z9z8z7z6", ["k1k2k3k4", "z9z8z7z6"]),
+        ("k1k2k3k4@z9z8z7z6/y9y8y7y6", ["k1k2k3k4", "z9z8z7z6", "y9y8y7y6"]),
+    ],
+)
+def test_what_libraries_quote_of_a_password_that_is_not_encoded_is_masked(
+    password: str, whole: list[str]
+) -> None:
+    from urllib.parse import urlsplit
+
+    import httpx
+    from psycopg.conninfo import conninfo_to_dict
+    from sqlalchemy import make_url
+
+    url = f"postgresql://app:{password}@db/shop"
+    known = secrets_of_environment({"DB_URL": url})
+    for read in (lambda: urlsplit(url).port, lambda: httpx.URL(url), lambda: conninfo_to_dict(url)):
+        try:
+            said = str(read())
+        except Exception as error:  # noqa: BLE001 - of whatever type
+            said = str(error)
+        assert not [each for each in whole if each in known.text(said)], said
+    assert not [each for each in whole if each in known.text(str(make_url(url).host))]
+    assert not [each for each in whole if each in known.text(f"it is {each}, in {password}")]
+
+
+def test_an_encoded_password_has_no_parts_and_short_words_are_no_secrets() -> None:
+    for url in (
+        "https://app:a1b2c3d4-%2Fe5f6:g7h8i9@registry-1.example/@scope/name",
+        "postgresql://u:a1b2:c3d4e5@db",
+    ):
+        known = secrets_of_environment({"A_URL": url})
+        assert known.text("registry-1.example g7h8i9 c3d4e5") == "registry-1.example g7h8i9 c3d4e5"
+    words = secrets_of_environment({"DB_URL": "postgresql://app:correct/horse/ab1@db/shop"})
+    assert words.text("correct horse ab1") == "correct horse ab1"
+    parts = secrets_of_environment({"A_URL": "https://app:a1b2c3d4/e5f6g7h8@registry-1.example/@scope/name"})
+    assert parts.text("a1b2c3d4 e5f6g7h8 registry-1.example").endswith("> registry-1.example")
+
+
+@pytest.mark.parametrize(
+    ("url", "misread"),
+    [
+        ("https://ann:pa/ss@host/mcp", True),
+        ("https://ann:pa?ss@host/mcp", True),
+        ("https://ann:pa#ss@host/mcp", True),
+        ("https://ann:pa%2Fss@host/mcp", False),
+        ("https://ann:pa@ss@host/mcp", False),
+        ("https://ann:pw@host/@scope/mcp?a=b@c", False),
+        ("https://host:8080/@scope/mcp", False),
+        ("https://host/@scope:x/y@z", False),
+    ],
+)
+def test_a_url_is_misread_if_its_password_has_what_ends_a_host(url: str, misread: bool) -> None:
+    assert is_misread(url) is misread
+
+
 @given(st.text("ab/#?'\" @:&=.-19", min_size=1, max_size=12).map("Kx9{}f2Qm4".format))
 def test_the_password_that_sqlalchemy_reads_in_a_url_is_a_secret(password: str) -> None:
     from sqlalchemy import make_url
@@ -380,6 +442,14 @@ def test_the_placeholders_of_known_secrets_are_listed_once_each_and_no_others() 
 def test_a_secret_of_digits_is_masked_in_numbers(value: float, shown: float | str) -> None:
     redactor = Redactor().adding({"1234567890": "PIN"})
     assert redactor.masked({"a": [value]}) == redactor.json({"a": [value]}) == {"a": [shown]}
+    assert redactor.masked({value: 1}) == redactor.json({value: 1}) == {shown: 1}
+
+
+def test_keys_of_other_types_stay_and_two_keys_never_become_one() -> None:
+    redactor = Redactor().adding({"1234567890": "PIN"})
+    given = {1234567890: 1, "1234567890": 2, True: 3, None: 4, (1, 2): 5}
+    shown = {"<secret:PIN>": 1, "<secret:PIN> (2)": 2, True: 3, None: 4, (1, 2): 5}
+    assert redactor.masked(given) == redactor.json(given) == shown
 
 
 def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import textwrap
 from pathlib import Path
 
@@ -161,3 +162,68 @@ async def test_a_middleware_that_gives_something_else_ends_the_run_with_its_name
     assert failed.message.startswith("the middleware 'faulty' failed: ")
     assert said in failed.message
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "wrap_tool_call(self, call, call_next)",
+        "wrap_model_call(self, request, call_next)",
+        "wrap_run(self, turn, call_next)",
+        "sections(self, turn)",
+        "edits(self, view, budget)",
+    ],
+)
+async def test_an_exit_with_a_text_fails_the_run_and_not_the_process(
+    tmp_path: Path, where: str, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_TOKEN", "own-0123456789")
+    body = f"async def {where}:\n    raise SystemExit(ValueError('left with own-0123456789'))"
+    plugin = MIDDLEWARE.format(body=textwrap.indent(body, "    "))
+    config = write_agent(tmp_path, "middlewares: [faulty]", plugin=plugin, tools="[todos]")
+    model = script(calling(*(call("read_todos", f"c{number}") for number in range(calls))), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        failed = (await play(agent, "Hi"))[-1]
+    assert isinstance(failed, RunFailed)
+    said = "the middleware 'faulty' failed: SystemExit: left with <secret:OWN_TOKEN>"
+    assert failed.message.startswith(said)
+
+
+INNER = """
+async def wrap_tool_call(self, call, call_next):
+    return await call_next(call)
+async def wrap_model_call(self, request, call_next):
+    return await call_next(request)
+"""
+
+
+async def test_an_exit_of_a_model_is_no_middlewares_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OWN_TOKEN", "own-0123456789")
+    plugin = MIDDLEWARE.format(body=textwrap.indent(INNER, "    "))
+    config = write_agent(tmp_path, "middlewares: [faulty]", plugin=plugin, tools="[todos]")
+    model = script(SystemExit("left with own-0123456789"))
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        failed = (await play(agent, "Hi"))[-1]
+    assert isinstance(failed, RunFailed)
+    assert failed.message == "SystemExit: left with <secret:OWN_TOKEN>"
+    assert "own-0123456789" not in caplog.text
+
+
+@pytest.mark.parametrize("where", ["wrap_tool_call(self, call, call_next)", "sections(self, turn)"])
+@pytest.mark.parametrize("status", [None, 3])
+def test_an_exit_without_a_text_ends_the_process(tmp_path: Path, where: str, status: int | None) -> None:
+    body = f"async def {where}:\n    raise SystemExit({status})"
+    plugin = MIDDLEWARE.format(body=textwrap.indent(body, "    "))
+    config = write_agent(tmp_path, "middlewares: [faulty]", plugin=plugin, tools="[todos]")
+
+    async def run() -> None:
+        model = script(calling(call("read_todos", "c1")), "done")
+        async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+            await play(agent, "Hi")
+
+    with pytest.raises(SystemExit) as raised:
+        asyncio.run(run())
+    assert raised.value.code == status

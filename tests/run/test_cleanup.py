@@ -130,14 +130,16 @@ async def test_a_long_run_goes_on_with_a_saver_that_cannot_prune(tmp_path: Path)
 BROKEN = "the disk is on fire"
 
 
-def steps_done(monkeypatch: pytest.MonkeyPatch, failing: str) -> list[str]:
+def steps_done(
+    monkeypatch: pytest.MonkeyPatch, failing: str, error: type[BaseException] = OSError
+) -> list[str]:
     """Which steps are done from now on; ``failing`` raises instead."""
     done: list[str] = []
 
     def watch(owner: object, name: str, step: str) -> None:
         async def reached(*_given: object, **_named: object) -> None:
             if step == failing:
-                raise OSError(BROKEN)
+                raise error(BROKEN)
             done.append(step)
 
         monkeypatch.setattr(owner, name, reached)
@@ -188,6 +190,18 @@ async def test_a_step_that_fails_is_one_notice_and_the_others_are_done(
     assert len(told) == 1
     assert told[0].startswith(f"{WHY[failing]}: OSError: {BROKEN}")
     assert not any(record.exc_info for record in caplog.records)
+
+
+async def test_a_step_that_exits_with_a_text_is_a_notice_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = steps_done(monkeypatch, "checkpoints", SystemExit)
+    async with agent_in(tmp_path, SQLITE_URL, PositionModel(lambda _: "fine"), EVICTING) as agent:
+        events = await play(agent, "go")
+    assert isinstance(events[-1], RunCompleted)
+    assert done == ["snapshot", "log", "retention", "compaction"]
+    ((_, told),) = notices(events)
+    assert told.startswith(f"{WHY['checkpoints']}: SystemExit: {BROKEN}")
 
 
 async def test_a_session_that_cannot_be_put_away_keeps_no_other_one_here(

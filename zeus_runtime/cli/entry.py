@@ -120,7 +120,7 @@ def _guarded(words: Sequence[str], process: Process) -> int:
     import click
 
     from zeus_runtime.cli.group import zeus
-    from zeus_runtime.errors import ZeusError
+    from zeus_runtime.errors import ZeusError, ends_process
 
     # Before anything is printed, also of a wrong command line.
     _prepare_streams()
@@ -139,11 +139,15 @@ def _guarded(words: Sequence[str], process: Process) -> int:
         return _broken_pipe()
     except OSError as error:
         return _failed_system(error, process)
+    except SystemExit as error:
+        if ends_process(error):
+            raise
+        return _failed(error, process)
     except Exception:  # noqa: BLE001 - the edge: it is printed, redacted
         return _bug(process)
 
 
-def _failed(error: Exception, process: Process) -> int:
+def _failed(error: BaseException, process: Process) -> int:
     from zeus_runtime.cli.streams import complain
     from zeus_runtime.config.messages.diagnostics import ConfigError
 
@@ -154,7 +158,7 @@ def _failed(error: Exception, process: Process) -> int:
     return int(getattr(error, "exit_code", 1))
 
 
-def _with_notes(text: str, error: Exception) -> str:
+def _with_notes(text: str, error: BaseException) -> str:
     """An error's text with its notes, such as the other errors of works that were all tried."""
     return "\n".join((text, *map(str, getattr(error, "__notes__", ()))))
 

@@ -26,7 +26,7 @@ from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent
 from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
 from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
-from zeus_runtime.cutting import mask_before_cutting
+from zeus_runtime.cutting import cut_address, mask_before_cutting
 from zeus_runtime.errors import masking_errors
 
 T = TypeVar("T")
@@ -89,15 +89,10 @@ _STREAM_TIMEOUT: Final = httpx.Timeout(10.0, read=_SILENT_SECONDS)
 def _lost(error: httpx.HTTPError, url: httpx.URL) -> ServiceUnavailableError:
     said = str(error) or type(error).__name__
     return ServiceUnavailableError(
-        f"the service at {_shown(url)} does not answer: {said}",
+        f"the service at {cut_address(str(url))} does not answer: {said}",
         code="unavailable",
         remedy="Start it with `zeus serve`, or correct the address.",
     )
-
-
-def _shown(url: httpx.URL) -> httpx.URL:
-    """An address for messages: without a password, and without a token in its query."""
-    return url.copy_with(userinfo=b"", query=None, fragment=None)
 
 
 @dataclass
@@ -540,7 +535,7 @@ def _answer(call: ServiceCall[Any], answer: httpx.Response) -> ServiceAnswer:
         told = answer.json()
     except (ValueError, RecursionError):
         raise ServiceError(
-            f"{_shown(answer.url)} does not answer as a service does",
+            f"{cut_address(str(answer.url))} does not answer as a service does",
             status=answer.status_code,
             remedy="Correct the address.",
         ) from None
@@ -554,7 +549,7 @@ def _answer(call: ServiceCall[Any], answer: httpx.Response) -> ServiceAnswer:
 
 def _invalid(error: InvalidAnswerError, answer: httpx.Response) -> ServiceError:
     return ServiceError(
-        f"the answer of {_shown(answer.url)} is not valid: {error}",
+        f"the answer of {cut_address(str(answer.url))} is not valid: {error}",
         status=answer.status_code,
         code="invalid_answer",
         remedy="Correct the address, or use the version of Zeus that the service has.",

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.schema.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
 from zeus_runtime.config.secrets.masking import Secret
+from zeus_runtime.config.secrets.parts import is_misread
 from zeus_runtime.frozen import dataclass
 
 TransportName: TypeAlias = Literal[
@@ -220,6 +221,7 @@ class ServerProblem(NamedTuple):
 
 
 _MAX_NAME_CHARACTERS: Final = 128
+ENCODE: Final = "write it percent-encoded: %2F is /, %3F is ?, %23 is #"
 _APPROVALS: Final = "remove it; what may run without asking is said by the middleware `approve`"
 
 
@@ -249,6 +251,9 @@ def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
         yield ServerProblem(remote[0], f"the server {name!r} has both command and {remote[0]}", "keep one")
     if len([key for key in remote if key != "preset"]) > 1:
         yield ServerProblem(remote[1], f"the server {name!r} has {' and '.join(remote)}", "keep one")
+    for key, value in (("url", server.url), ("serverUrl", server.server_url), ("httpUrl", server.http_url)):
+        if value is not None and is_misread(value):
+            yield ServerProblem(key, f"the password in {key} has a / ? or # that ends the host", ENCODE)
     if server.type == "stdio" and server.command is None:
         yield ServerProblem("type", "a stdio server needs a command", "write `command:`, or remove `type:`")
     if server.type not in (None, "stdio") and server.command is not None:

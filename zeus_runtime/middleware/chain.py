@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from zeus_runtime.errors import RunError, ZeusError
+from zeus_runtime.errors import RunError, ZeusError, ends_process
 from zeus_runtime.middleware.protocol import Middleware
 from zeus_runtime.tools.gate import calling
 
@@ -65,7 +65,7 @@ def _wrapped(
             passed(name, request, changed)
             try:
                 return await call_next(changed)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 inner.append(error)
                 raise
 
@@ -78,10 +78,10 @@ def _wrapped(
             return given
         except ZeusError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # The exception of an inner one, which was blamed or is the core's; a middleware that raises another has
             # failed itself.
-            if error in inner:
+            if error in inner or ends_process(error):
                 raise
             raise blamed(name, error) from error
 
@@ -100,11 +100,13 @@ class Blaming:
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, ZeusError):
+        if isinstance(error, ZeusError) or ends_process(error):
+            return
+        if isinstance(error, Exception | SystemExit):
             raise blamed(self._name, error) from error
 
 
-def blamed(name: str, error: Exception) -> MiddlewareError:
+def blamed(name: str, error: BaseException) -> MiddlewareError:
     """``error`` as the fault of the middleware ``name``."""
     return MiddlewareError(
         f"the middleware {name!r} failed: {type(error).__name__}: {error}",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Secret as Secret
     from zeus_runtime.config.secrets.placeholders import cut_place as cut_place
     from zeus_runtime.cutting import SPARE as SPARE
+    from zeus_runtime.cutting import cut_address as cut_address
     from zeus_runtime.cutting import cut_text as cut_text
     from zeus_runtime.cutting import first_line as first_line
     from zeus_runtime.cutting import last_words as last_words
@@ -111,6 +112,7 @@ _ROOMS = {
     "ZeusError": "errors",
     "accounts_folder": "registry.home",
     "compiled_apart": "trust.compiled",
+    "cut_address": "cutting",
     "cut_place": "config.secrets.placeholders",
     "cut_text": "cutting",
     "dataclass": "frozen",

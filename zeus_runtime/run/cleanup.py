@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import ZeusError, ends_process
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.tools.worker_threads import in_thread
 
@@ -81,14 +81,17 @@ class Cleanup:
     async def _step(self, failed: str, work: Callable[[], Awaitable[object]]) -> None:
         try:
             await work()
-        except Exception as error:  # noqa: BLE001 - the next run cleans up again, so this run loses nothing
+        except (Exception, SystemExit) as error:
+            # The next run cleans up again, so this run loses nothing.
+            if ends_process(error):
+                raise
             _log.debug("%s: %s", self.session, failed, exc_info=True)
             if failed not in self._told:
                 self._told.add(failed)
                 self.emit(Notice("not_tidied", f"{failed}: {cause_of(error)}. The next run tries again."))
 
 
-def cause_of(error: Exception) -> str:
+def cause_of(error: BaseException) -> str:
     """An exception in one line: the message of a Zeus error, else the type and the message."""
     if isinstance(error, ZeusError):
         return error.message

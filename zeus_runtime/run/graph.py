@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypedDict
 # database that was tampered with cannot execute code.
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
+from zeus_runtime.errors import ends_process
 from zeus_runtime.lazy import postponed
 
 # LangGraph imports the client of its own platform, and LangSmith 150 types of its API. No run uses either: 0.15 s.
@@ -79,8 +80,14 @@ class StepFailedError(Exception):
         self.failure = failure
 
 
-_CONTROL: Final = (GraphBubbleUp, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
-"""What ends a step and is no failure of it; the first is LangGraph's own, such as an interrupt."""
+_CONTROL: Final = (
+    GraphBubbleUp,
+    asyncio.CancelledError,
+    GeneratorExit,
+    KeyboardInterrupt,
+    StepFailedError,
+)
+"""What leaves a step as it is; the first is LangGraph's own, such as an interrupt, the last a call's failure."""
 
 
 class _Unspoken:
@@ -89,7 +96,7 @@ class _Unspoken:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         # Not only an Exception: a panic of a library in Rust is none, and its text holds the library's input.
-        if error is not None and not isinstance(error, _CONTROL):
+        if error is not None and not isinstance(error, _CONTROL) and not ends_process(error):
             raise StepFailedError(error) from error
 
 
@@ -146,11 +153,13 @@ async def _results(run: Run, answer: int, calls: int, run_id: str) -> list[Pendi
 
     async def result(index: int) -> Sequence[PendingApproval]:
         async with at_once:
-            try:
-                await run.result(answer, index, answer + 1 + index, run_id)
-            except ApprovalPending as waits:
-                # The other calls of the answer continue; the run pauses when they are done.
-                return waits.pending
+            # Here too: an exit that leaves a task also leaves the event loop, at once.
+            with _UNSPOKEN:
+                try:
+                    await run.result(answer, index, answer + 1 + index, run_id)
+                except ApprovalPending as waits:
+                    # The other calls of the answer continue; the run pauses when they are done.
+                    return waits.pending
         return ()
 
     if calls == 1:

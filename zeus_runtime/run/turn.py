@@ -13,7 +13,7 @@ from traceback import format_exception
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord
-from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
+from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError, ends_process
 from zeus_runtime.events import AnswerReset, Event, Notice, RunCompleted, RunFailed, RunStarted
 from zeus_runtime.middleware.chain import MiddlewareError, chain
 from zeus_runtime.middleware.protocol import Sources, Turn
@@ -205,7 +205,10 @@ class Session:
             ending = _failure(error, self._thread.session, {**_details(run), **said})
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
-        except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
+        except (Exception, SystemExit) as error:
+            # The edge of a run: its stream must end with a terminal event.
+            if ends_process(error):
+                raise
             told = self._redact("".join(format_exception(error)))
             _log.error("the run of %s failed inside the runtime\n%s", self._thread.session, told)
             ending = RunFailed(

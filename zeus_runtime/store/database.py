@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 from zeus_runtime.config.sqlite_url import URLS, database_file
 from zeus_runtime.errors import BusyError, MissingError, RunError, ZeusError
 from zeus_runtime.store.compiled_statements import sqlite_driver
-from zeus_runtime.store.database_url import without_password
+from zeus_runtime.store.database_url import bare_url, without_password
 from zeus_runtime.store.group_commit import GroupCommit, join, leave
 from zeus_runtime.store.row_security import EVERYONE, NOBODY, Acting, act
 from zeus_runtime.store.session_lock import claim
@@ -167,7 +167,7 @@ class Database:
     def place(self) -> str:
         """Tells it from other databases; without a password."""
         # By `id()`: two databases in memory are two, although both have the same URL.
-        return self.name if self._server is not None else str(self.file or id(self._origin))
+        return bare_url(self._key) if self._server is not None else str(self.file or id(self._origin))
 
     @property
     def is_own(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from zeus_plugins.middlewares.hooks.answers import Answer, HookFailedError, answer_of
+from zeus_plugins.middlewares.hooks.options import Hook
 
 from tests.support.agents import (
     Answering,
@@ -28,8 +29,10 @@ from tests.support.agents import (
 )
 from tests.support.planning import steps_of
 from zeus_runtime import Agent, ConfigError
+from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, ToolCallResult
+from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse
 from zeus_runtime.run.assembly import run_resources
 
@@ -649,6 +652,24 @@ async def test_an_address_that_cannot_be_reached_denies(folder: Path) -> None:
     )
     assert "pass-word" not in str(events)
     assert effects(folder) == ""
+
+
+async def test_an_address_that_is_a_secret_as_a_whole_is_not_shown_in_part(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK_SECRET", "http://127.0.0.1:1/T0/B0/part-of-it?x=1")
+    made = agent(folder, recording(), before=[{"url": "${HOOK_SECRET}"}])
+    ((_, message),) = notices(await played(made))
+    assert message.startswith("The hook `<secret:HOOK_SECRET>` of before_tool_call could not be asked")
+    assert "part-of-it" not in message
+
+
+def test_the_secrets_that_a_process_knows_do_not_change_which_hook_a_noted_answer_is_of() -> None:
+    hook = Hook(url="https://ann:pass@hooks.example/T0/B0?x=1")
+    known = Redactor().adding({str(hook.url): "HOOK"})
+    assert (hook.shown, hook.identity) == ("https://hooks.example/T0/B0", "hooks.example/T0/B0")
+    mask_before_cutting(known)
+    assert (hook.shown, hook.identity) == ("<secret:HOOK>", "hooks.example/T0/B0")
 
 
 def test_what_can_never_match_is_an_error_with_its_place(folder: Path) -> None:

@@ -594,7 +594,7 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         shown: dict[Any, Any] = {}
         for key, item in value.items():
-            name = masked(key) if isinstance(key, str) else key
+            name = masked(key) if isinstance(key, str) else _number(key, masked)
             # Two keys with secrets may get the same placeholder, and an object must keep both entries.
             if name != key and name in (taken := {*shown, *value}):
                 name = next(free for number in count(2) if (free := f"{name} ({number})") not in taken)
@@ -602,8 +602,13 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
         return shown
     if isinstance(value, list | tuple):
         return [_each(item, masked) for item in value]
-    if (text := number_text(value)) is not None and (shown_text := masked(text)) != text:
-        return shown_text
+    return _number(value, masked)
+
+
+def _number(value: Any, masked: Callable[[str], str]) -> Any:
+    """Any value but a text: a number whose digits are a secret becomes its placeholder."""
+    if (text := number_text(value)) is not None and (shown := masked(text)) != text:
+        return shown
     return value
 
 

@@ -49,6 +49,8 @@ _HOST: Final = r"(?:[\w.-]+|\[[^\]\s@]*\])"
 _BEFORE_HOST: Final = rf"@(?={_HOST}(?:[:/?#,;|\s]|\Z))"
 _BEFORE_QUERY: Final = rf"@(?:{_HOST}(?::[0-9]+)?(?:/[^\s?#@]*)?|/[^\s?#@]*)\?[\w.-]+="
 """An ``@`` behind this belongs to the query."""
+_WITH_PATHS: Final = ("http", "https", "ws", "wss", "ssh")
+"""Schemes of addresses that may have an ``@`` in their path."""
 _BROKEN_LOGIN: Final = re.compile(
     r"(?P<before>(?:[A-Za-z][\w+.-]*\s?[:;]*\s?)?[/\\]{1,4}|[A-Za-z][\w+.-]*[:;])?[^\s/\\:@]*:(?!\$\{[^}]*\}@|<secret:)"
     r".+@(?:[\w.-]+|\[[^\]\s@]*\])(?P<after>(?::[0-9]{1,5})?(?:[/?#].*)?)"
@@ -124,6 +126,27 @@ def url_passwords(text: str) -> tuple[str, ...]:
     found = [match["password"] for match in URL_PASSWORD.finditer(text)]
     found += [text[start:end] for _, places in _logins(text) for start, end in places]
     return tuple(dict.fromkeys(found))
+
+
+def is_misread(url: str) -> bool:
+    """Whether programs end the host of a URL within its password, at a ``/``, ``?`` or ``#`` that is not encoded."""
+    return any(re.search("[/?#]", url[slice(*places[0])]) for _, places in _logins(url))
+
+
+def _quoted_parts(text: str) -> Iterator[str]:
+    """What libraries quote of a password that is not encoded, as the port, the path or the query that they take it for.
+
+    In ``https://user:password@host/@scope`` an ``@`` ends no password.
+    """
+    for _, places in _logins(text):
+        start = places[0][0]
+        at = text.rfind("://", 0, start)
+        has_paths = text[max(0, at - 5) : at].lower().endswith(_WITH_PATHS)
+        for password in [text[start:end] for _, end in places[: 1 if has_paths else None]]:
+            if re.search("[/?#@]", password):
+                for signs in ("[/?#@:&=]", "[/?#]", "[?#]"):
+                    yield from re.split(signs, password)
+                yield from (password.partition(sign)[2] for sign in "/?#")
 
 
 def is_broken_login(value: str) -> bool:
@@ -256,6 +279,7 @@ def _by_shape(text: str) -> Iterator[str]:
         yield from _of_login(basic[1])
     if "://" in text:
         yield from url_passwords(text)
+        yield from _quoted_parts(text)
         users = [*re.findall(_URL_USER, text), *(user for user, _ in _logins(text))]
         yield from filter(_is_token_of_user, users)
         is_url = not re.search(r"\s", text)

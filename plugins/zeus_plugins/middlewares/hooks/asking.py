@@ -100,7 +100,7 @@ class HookAnswers:
             **facts,
         }
         # Without `changing`: after a resume it may differ, and the hook's answer must be found all the same.
-        about = json.dumps([event, index, hook.shown, place, given], default=dict)
+        about = json.dumps([event, index, hook.identity, place, given], default=dict)
         name = f"hook {hashlib.sha256(about.encode()).hexdigest()}"
         called = "" if tool is None else tool.name
         # A run that was killed after the hook's answer finds it here: the hook is not asked twice about one thing.

@@ -80,12 +80,15 @@ class Hook:
     def shown(self) -> str:
         """The command, or the address without its login and query, as text."""
         import shlex
-        from urllib.parse import urlsplit
 
-        if self.url is None:
-            return shlex.join(self.command)
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        from zeus_runtime.plugin import cut_address
+
+        return shlex.join(self.command) if self.url is None else cut_address(self.url)
+
+    @property
+    def identity(self) -> str:
+        """As ``shown``, but the same whatever secrets the process knows: for the digest of a noted answer."""
+        return self.shown if self.url is None else self.url.partition("?")[0].rpartition("@")[2]
 
     @property
     def which(self) -> str:

@@ -23,7 +23,9 @@ from tests.support.agents import call, calling, play, script
 from tests.support.mcp_http import Authority, answering, serving
 from tests.support.ports import unused_port
 from zeus_runtime import Agent, RunError
+from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.events import Event, Notice
+from zeus_runtime.plugin import Redactor
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +107,14 @@ async def test_what_an_https_server_names_is_asked_over_https_only() -> None:
     for url in ("http://169.254.169.254/token", "http://far.example/token", "http://127.0.0.1:1/"):
         with pytest.raises(OAuthFlowError, match="is not https"):
             await asking.asked(httpx2.Request("GET", url), "https://far.example/mcp")
+
+
+async def test_an_address_that_is_a_secret_as_a_whole_is_not_told_in_part() -> None:
+    url = "http://far.example/part-of-it?key=x"
+    known = Redactor().adding({url: "ADDRESS"})
+    mask_before_cutting(known)
+    with pytest.raises(OAuthFlowError, match=r"is not https: <secret:ADDRESS>$"):
+        await asking.asked(httpx2.Request("GET", url), "https://far.example/mcp")
 
 
 async def test_agents_whose_token_is_no_longer_taken_renew_it_once(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import httpx2
 from mcp.client.auth import OAuthFlowError
 
 from zeus_plugins.tools.mcp.sdk import http_client
+from zeus_runtime.plugin import cut_address
 
 _SECONDS: Final = 30
 _MAX_BYTES: Final = 1_000_000
@@ -59,4 +60,4 @@ def refuse_plain(url: str, server: str) -> None:
         OAuthFlowError: codes and tokens would be sent in clear text, or to hosts that only this machine can reach.
     """
     if urlsplit(server).scheme == "https" and urlsplit(url).scheme != "https":
-        raise OAuthFlowError(f"it names an address that is not https: {url.partition('?')[0]}")
+        raise OAuthFlowError(f"it names an address that is not https: {cut_address(url)}")
