@@ -157,6 +157,8 @@ def test_the_variables_alone_send_nothing(project: Project) -> None:
         ("OTEL_TRACES_EXPORTER", "zipkin", "names no exporter"),
         ("OTEL_METRICS_EXPORTER", "console,statsd", "names no exporter"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", "Use http/protobuf or grpc"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://ann:pa/ss@host:4318", "%2F is /"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://ann:pa#ss@host:4318", "%23 is #"),
     ],
 )
 def test_a_variable_that_means_nothing_is_an_error_before_the_run(

@@ -57,7 +57,7 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
 
     Raises:
         MissingError: the SDK or an exporter is not installed.
-        UsageError: a variable names no exporter or protocol.
+        UsageError: a variable names no exporter or protocol, or an address whose password ends its host.
     """
     try:
         from opentelemetry import metrics, trace
@@ -69,6 +69,7 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
         raise _missing("the OpenTelemetry SDK") from error
     if isinstance(trace.get_tracer_provider(), TracerProvider):
         return
+    _refuse_misread(environ)
     resource = _resource()
     # Processors and readers start threads, so none is made before every exporter is known to work.
     traced, measured = list(_exporters("traces", environ)), list(_exporters("metrics", environ))
@@ -174,6 +175,18 @@ def _send_rest(endings: Sequence[Callable[[], object]]) -> None:
             " spans or metrics may be missing there",
             "yellow",
         )
+
+
+def _refuse_misread(environ: Mapping[str, str]) -> None:
+    """Raise for an address that the exporters read otherwise than it is meant."""
+    from zeus_runtime.config.secrets.parts import is_misread
+
+    for name, value in environ.items():
+        if name.startswith("OTEL_EXPORTER_") and name.endswith("_ENDPOINT") and is_misread(value):
+            raise UsageError(
+                f"the password in {name} has a / ? or # that ends the host",
+                remedy="Write it percent-encoded: %2F is /, %3F is ?, %23 is #.",
+            )
 
 
 def _resource() -> Resource:

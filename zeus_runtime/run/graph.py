@@ -80,14 +80,8 @@ class StepFailedError(Exception):
         self.failure = failure
 
 
-_CONTROL: Final = (
-    GraphBubbleUp,
-    asyncio.CancelledError,
-    GeneratorExit,
-    KeyboardInterrupt,
-    StepFailedError,
-)
-"""What leaves a step as it is; the first is LangGraph's own, such as an interrupt, the last a call's failure."""
+_CONTROL: Final = (GraphBubbleUp, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
+"""What ends a step and is no failure of it; the first is LangGraph's own, such as an interrupt."""
 
 
 class _Unspoken:
@@ -153,13 +147,11 @@ async def _results(run: Run, answer: int, calls: int, run_id: str) -> list[Pendi
 
     async def result(index: int) -> Sequence[PendingApproval]:
         async with at_once:
-            # Here too: an exit that leaves a task also leaves the event loop, at once.
-            with _UNSPOKEN:
-                try:
-                    await run.result(answer, index, answer + 1 + index, run_id)
-                except ApprovalPending as waits:
-                    # The other calls of the answer continue; the run pauses when they are done.
-                    return waits.pending
+            try:
+                await run.result(answer, index, answer + 1 + index, run_id)
+            except ApprovalPending as waits:
+                # The other calls of the answer continue; the run pauses when they are done.
+                return waits.pending
         return ()
 
     if calls == 1:
