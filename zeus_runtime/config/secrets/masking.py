@@ -306,10 +306,7 @@ class Redactor:
     def parted(self, text: str, start: int, end: int) -> tuple[str, str, str]:
         """``text``, as in the method ``text``, before, within and after a part, which is widened to whole secrets."""
         groups = list(self._found(text))
-        for group in groups:
-            first, after = group[0].start, group[-1].end
-            start = first if first < start < after else start
-            end = after if first < end < after else end
+        start, end = _widened(groups, start, end)
         return (
             _between(text, groups, 0, start),
             _between(text, groups, start, end),
@@ -408,6 +405,10 @@ class Redactor:
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
         return self(text) != text
+
+    def start(self, text: str, at: int) -> int:
+        """Where the secret starts that ``at`` is within; ``at`` if there is none."""
+        return _widened(self._found(text), at, at)[0]
 
     @property
     def most_open(self) -> int:
@@ -580,6 +581,15 @@ class _Place(NamedTuple):
     end: int
     shown: str
     context: int
+
+
+def _widened(groups: Iterable[Sequence[_Place]], start: int, end: int) -> tuple[int, int]:
+    """The borders of a part of a text, each moved outwards if it is within a secret."""
+    for group in groups:
+        first, after = group[0].start, group[-1].end
+        start = first if first < start < after else start
+        end = after if first < end < after else end
+    return start, end
 
 
 def _between(text: str, groups: Iterable[Sequence[_Place]], start: int, end: int) -> str:
