@@ -397,6 +397,7 @@ def test_a_text_that_masking_made_longer_or_shorter_is_cut_as_any_other() -> Non
     known = Redactor().adding({"s3cr3t-77": "A_LONG_NAME_OF_A_SECRET", SECRET * 3: "K"})
     mask_before_cutting(known)
     assert cut_text("one s3cr3t-77", 13).startswith("one…")
+    assert last_words(b"one s3cr3t-77 two", 17) == "two"
     # Of what a reader cut, the rest may be half of another secret.
     assert cut_words(f"{SECRET * 3} one tw", 60) == "<secret:K>…"
     assert cut_text(f"one {SECRET * 3}", 60) == "one <secret:K>… (100 characters)"
