@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import zeus_plugins
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 
@@ -20,7 +23,7 @@ import zeus_runtime
 from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.cutting import cut_words, first_line, mask_before_cutting
 from zeus_runtime.models.error_classification import classify
-from zeus_runtime.plugin import SPARE, Redactor, cut_address, cut_text, last_words, unwrapped
+from zeus_runtime.plugin import Redactor, cut_address, cut_text, last_words, spare, unwrapped
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.database_url import bare_url, without_password
 from zeus_runtime.store.masked_log import MaskedLog
@@ -35,7 +38,6 @@ WORDS = "some words, 漢字 "
 
 def failed(text: str) -> str:
     import asyncio
-    from types import SimpleNamespace
 
     from zeus_runtime.plugin.tool import tool
     from zeus_runtime.tools.dispatch import invoke
@@ -71,7 +73,7 @@ def of_server_process(text: str) -> str:
     from zeus_plugins.tools.mcp.stderr import ErrorLog
 
     log = object.__new__(ErrorLog)
-    log._last = text.encode()[-2_000 - SPARE :]
+    log._last = text.encode()[-2_000 - spare() :]
     return log.last_words
 
 
@@ -233,8 +235,146 @@ def test_a_reader_that_is_full_keeps_enough_to_recognise_a_secret_at_the_cut() -
     known = Redactor().adding({SECRET: "API_KEY"})
     mask_before_cutting(known)
     for place in range(0, 60, 4):
-        output = f"{WORDS * 900}{in_lines(SECRET, 13)} {'x ' * place}".encode()[-60 - SPARE :]
+        output = f"{WORDS * 900}{in_lines(SECRET, 13)} {'x ' * place}".encode()[-60 - spare() :]
         assert not parts_of(last_words(output, 60))
+
+
+def random_text(length: int, seed: str) -> str:
+    digits = "".join(sha256(f"{seed}{number}".encode()).hexdigest() for number in range(length // 64 + 1))
+    return digits[:length]
+
+
+def key_lines(length: int) -> str:
+    lines = in_lines(random_text(length, "key"), 64).replace(" ", "")
+    return f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----\n"
+
+
+LONG: dict[str, Callable[[int], str]] = {
+    "one word": lambda length: random_text(length, "word"),
+    "a private key": key_lines,
+    "JSON": lambda length: json.dumps({"type": "account", "key": key_lines(length)}, indent=2),
+}
+WRITTEN: dict[str, Callable[[str], str]] = {
+    "as it is": lambda secret: secret,
+    "in lines": lambda secret: in_lines(secret, 70),
+    "indented": lambda secret: secret.replace("\n", "\n        "),
+    "base64 in lines": lambda secret: in_lines(b64encode(secret.encode()).decode(), 76),
+}
+OTHER = random_text(2_000, "other")
+
+
+def has_run_of(text: str, shown: str) -> bool:
+    """Whether twelve characters of ``text`` show, without blanks."""
+    bare, of = "".join(shown.split()), "".join(text.replace("PRIVATE KEY", "").split())
+    return any(
+        of[start : start + 12] in bare for start in range(len(of) - 11) if "-----" not in of[start:][:12]
+    )
+
+
+@given(
+    kind=st.sampled_from(list(LONG)),
+    form=st.sampled_from(list(WRITTEN)),
+    length=st.sampled_from([800, 2_500]),
+    most=st.integers(60, 2_000),
+    at=st.floats(0, 1),
+    others=st.integers(1, 4),
+    by_reader=st.booleans(),
+    apart=st.booleans(),
+)
+@settings(max_examples=8, deadline=None)
+def test_no_half_of_a_long_secret_shows_whichever_cut_tears_it_and_whatever_masking_shortens(
+    kind: str, form: str, length: int, most: int, at: float, others: int, by_reader: bool, apart: bool
+) -> None:
+    secret = LONG[kind](length)
+    written = WRITTEN[form](secret)
+    maskers = [Redactor().adding({secret: "KEY"}), Redactor().adding({OTHER: "OTHER"})]
+    maskers = maskers if apart else [maskers[0].adding({OTHER: "OTHER"})]
+    for each in maskers:
+        mask_before_cutting(each)
+    assume(not has_run_of(secret, Redactor().adding({secret: "KEY"}).text(f"word {written} word")))
+    kept, half = most + spare(), int(at * len(written))
+    # So that `half` characters of the secret are beyond the border, and the rest of the text masks others.
+    room = max(0, (kept if by_reader else most) - half)
+    between = (f" {OTHER}" * min(others, room // len(f" {OTHER}")) + " word" * kept)[:room]
+    around = f" word {OTHER} word" * 9
+    end = f"{around}{' word' * kept} {written}{between}".encode()[-kept:]
+    start = f"{between[::-1].replace(OTHER[::-1], OTHER)} {written}{' word' * kept}{around}"[:kept]
+    for shown in (last_words(end, most), cut_text(start, most), cut_words(start, most)):
+        assert not has_run_of(secret, shown)
+        assert not has_run_of(written, shown)
+        assert not has_run_of(OTHER, shown)
+
+
+def test_nothing_that_a_reader_keeps_for_masking_alone_is_shown_when_masking_shortens_the_rest() -> None:
+    key = key_lines(1_600)
+    known = Redactor().adding({key: "KEY", OTHER: "OTHER"})
+    mask_before_cutting(known)
+    kept = 2_000 + spare()
+    words = "word " * 20_000
+    torn = in_lines(key, 900)
+    end = f"{torn} {words[: kept - 3 * 2_001 - 800]}{OTHER} {OTHER} {OTHER} ".encode()[-kept:]
+    assert last_words(end, 2_000) == "<secret:OTHER>"
+    start = f"{OTHER} {OTHER} {OTHER} {words[: kept - 3 * 2_001 - 800]}{torn}"[:kept]
+    assert cut_text(start, 2_000) == f"<secret:OTHER>… ({kept:,} characters)"
+    assert cut_words(start, 2_000) == "<secret:OTHER>…"
+
+
+async def test_what_a_python_on_another_machine_wrote_is_read_to_its_end() -> None:
+    from zeus_plugins.sandboxes.ssh.asking import Far
+
+    class Process:
+        exit_status, exit_signal = 1, None
+
+        def __init__(self, errors: bytes) -> None:
+            self.stderr, self._errors = self, errors
+
+        async def wait_closed(self) -> None:
+            pass
+
+        async def read(self, most: int) -> bytes:
+            data, self._errors = self._errors[:most], self._errors[most:]
+            return data
+
+    key = random_text(400, "key")
+    known = Redactor().adding({key: "KEY"})
+    mask_before_cutting(known)
+    far = object.__new__(Far)
+    far._options, far._line = SimpleNamespace(python="python3"), SimpleNamespace(name="box")  # type: ignore[assignment]
+    for before in (9_900, 10_100, 70_000):
+        process = Process(f"{'word ' * (before // 5)}{key} no such module".encode())
+        told = str(await far._broken(SimpleNamespace(process=process), "lost"))  # type: ignore[arg-type]
+        assert not has_run_of(key, told)
+        assert "<secret:KEY> no such module" in told
+
+
+def test_a_reader_keeps_more_for_a_secret_that_is_longer_than_the_usual_spare() -> None:
+    assert spare() == 8_192
+    key = random_text(12_000, "key")
+    known = Redactor({}, (Learned(),))
+    mask_before_cutting(known)
+    known.learn(key, "KEY")
+    written = in_lines(b64encode(key.encode()).decode(), 76)
+    end = f"{written} {'word ' * 600}".encode()
+    assert spare() > len(written)
+    assert has_run_of(written, last_words(end[-4_000 - 8_192 :], 4_000)), "what is kept is what counts"
+    assert not has_run_of(written, last_words(end[-4_000 - spare() :], 4_000))
+
+
+@given(st.text(st.sampled_from("ab 漢ä😀\n"), max_size=60), st.integers(1, 60))
+@settings(max_examples=100)
+def test_a_text_without_secrets_is_cut_at_the_same_places_whatever_is_known(text: str, most: int) -> None:
+    known = Redactor().adding({SECRET: "KEY"})
+    mask_before_cutting(known)
+    data, end = text.encode(), min(most, len(text))
+    last = data[-most:].decode(errors="replace")
+    if len(data) > most and not data[-most - 1 : -most].isspace():
+        last = re.sub("^[^\\s漢]*", "", last)
+    assert last_words(data, most) == last.strip()
+    if len(text) > most and text[end] not in " \n漢":
+        end = max(text.rfind(each, 0, end) for each in " \n漢") + 1
+    assert cut_text(text, most) == (
+        text if len(text) <= most else f"{text[:end].rstrip()}… ({len(text)} characters)"
+    )
 
 
 def test_secrets_that_are_learned_later_count_and_nothing_is_kept_alive() -> None:
@@ -258,9 +398,12 @@ def test_a_text_that_masking_made_longer_or_shorter_is_cut_as_any_other() -> Non
     known = Redactor().adding({"s3cr3t-77": "A_LONG_NAME_OF_A_SECRET", SECRET * 3: "K"})
     mask_before_cutting(known)
     assert cut_text("one s3cr3t-77", 13).startswith("one…")
-    # Of what a reader cut, the last word may be half of another secret.
-    assert cut_words(f"{SECRET * 3} one tw", 60).endswith("> one…")
+    assert last_words(b"one s3cr3t-77 two", 17) == "two"
+    # Of what a reader cut, the rest may be half of another secret.
+    assert cut_words(f"{SECRET * 3} one tw", 60) == "<secret:K>…"
+    assert cut_text(f"one {SECRET * 3}", 60) == "one <secret:K>… (100 characters)"
     assert last_words(f"lf {SECRET * 3}".encode(), 60) == "<secret:K>"
+    assert last_words(f"half {SECRET * 3} two".encode(), 60) == "<secret:K> two"
 
 
 def test_what_is_left_are_whole_words_and_the_length() -> None:

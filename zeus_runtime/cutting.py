@@ -3,17 +3,22 @@
 Half of a secret cannot be recognised, nor one in which a line end became a blank. So what this process knows is masked
 first (``mask_before_cutting``), and what it does not know yet is cut only between words. A word is a run without a
 space; in a script that writes no spaces, each letter is a word.
+
+A reader that keeps a part of a long text tears a secret too, at the other end. So it keeps ``spare()`` bytes more than
+it shows, and where the shown part is, is decided before masking: masking makes text shorter, and would move the torn
+half into it.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
-SPARE: Final = 8_192
-"""Bytes that a reader keeps beyond those it shows, so that a secret at the cut is complete, and thus masked."""
+_LEAST_SPARE: Final = 8_192
 _BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
 _LOGIN_AND_QUERY: Final = re.compile(r"(?<=://)[^/?#]*@|[?#].*", re.DOTALL)
 
@@ -21,8 +26,15 @@ _LOGIN_AND_QUERY: Final = re.compile(r"(?<=://)[^/?#]*@|[?#].*", re.DOTALL)
 class Masker(Protocol):
     """Knows secrets."""
 
+    @property
+    def most_open(self) -> int:
+        """More bytes than one of them takes, however it is written."""
+
     def text(self, text: str) -> str:
         """``text`` with known secrets replaced by their placeholders."""
+
+    def parted(self, text: str, start: int, end: int) -> tuple[str, str, str]:
+        """``text``, as in the method ``text``, before, within and after a part, which is widened to whole secrets."""
 
 
 # Of the process, because a text comes from where nobody knows the agent: a server's pipe, a provider's library.
@@ -34,13 +46,31 @@ def mask_before_cutting(masker: Masker) -> None:
     _MASKERS[id(masker)] = masker
 
 
-def _masked(text: str) -> str:
+def _maskers() -> Iterator[Masker]:
     # The references are copied at once: another thread may add one.
     for reference in _MASKERS.valuerefs():
         masker = reference()
         if masker is not None:
-            text = masker.text(text)
+            yield masker
+
+
+def _masked(text: str) -> str:
+    for masker in _maskers():
+        text = masker.text(text)
     return text
+
+
+def _masked_part(text: str, start: int, end: int) -> tuple[str, int, int]:
+    """The masked text, and where a part of ``text`` is in it; a secret at its border is in the part as a whole."""
+    for masker in _maskers():
+        before, part, after = masker.parted(text, start, end)
+        text, start, end = before + part + after, len(before), len(before) + len(part)
+    return text, start, end
+
+
+def spare() -> int:
+    """Bytes that a reader keeps beyond those it shows: of a secret that it tears, the half is among them."""
+    return max(_LEAST_SPARE, *(masker.most_open for masker in _maskers()), 0)
 
 
 def cut_text(text: str, most: int) -> str:
@@ -77,31 +107,38 @@ def last_words(data: bytes, most: int) -> str:
     """The whole words within the last ``most`` bytes of a program's output, as text.
 
     Args:
-        data: ``SPARE`` bytes more than ``most`` if the output was longer.
+        data: ``spare()`` bytes more than ``most`` if the output was longer.
     """
-    is_cut, start = len(data) > most, 0
     # Bytes that are not UTF-8 survive, since a character may be cut at the beginning.
-    data = _masked(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-    text = data[-most:].decode(errors="replace")
-    if is_cut and not data[-most - 1 : -most].isspace():
-        while start < len(text) and not _parts(text[start]):
+    text = data.decode(errors="surrogateescape")
+    masked, start, _ = _masked_part(text, _before_last(data, most), len(text))
+    # Masking makes text longer too.
+    start = max(start, _before_last(masked.encode(errors="surrogateescape"), most))
+    if start and not masked[start - 1].isspace():
+        while start < len(masked) and not _parts(masked[start]):
             start += 1
+    shown = masked[start:].encode(errors="surrogateescape").decode(errors="replace")
     # `strip()` alone would drop control characters.
-    return text[start:].strip(" \t\r\n")
+    return shown.strip(" \t\r\n")
+
+
+def _before_last(data: bytes, most: int) -> int:
+    """How many characters begin before the last ``most`` bytes."""
+    decoder = getincrementaldecoder("utf-8")("surrogateescape")
+    return len(decoder.decode(data[:-most])) + bool(decoder.getstate()[0])
 
 
 def _beginning(text: str, most: int, room: int) -> tuple[str, bool]:
     """The masked text, and False; if it is too long, whole words of its beginning in ``room`` characters, and True."""
-    masked = _masked(text)
+    masked, _, end = _masked_part(text, 0, min(room, len(text)))
     if max(len(text), len(masked)) <= most:
         return masked, False
-    end = min(room, len(masked))
-    # A text that only masking made short enough may have been cut by its reader, within its last word.
-    if not _parts(masked[end : end + 1]):
+    end = min(end, room)
+    if end < len(masked) and not _parts(masked[end]):
         while end and not _parts(masked[end - 1]):
             end -= 1
     return masked[:end].rstrip(), True
 
 
 def _parts(char: str) -> bool:
-    return char.isspace() or (bool(char) and unicodedata.category(char) == "Lo")
+    return char.isspace() or unicodedata.category(char) == "Lo"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from zeus_runtime.cutting import cut_text
+from zeus_runtime.cutting import cut_text, spare
 from zeus_runtime.errors import ZeusError
 
 _MOST_BYTES: Final = 64_000
@@ -111,7 +111,7 @@ def error_of(status: int, body: bytes) -> ServiceError:
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict) or "code" not in told:
-        said = cut_text(body[:_MOST_BYTES].decode("utf-8", "replace").strip(), _MOST_CHARACTERS)
+        said = cut_text(body[: _MOST_BYTES + spare()].decode("utf-8", "replace").strip(), _MOST_CHARACTERS)
         return kind(f"the service answered {status}{f': {said}' if said else ''}", status=status)
     return kind(
         str(told.get("detail") or told.get("title") or status),

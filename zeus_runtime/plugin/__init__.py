@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor as Redactor
     from zeus_runtime.config.secrets.masking import Secret as Secret
     from zeus_runtime.config.secrets.placeholders import cut_place as cut_place
-    from zeus_runtime.cutting import SPARE as SPARE
     from zeus_runtime.cutting import cut_address as cut_address
     from zeus_runtime.cutting import cut_text as cut_text
     from zeus_runtime.cutting import first_line as first_line
     from zeus_runtime.cutting import last_words as last_words
+    from zeus_runtime.cutting import spare as spare
     from zeus_runtime.cutting import unwrapped as unwrapped
     from zeus_runtime.errors import LimitError as LimitError
     from zeus_runtime.errors import MissingError as MissingError
@@ -101,7 +101,6 @@ _ROOMS = {
     "Remote": "trust.parts",
     "RunContext": "middleware.contexts",
     "RunError": "errors",
-    "SPARE": "cutting",
     "Secret": "config.secrets.masking",
     "SubAgent": "config.model",
     "Surroundings": "plan.checks.misfits",
@@ -120,6 +119,7 @@ _ROOMS = {
     "hookimpl": "registry.hookspecs",
     "last_words": "cutting",
     "printable": "escaping",
+    "spare": "cutting",
     "unwrapped": "cutting",
 }
 

@@ -46,16 +46,20 @@ def masked_bytes(data: bytes, secrets: Redactor) -> bytes:
 def open_bytes(data: bytes, secrets: Redactor, *, by_lines: bool = False) -> int:
     """How many bytes at the end of growing output wait, as ``Redactor.settled`` says; also in UTF-16.
 
-    Only the last 32 KiB are searched.
+    Only the last 32 KiB wait, and what a secret has before them.
 
     Args:
         by_lines: as of ``Redactor.settled``.
     """
     if not secrets.forms:
         return 0
-    data = data[-OPEN_BYTES:]
+    before, data = data[-2 * OPEN_BYTES : -OPEN_BYTES], data[-OPEN_BYTES:]
     if b"\0" not in data:
-        return _open_text(data, secrets, by_lines=by_lines)
+        waiting = _open_text(data, secrets, by_lines=by_lines)
+        if before and waiting == len(data):
+            text, at = _decoded(before + data), len(_decoded(before))
+            waiting += len(_encoded(text[secrets.start(text, at) : at]))
+        return waiting
     forms = [form.encode(each, "surrogatepass") for form in secrets.forms for each in _WIDE]
     # As many as a secret has, whether they agree with one or not.
     at = len(data) if by_lines else max(0, len(data) - max(map(len, forms)))

@@ -15,6 +15,7 @@ import sys
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,7 @@ from zeus_plugins.sandboxes.bubblewrap.mounts import sees_judged
 from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of
 from zeus_plugins.tools.shell.encoding import other_encoding
 from zeus_plugins.tools.shell.processes import (
+    SPARE_BYTES,
     Background,
     CommandOutput,
     RunningCommand,
@@ -58,7 +60,7 @@ from tests.support.shells import (
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import RunCompleted, ToolCallResult
 from zeus_runtime.plugin import Redactor, UntrustedError
-from zeus_runtime.plugin.files import ProgramMount, masked_bytes
+from zeus_runtime.plugin.files import OPEN_BYTES, ProgramMount, masked_bytes
 from zeus_runtime.testing import ScriptedModel, calling
 from zeus_runtime.tools import invoke
 
@@ -546,6 +548,19 @@ def test_no_part_of_a_secret_is_in_output_that_is_read_in_pieces_and_cut(
         assert shown == masked_bytes(data, known)
     for form in FORMS:
         assert not [at for at in range(len(form) - 5) if form[at : at + 6] in shown]
+
+
+@pytest.mark.parametrize("kept", [2_000 + OPEN_BYTES, 2_000 + SPARE_BYTES])
+def test_the_half_of_a_long_secret_that_was_torn_where_output_is_lost_is_not_shown(kept: int) -> None:
+    secret = "".join(sha256(b"%d" % number).hexdigest() for number in range(50))
+    known, output = Redactor({secret: "KEY"}), CommandOutput(4_000)
+    # Lines that may be parts of one word.
+    rest = (b"\n" + b"A" * 76) * 1_000
+    output.add(b"first " * 1_000 + secret.encode() + rest[: kept - 1_000])
+    head, lost, tail = taken(output, known, has_ended=True)
+    assert lost
+    shown = masked_bytes(head + tail, known).decode()
+    assert not [at for at in range(len(secret) - 12) if secret[at : at + 12] in shown]
 
 
 async def test_a_secret_that_a_command_prints_in_two_pieces_is_masked_as_one(tmp_path: Path) -> None:

@@ -301,12 +301,17 @@ class Redactor:
         # More text may lengthen a secret that reaches the open end, or overlap it: its whole group waits.
         while groups and groups[-1][-1].end > end:
             end = min(end, *(place.context for place in groups.pop()))
-        parts: list[str] = []
-        done = 0
-        for start, after, shown, *_ in (each for group in groups for each in group):
-            parts += [text[done:start], shown]
-            done = after
-        return "".join([*parts, text[done:end]]), text[end:]
+        return _between(text, groups, 0, end), text[end:]
+
+    def parted(self, text: str, start: int, end: int) -> tuple[str, str, str]:
+        """``text``, as in the method ``text``, before, within and after a part, which is widened to whole secrets."""
+        groups = list(self._found(text))
+        start, end = _widened(groups, start, end)
+        return (
+            _between(text, groups, 0, start),
+            _between(text, groups, start, end),
+            _between(text, groups, end, len(text)),
+        )
 
     def restored(self, text: str, held: str) -> str:
         """``text`` with those placeholders replaced that stand for a secret, written in that way, in ``held``.
@@ -400,6 +405,15 @@ class Redactor:
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
         return self(text) != text
+
+    def start(self, text: str, at: int) -> int:
+        """Where the secret starts that ``at`` is within; ``at`` if there is none."""
+        return _widened(self._found(text), at, at)[0]
+
+    @property
+    def most_open(self) -> int:
+        """More bytes than one of the secrets takes, however it is written."""
+        return self._searches.most_open
 
     @property
     def forms(self) -> Sequence[str]:
@@ -567,6 +581,26 @@ class _Place(NamedTuple):
     end: int
     shown: str
     context: int
+
+
+def _widened(groups: Iterable[Sequence[_Place]], start: int, end: int) -> tuple[int, int]:
+    """The borders of a part of a text, each moved outwards if it is within a secret."""
+    for group in groups:
+        first, after = group[0].start, group[-1].end
+        start = first if first < start < after else start
+        end = after if first < end < after else end
+    return start, end
+
+
+def _between(text: str, groups: Iterable[Sequence[_Place]], start: int, end: int) -> str:
+    """A part of ``text`` with its secrets replaced; it begins and ends within none."""
+    parts: list[str] = []
+    done = start
+    for first, after, shown, *_ in (each for group in groups for each in group):
+        if start <= first < end:
+            parts += [text[done:first], shown]
+            done = after
+    return "".join([*parts, text[done:end]])
 
 
 def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import httpx
 
 from zeus_plugins.middlewares.hooks.answers import MOST_BYTES, HookFailedError
-from zeus_runtime.plugin import cut_text
+from zeus_runtime.plugin import cut_text, spare
 
 _READ_BYTES = 64_000
 """Of the body of an error."""
@@ -53,6 +53,6 @@ async def answer_at(
     # Outside the stream: the body was read above, up to its limit.
     if not response.is_success:
         # Between words: a part of a secret is not masked.
-        detail = cut_text(content[:_READ_BYTES].decode("utf-8", "replace"), _DETAIL)
+        detail = cut_text(content[: _READ_BYTES + spare()].decode("utf-8", "replace"), _DETAIL)
         raise HookFailedError(f"answered with status {response.status_code}", detail)
     return bytes(content)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from zeus_plugins.middlewares.hooks.answers import MOST_BYTES, HookFailedError
-from zeus_runtime.plugin import SPARE, last_words
+from zeus_runtime.plugin import last_words, spare
 from zeus_runtime.plugin.tool import finished
 
 _DETAIL_BYTES: Final = 1_000
@@ -91,7 +91,7 @@ class _HookProcess(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._errors += data
-            del self._errors[: -_DETAIL_BYTES - SPARE]
+            del self._errors[: -_DETAIL_BYTES - spare()]
         elif len(self.output) + len(data) > MOST_BYTES:
             self.has_too_much = True
             _settle(self.ended)

@@ -14,7 +14,7 @@ from typing import IO, Final
 from zeus_plugins.sandboxes.docker import command as commands
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_plugins.sandboxes.docker.packing import packed, packed_files, unpack
-from zeus_runtime.plugin import SPARE, last_words
+from zeus_runtime.plugin import last_words, spare
 from zeus_runtime.plugin.sandbox import (
     WORKING_FOLDER,
     Outcome,
@@ -238,5 +238,5 @@ class ContainerEngine:
 async def _end_of(source: asyncio.StreamReader) -> bytes:
     end = b""
     while data := await source.read(_CHUNK):
-        end = (end + data)[-_REASON_BYTES - SPARE :]
+        end = (end + data)[-_REASON_BYTES - spare() :]
     return end

@@ -23,7 +23,7 @@ from zeus_plugins.sandboxes.ssh.framing import (
     next_frame,
     said,
 )
-from zeus_runtime.plugin import SPARE, last_words
+from zeus_runtime.plugin import last_words, spare
 from zeus_runtime.plugin.sandbox import SandboxError, SandboxUnavailableError
 from zeus_runtime.plugin.tool import finished
 
@@ -40,6 +40,7 @@ GRACE_SECONDS: Final = 300.0
 """The time that an answer may take besides the program's time: files are copied there, and removed."""
 _LONGEST_ANSWER: Final = 2**24
 _REASON_BYTES: Final = 2_000
+_CHUNK: Final = 2**16
 
 
 class Far:
@@ -174,10 +175,7 @@ class Far:
                 f"the process that watches the program on {self._line.name} {how}, so the program was killed",
                 remedy="Try again.",
             )
-        text = b""
-        with suppress(asyncssh.Error, OSError):
-            text = await process.stderr.read(_REASON_BYTES + SPARE)
-        told = last_words(text, _REASON_BYTES).split("\n")
+        told = (await _last_words(process.stderr)).split("\n")
         return SandboxUnavailableError(
             f"{self._options.python} on {self._line.name} cannot run programs: "
             f"{told[-1] if told[-1] else f'it ended with {code}'}",
@@ -189,6 +187,17 @@ class Far:
             f"the connection to {self._line.name} was lost ({reason}); the programs there were killed",
             remedy="Try again: a new connection is made.",
         )
+
+
+async def _last_words(errors: asyncssh.SSHReader[bytes]) -> str:
+    """The end of what a program wrote that has ended; "" if the connection breaks, maybe within a secret."""
+    end = b""
+    with suppress(TimeoutError, asyncssh.Error, OSError):
+        async with asyncio.timeout(_CLOSING_SECONDS):
+            while data := await errors.read(_CHUNK):
+                end = (end + data)[-_REASON_BYTES - spare() :]
+            return last_words(end, _REASON_BYTES)
+    return ""
 
 
 class _Watcher:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
 
-from zeus_runtime.plugin import SPARE, last_words
+from zeus_runtime.plugin import last_words, spare
 from zeus_runtime.plugin.files import open_own, own_path
 
 _LAST_BYTES = 2_000
@@ -41,7 +41,7 @@ class ErrorLog(asyncio.Protocol):
         return kept if kept == words and len(lines) <= 3 else f"… {kept}"
 
     def data_received(self, data: bytes) -> None:
-        self._last = (self._last + data)[-_LAST_BYTES - SPARE :]
+        self._last = (self._last + data)[-_LAST_BYTES - spare() :]
         if self._size + len(data) > self._max_bytes:
             self._open("wb")
             data = data[-self._max_bytes :]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import Redactor
 
 _CHUNK: Final = 2**16
+SPARE_BYTES: Final = 2 * OPEN_BYTES
+"""Kept before the end of long output: what may be shown with it, and before that the half of a secret that was torn."""
 _LEFT_BYTES: Final = 2**15
 """Of the output of a command that ended long ago: more than a result shows, unless `max_result_chars` is raised."""
 _MOST_ENDED: Final = 1_000
@@ -160,7 +162,7 @@ class CommandOutput:
         self._keep_limit()
 
     def _keep_limit(self) -> None:
-        if (excess := len(self._tail) - max(0, self._most - len(self._head)) - OPEN_BYTES) > 0:
+        if (excess := len(self._tail) - max(0, self._most - len(self._head)) - SPARE_BYTES) > 0:
             del self._tail[:excess]
             self._dropped += excess
 

@@ -16,6 +16,7 @@ from zeus_plugins.tools.shell.encoding import in_utf8
 from zeus_plugins.tools.shell.keepers import Keepers
 from zeus_plugins.tools.shell.options import UNCONTAINED, Options
 from zeus_plugins.tools.shell.processes import (
+    SPARE_BYTES,
     Background,
     RunningCommand,
     ShellError,
@@ -23,7 +24,7 @@ from zeus_plugins.tools.shell.processes import (
     started_uncontained,
 )
 from zeus_runtime.plugin import Minimum
-from zeus_runtime.plugin.files import OPEN_BYTES, WorkspaceError, masked_bytes
+from zeus_runtime.plugin.files import WorkspaceError, masked_bytes
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, finished, tool
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class _Shell:
         self._context = context
         self._files = context.workspace
         # The ended ones keep as much together as those that run may keep in one session.
-        self._background = Background(options.max_background * (options.max_output_kb * 1024 + OPEN_BYTES))
+        self._background = Background(options.max_background * (options.max_output_kb * 1024 + SPARE_BYTES))
         self._bubblewrap: BubblewrapCommands | None = None
         if options.contain == "bubblewrap":
             from zeus_plugins.tools.shell.containment import BubblewrapCommands
