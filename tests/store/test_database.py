@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from zeus_runtime.config.sqlite_url import database_file
-from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.errors import MissingError, RunError, ZeusError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.memory_tables import PLACE, create_memory_tables
@@ -212,3 +212,14 @@ def test_a_sqlite_url_that_names_no_file_is_refused(tmp_path: Path, url: str) ->
     with pytest.raises(MissingError, match="cannot be used"):
         Database(url, directory=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_new_file_that_sqlite_cannot_write_is_told_in_the_user_s_terms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_arguments: object) -> bool:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr("zeus_runtime.trust.databases.make", fails)
+    with pytest.raises(ZeusError, match="unable to open database file"):
+        Database("sqlite:///new.db", directory=tmp_path)
