@@ -349,7 +349,7 @@ def _read(prompt: str) -> str:
 
 def _files(place: Path) -> Iterable[Path]:
     """A file, or the files of a folder and the folders in it that cannot be listed; itself if it has too many."""
-    from zeus_runtime.trust.command_files import TooLargeError, files_below
+    from zeus_runtime.trust.file_content import TooLargeError, files_below
 
     closed: list[Path] = []
 

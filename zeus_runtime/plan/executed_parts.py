@@ -413,7 +413,7 @@ def files_in(named: Path) -> Iterable[Path] | None:
     """
     if not os.path.isdir(named):  # noqa: PTH112 - False also for a name that is too long
         return ()
-    from zeus_runtime.trust.command_files import TooLargeError, files_below
+    from zeus_runtime.trust.file_content import TooLargeError, files_below
 
     try:
         return list(files_below(named))

@@ -7,61 +7,67 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import stat
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
-from hashlib import file_digest, sha256
-from importlib.util import source_from_cache
+from hashlib import sha256
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
-from unicodedata import normalize
 from urllib.parse import unquote
 
 from zeus_runtime.disk_paths import links_passed, plain_path, real_path, shown_below
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.trust.command_words import (
+    MODULE_FLAG,
+    SIGN,
+    beginning,
+    begun_at,
+    is_expanded,
+    is_path,
+    json_unescaped,
+    key_of,
+    parts_of,
+    shell_words,
+    stems,
+)
+from zeus_runtime.trust.file_content import (
+    CACHES,
+    MOST_ENTRIES,
+    Data,
+    TooLargeError,
+    content_of,
+    folders_below,
+    hex_of,
+    is_timed,
+    mode_and_size,
+)
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
 
-_MAX_PATH: Final = 4_096
 MOST_BASES: Final = 32
 """Folders that the words of one command name, below which its other words are looked for."""
 MOST_LOOKUPS: Final = 100_000
 """Names that the words of one command may have, each counted for each folder below which it is looked for."""
-MOST_ENTRIES: Final = 1_000
-"""Files and folders that the folders of one command may hold to be covered."""
 MOST_BYTES: Final = 8 << 20
 """Bytes that the files in the folders of one command may hold to be covered."""
-_SIGN: Final = re.compile(r"(?!%[0-9A-Fa-f]{2})[^\w./-]|(?<=/)/|/(?=/)|\.{3,}")
-"""What may end a file's name and may also be in it: all but letters, digits, ``_``, ``-``, ``%20``, and the ``.`` and
-``/`` of a path."""
 _LONGEST_JOINED: Final = 255
 """Characters of a name with signs that is a part of a longer text."""
 _MODULE_SUFFIXES: Final = (".py", ".pyc", ".so")
-_MODULE_FLAG: Final = "-[A-Za-z]*m"
 _MODULE_GLOBS: Final = (".py", ".pyc", ".so", ".*.so")
-_EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
-"""What a shell replaces by something else."""
 # `server.py`, but not `v1.2`.
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
-_LONGEST_OPTION: Final = 255
 _LONGEST_FIRST: Final = 512
 """Bytes of a script's first line that a system reads at most."""
-_ESCAPES: Final = re.compile(r'(?:\\u[0-9A-Fa-f]{4})+|\\["\\/bfnrt]')
-"""The escapes of JSON; those for UTF-16 together, because two of them may be one letter."""
 _MOST_READINGS: Final = 16
 """Texts that decoding makes of one word."""
 _MOST_PARTS: Final = 64
 """Folders in a path that names nothing, up to which its parts are looked up; only the program knows a longer one."""
-_CACHES: Final = "__pycache__"
 Held: TypeAlias = tuple[Path, str]
 """A file, and the SHA-256 of its content."""
-_TIMED: Final = bytes(4)
-"""The flags of a compiled file that Python compares with its source's time and size (PEP 552)."""
 
 
 @dataclass(frozen=True)
@@ -152,14 +158,14 @@ def covered(
     started = _started(found, words)
     places = {entry: [*search.places(entry)] for entry in data}
     exempt = {
-        entry: _Data(each for each in found if search.link_above(each) is None)
+        entry: Data(each for each in found if search.link_above(each) is None)
         for entry, found in places.items()
     }
     refused = tuple(entry for entry, each in exempt.items() if any(map(each.has, started)))
-    free = _Data.of(each for entry, each in exempt.items() if entry not in refused)
+    free = Data.of(each for entry, each in exempt.items() if entry not in refused)
     read = [search.read(each, free) for each in found if not free.has(each.path)]
     read += search.further_names(read, free)
-    unsplit = tuple(index for index, word in enumerate(every) if index and _is_expanded(word))
+    unsplit = tuple(index for index, word in enumerate(every) if index and is_expanded(word))
     unknown = [
         (index, path)
         for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
@@ -184,105 +190,6 @@ def covered(
         tuple(dict.fromkeys(absent)),
         tuple(linked),
     )
-
-
-class _Data:
-    """The files and folders that a digest leaves out: as they are named, and never through a link.
-
-    Args:
-        places: their paths. A link among them counts as itself, not as what it leads to.
-    """
-
-    def __init__(self, places: Iterable[Path]) -> None:
-        self.places = tuple(places)
-        self._folders: dict[Path, Path] = {}
-        self._own = set(map(self.own, self.places))
-        self._named = {*self.places, *self._own}
-
-    @classmethod
-    def of(cls, parts: Iterable[_Data]) -> _Data:
-        """All that any of the parts leaves out."""
-        return cls(chain.from_iterable(each.places for each in parts))
-
-    def has(self, path: Path) -> bool:
-        """Whether a file or a link is left out."""
-        return (
-            bool(self.places)
-            and not self._named.isdisjoint((path, *path.parents))
-            and not self._own.isdisjoint((own := self.own(path), *own.parents))
-        )
-
-    def own(self, path: Path) -> Path:
-        """Where a file or a link lies: the path with the links of its folder resolved."""
-        if path.parent not in self._folders:
-            self._folders[path.parent] = Path(real_path(path.parent))
-        return self._folders[path.parent] / path.name
-
-    def files(self) -> Iterator[Path]:
-        """The files that are left out, without what links lead to."""
-        for place in sorted(self._own):
-            yield place
-            for folder, _, names in () if place.is_symlink() else os.walk(place):
-                yield from (Path(folder, name) for name in names)
-
-
-def _raise(error: OSError) -> None:
-    raise error
-
-
-def files_below(
-    folder: Path,
-    most: int = MOST_ENTRIES,
-    *,
-    compiled_apart: bool = False,
-    unread: Callable[[OSError], object] = _raise,
-) -> Iterator[Path]:
-    """The files in a folder, sorted, links followed; each folder once.
-
-    Args:
-        compiled_apart: leave out the files that Python compiles itself.
-        unread: receives the error of each folder that cannot be read, with its path as ``filename``.
-
-    Raises:
-        TooLargeError: there are more than ``most`` files and folders.
-        OSError: a folder cannot be read, and there is no ``unread``.
-    """
-    for files, _ in _folders_below(folder, most, _Data(()), compiled_apart=compiled_apart, unread=unread):
-        yield from files
-
-
-def _folders_below(
-    folder: Path, most: int, free: _Data, *, compiled_apart: bool, unread: Callable[[OSError], object]
-) -> Iterator[tuple[list[Path], list[Path]]]:
-    """As ``files_below``: the files of each folder, and its links to folders.
-
-    Args:
-        free: is left out, and counts for no limit.
-    """
-    seen: set[str] = set()
-    for place, folders, names in os.walk(folder, followlinks=True, onerror=unread):
-        real = real_path(place)
-        # A link may lead back to a folder above it.
-        if real in seen:
-            folders.clear()
-            names.clear()
-        seen.add(real)
-        for each in (folders, names):
-            each[:] = [name for name in each if not free.has(Path(place, name))]
-        folders.sort()
-        files = [Path(place, name) for name in sorted(names)]
-        if compiled_apart:
-            files = [file for file in files if not _is_timed(file)]
-        # Python creates cache folders while it runs, so they must not decide whether a folder is too large.
-        most -= len(files) + (Path(place).name != _CACHES)
-        if most < 0:
-            raise TooLargeError
-        links = [Path(place, name) for name in folders]
-        yield files, [link for link in links if os.path.islink(link)]  # noqa: PTH114 - raises nothing
-
-
-class TooLargeError(Exception):
-    """A folder holds more entries than a digest reads."""
 
 
 class _NameSearch:
@@ -319,7 +226,7 @@ class _NameSearch:
         every: list[str] = []
         for base in self._bases:  # the list grows during the loop
             files = {file.name for each in self._listing(base).values() for file in each}
-            begun = {_beginning(stem) for file in files for stem in _stems(file)} - self._beginnings
+            begun = {beginning(stem) for file in files for stem in stems(file)} - self._beginnings
             # `_names` reads the beginnings of all entries seen so far, so it is asked again only if there are new ones.
             if begun or not every:
                 self._beginnings |= begun
@@ -355,7 +262,7 @@ class _NameSearch:
 
         The system reads its word as it is, and adds no suffix.
         """
-        if not _is_path(word):
+        if not is_path(word):
             return
         for place in _places(str(self._cwd), word) if os.sep in word else self._on_path(word):
             if not self._mode(place) and self._is_ours(Path(place)):
@@ -369,7 +276,7 @@ class _NameSearch:
         left = list(scripts)
         known = {each.path for each in left}
         for script in left:  # the list grows during the loop, since an interpreter may be a script too
-            for word in chain.from_iterable(map(_begun_at, _interpreter(script.path))):
+            for word in chain.from_iterable(map(begun_at, _interpreter(script.path))):
                 for each in self.program(word):
                     if each.path not in known:
                         known.add(each.path)
@@ -387,7 +294,7 @@ class _NameSearch:
                 yield Named(word, name, path, "")
 
     def absent(
-        self, words: Sequence[str], search_paths: Sequence[str], free: _Data
+        self, words: Sequence[str], search_paths: Sequence[str], free: Data
     ) -> Iterator[tuple[str, str]]:
         """The files that words would name if they were there, each as its folder and a glob for its name.
 
@@ -400,8 +307,8 @@ class _NameSearch:
             free: files that may change, also if they do not exist yet.
         """
         certain = {each for value in search_paths for each in value.split(os.pathsep)}
-        for text in (words, *map(_shell_words, words)):
-            certain |= {word for before, word in pairwise(text) if re.fullmatch(_MODULE_FLAG, before)}
+        for text in (words, *map(shell_words, words)):
+            certain |= {word for before, word in pairwise(text) if re.fullmatch(MODULE_FLAG, before)}
             certain |= {joined[1] for word in text if (joined := re.match("-[A-Za-ln-z]*m(.+)", word))}
             paths = (word.partition("=")[2] for word in text if re.match(r"\w*PATH=", word))
             certain.update(each for value in paths for each in value.split(os.pathsep))
@@ -423,7 +330,7 @@ class _NameSearch:
         folder, last = os.path.split(place)
         if name.startswith("-") or (not last and not is_certain) or not self._is_ours(Path(place)):
             return
-        has_namesakes = _key(last) in self._listing(folder)
+        has_namesakes = key_of(last) in self._listing(folder)
         if not self._mode(place) and (is_certain or has_namesakes or "/" in name or _FILE_NAME.search(name)):
             yield from _missing(place)
             if is_certain or has_namesakes:
@@ -433,7 +340,7 @@ class _NameSearch:
         if name in ("", ".") and is_certain:
             yield from ((base, each) for each in ("sitecustomize*", "usercustomize*"))
         parts = last.lstrip(".").split(".")
-        is_module = all(parts) and (is_certain or _key(parts[0]) in self._listing(folder))
+        is_module = all(parts) and (is_certain or key_of(parts[0]) in self._listing(folder))
         # Python prefers `tools/__init__.py` to `tools.so`, that to `tools.py`, and that to a folder without `__init__`.
         for depth in range(1, len(parts) + 1) if is_module else ():
             above, package = os.path.split(os.path.join(folder, *parts[:depth]))  # noqa: PTH118
@@ -443,7 +350,7 @@ class _NameSearch:
                 yield above, f"{escape(package)}{suffix}"
                 yield f"{above}/{package}", f"__init__{suffix}"
 
-    def unknown(self, word: str, named: Sequence[Named], free: _Data) -> Iterator[str]:
+    def unknown(self, word: str, named: Sequence[Named], free: Data) -> Iterator[str]:
         """The paths in a word that name nothing, although a folder on the way or the end of the path does.
 
         Only the program knows their meaning: ``github.com/shop/tools/run``, ``tools/target``.
@@ -453,17 +360,17 @@ class _NameSearch:
             free: files that may change, also if they do not exist yet.
         """
         for text in reversed(self._decoded(word)):
-            for path in dict.fromkeys(filter(_is_path, _SIGN.split(text))):
-                if any(path in each.name for each in named) or self._has(_begun_at(path)):
+            for path in dict.fromkeys(filter(is_path, SIGN.split(text))):
+                if any(path in each.name for each in named) or self._has(begun_at(path)):
                     continue
                 is_free = any(free.has(Path(_place(base, path))) for base in self._bases)
                 # Looking a part up takes time by its length, so the parts of a very long path are not looked up.
-                if not is_free and (path.count("/") > _MOST_PARTS or self._has(_parts_of(path))):
+                if not is_free and (path.count("/") > _MOST_PARTS or self._has(parts_of(path))):
                     yield path
 
     def _has(self, names: Iterable[str]) -> bool:
         """Whether a name leads to something of the project that can be covered."""
-        found = (Path(place) for _, place in self._found(list(filter(_is_path, names)), self._bases))
+        found = (Path(place) for _, place in self._found(list(filter(is_path, names)), self._bases))
         return any(
             self._is_ours(path) and not any(top.is_relative_to(path) for top in self._tops) for path in found
         )
@@ -474,12 +381,12 @@ class _NameSearch:
         """
         # A shell joins a line that ends in a backslash, and a URL loses tabs and line ends.
         forms = dict.fromkeys([word, word.replace("\\\n", ""), re.sub(r"[\t\r\n]", "", word)])
-        written = dict.fromkeys(text for form in forms for text in (form, *_shell_words(form)))
+        written = dict.fromkeys(text for form in forms for text in (form, *shell_words(form)))
         texts = dict.fromkeys(text for each in written for text in self._decoded(each))
         names: dict[str, None] = {}
         for text in texts:
             names.update(dict.fromkeys([text, *self._parts(text)]))
-        yield from filter(_is_path, names)
+        yield from filter(is_path, names)
 
     def _decoded(self, text: str) -> list[str]:
         """A text, and what programs make of it that decode the ``%20`` of URLs or the escapes of JSON.
@@ -488,7 +395,7 @@ class _NameSearch:
         """
         found = [text]
         for each in found:  # the list grows during the loop
-            for plain in (unquote(each, errors="surrogateescape"), _ESCAPES.sub(_unescaped, each)):
+            for plain in (unquote(each, errors="surrogateescape"), json_unescaped(each)):
                 if plain not in found:
                     if len(found) >= _MOST_READINGS:
                         self.has_more = True
@@ -498,10 +405,10 @@ class _NameSearch:
 
     def _parts(self, text: str) -> Iterator[str]:
         """The parts of a text between any two signs; those that contain signs only where an entry begins like them."""
-        edges = sorted({0, len(text), *(edge for sign in _SIGN.finditer(text) for edge in sign.span())})
+        edges = sorted({0, len(text), *(edge for sign in SIGN.finditer(text) for edge in sign.span())})
         joined: list[str] = []
         for index, (first, end) in enumerate(pairwise(edges)):
-            for part in _begun_at(text[first:end]):
+            for part in begun_at(text[first:end]):
                 start = end - len(part)
                 yield part
                 if self._is_begun(part):
@@ -514,7 +421,7 @@ class _NameSearch:
         head = name.partition("/")[0]
         if not head.strip("."):
             return True  # an absolute path, or one that starts at a folder's own links `.` and `..`
-        return not self._beginnings.isdisjoint((_beginning(head), _beginning(head.partition(".")[0])))
+        return not self._beginnings.isdisjoint((beginning(head), beginning(head.partition(".")[0])))
 
     def _found(self, names: Sequence[str], bases: Sequence[str]) -> Iterator[tuple[str, str]]:
         """What names lead to below folders: files and folders, then modules; each as it was read."""
@@ -538,7 +445,7 @@ class _NameSearch:
         *packages, _ = parts = module.lstrip(".").split(".")
         if not all(parts) or (folder and (not packages or stat.S_ISREG(self._mode(_place(base, name))))):
             return  # a path to a file, and no module
-        if _key(parts[0]) not in self._listing(_place(base, folder)):
+        if key_of(parts[0]) not in self._listing(_place(base, folder)):
             return
         if packages:
             yield from self._same(base, str(Path(folder, *parts)))
@@ -560,7 +467,7 @@ class _NameSearch:
                 yield from ((name, each) for each in self._with_suffix(place))
             elif place.endswith(".py"):
                 found = self._with_suffix(place.removesuffix(".py"))
-                yield from ((name, each) for each in found if Path(each).parent.name == _CACHES)
+                yield from ((name, each) for each in found if Path(each).parent.name == CACHES)
 
     def places(self, entry: str) -> Iterator[Path]:
         """The paths that an entry of ``data`` may mean."""
@@ -588,7 +495,7 @@ class _NameSearch:
             elif Path(real_path(place)) in files:
                 yield "does not count, it is a further name (hard link) of a file whose content counts"
 
-    def further_names(self, read: Sequence[Named], free: _Data) -> Iterator[Named]:
+    def further_names(self, read: Sequence[Named], free: Data) -> Iterator[Named]:
         """The further names (hard links) that covered files have among the data: who writes there changes them."""
         several: dict[tuple[int, int], Named] = {}
         for each in read:
@@ -606,7 +513,7 @@ class _NameSearch:
             if same is not None:
                 yield self.read(replace(same, name=file.name, path=file), free)
 
-    def read(self, named: Named, free: _Data) -> Named:
+    def read(self, named: Named, free: Data) -> Named:
         """The same name with the content that the digest holds for it.
 
         Args:
@@ -619,7 +526,7 @@ class _NameSearch:
                 return replace(named, content=f"a link to {resolved}")
             if not resolved.is_dir():
                 content = content_of(resolved)
-                return replace(named, content=content, held=((named.path, _hex(content)),))
+                return replace(named, content=content, held=((named.path, hex_of(content)),))
             if any(top.is_relative_to(resolved) for top in self._tops):
                 return replace(named, content=_WORKED_IN, is_covered=False)
             return self._folder(named, free)
@@ -628,7 +535,7 @@ class _NameSearch:
         except OSError as error:
             return replace(named, content=f"cannot be read: {error.strerror}")
 
-    def _folder(self, named: Named, free: _Data) -> Named:
+    def _folder(self, named: Named, free: Data) -> Named:
         content, count, left = sha256(), 0, self._bytes
         held: list[Held] = []
         errors: list[tuple[Path, OSError]] = []
@@ -645,7 +552,7 @@ class _NameSearch:
             if len(errors) > self._entries:
                 raise TooLargeError
 
-        below = _folders_below(
+        below = folders_below(
             named.path, self._entries, free, compiled_apart=self._compiled_apart, unread=closed
         )
         for files, links in below:
@@ -655,11 +562,11 @@ class _NameSearch:
             for file in files:
                 count += 1
                 try:
-                    mode, size = _status(file)
+                    mode, size = mode_and_size(file)
                     left -= size
                     if left < 0:
                         raise TooLargeError
-                    what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
+                    what = hex_of(content_of(file)) if stat.S_ISREG(mode) else "not a file"
                 except OSError as error:
                     errors.append((file, error))
                     continue
@@ -687,10 +594,10 @@ class _NameSearch:
     def _with_suffix(self, place: str) -> Iterator[str]:
         """The files that a program finds for a name without a suffix, and those that Python compiled from them."""
         folder, name = os.path.split(place)
-        for each in (folder, f"{folder}{os.sep}{_CACHES}"):
-            for file in self._listing(each).get(_key(name), ()):
+        for each in (folder, f"{folder}{os.sep}{CACHES}"):
+            for file in self._listing(each).get(key_of(name), ()):
                 is_longer = len(file.name) > len(name) and stat.S_ISREG(self._mode(str(file)))
-                if is_longer and not (self._compiled_apart and _is_timed(file)):
+                if is_longer and not (self._compiled_apart and is_timed(file)):
                     yield str(file)
 
     def _listing(self, folder: str) -> Mapping[str, list[Path]]:
@@ -702,8 +609,8 @@ class _NameSearch:
             found: dict[str, list[Path]] = {}
             if stat.S_ISDIR(self._mode(folder)) and self._leads_to_it(folder):
                 for file in sorted(_entries(folder)):
-                    for stem in _stems(file.name):
-                        found.setdefault(_key(stem), []).append(file)
+                    for stem in stems(file.name):
+                        found.setdefault(key_of(stem), []).append(file)
             self._entries_in[folder] = found
         return self._entries_in[folder]
 
@@ -775,85 +682,11 @@ def _interpreter(file: Path) -> Sequence[str]:
     return tuple(dict.fromkeys([*map(os.fsdecode, chain.from_iterable(ways)), *os.fsdecode(said).split()]))
 
 
-def _begun_at(path: str) -> Iterator[str]:
-    """A path, and where it is written after an option's letters, each of its ends that may be one: ``-rserver.js``."""
-    yield path
-    if re.match("-[^-]", path):
-        ends = len(path) if len(path) <= _LONGEST_OPTION else 3
-        yield from (path[start:] for start in range(2, ends))
-
-
-def _parts_of(path: str) -> Iterator[str]:
-    """The folders on the way of a path and, unless it is absolute, its ends that are paths or modules themselves.
-
-    Any other word may be the last part of an address or a package: ``@shop/tools``, ``https://api.shop.com/tools``.
-    """
-    for index, letter in enumerate(path):
-        if letter == "/":
-            yield path[:index]
-        if letter in "./" and path[0] != "/" and re.search("[./]", path[index + 1 :]):
-            yield path[index + 1 :]
-
-
-def _is_path(name: str) -> bool:
-    if not 0 < len(name) <= _MAX_PATH or "\0" in name:
-        return False
-    try:
-        # No file has a half of a letter of UTF-16 in its name.
-        os.fsencode(name)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _unescaped(escapes: re.Match[str]) -> str:
-    text = escapes[0]
-    if text[1] == "u":
-        return bytes.fromhex(text.replace("\\u", "")).decode("utf-16-be", "surrogatepass")
-    return "\b\f\n\r\t"["bfnrt".index(text[1])] if text[1] in "bfnrt" else text[1]
-
-
-def _stems(name: str) -> Iterator[str]:
-    """A file's name, and each part of it that ends before a dot."""
-    yield from (name[:index] for index, letter in enumerate(name) if letter == ".")
-    yield name
-
-
-def _key(name: str) -> str:
-    """A name without what some file systems do not distinguish."""
-    return name.lower() if name.isascii() else normalize("NFD", name).casefold()
-
-
-def _beginning(name: str) -> str:
-    """The key of a name up to its first sign, or this sign."""
-    plain = normalize("NFD", name)
-    sign = _SIGN.search(plain)
-    return _key(plain if sign is None else plain[: sign.start() or sign.end()])
-
-
 def _entries(folder: str) -> list[Path]:
     try:
         return list(Path(folder).iterdir())
     except PermissionError:
         return []  # a folder above the project may be closed; what is named below it is still looked up
-
-
-def _shell_words(word: str) -> list[str]:
-    """The words that a shell makes of a word; empty if its quotes are open."""
-    if not re.search(r"['\"\\]", word):
-        return word.split()
-    lexer = shlex.shlex(word, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    # Within the words of a command, a `#` begins no comment.
-    lexer.commenters = ""
-    try:
-        return list(lexer)
-    except ValueError:
-        return []
-
-
-def _is_expanded(word: str) -> bool:
-    return bool(_EXPANDED.search(word) or (word.strip() and not _shell_words(word)))
 
 
 def _started(found: Sequence[Named], words: Sequence[str]) -> list[Path]:
@@ -882,7 +715,7 @@ def _started(found: Sequence[Named], words: Sequence[str]) -> list[Path]:
 def _of_package(folder: Named, words: Sequence[str]) -> Iterator[Path]:
     """The files that Python starts in a folder that a word names as a module: ``tools:app``, ``-m tools``."""
     word, before = words[folder.word], words[folder.word - 1]
-    is_module = word.startswith(f"{folder.name}:") or re.fullmatch(_MODULE_FLAG, before)
+    is_module = word.startswith(f"{folder.name}:") or re.fullmatch(MODULE_FLAG, before)
     for stem in ("__init__", "__main__") if is_module else ():
         for suffix in _MODULE_SUFFIXES:
             yield folder.path / f"{stem}{suffix}"
@@ -895,49 +728,3 @@ def _lstat(file: Path) -> os.stat_result | None:
     except OSError:
         return None
     return status if stat.S_ISREG(status.st_mode) else None
-
-
-def _is_timed(file: Path) -> bool:
-    """Whether Python compiled this file and would compile it again if the source's time changed.
-
-    A file without a source beside the folder, or without the interpreter's tag in its name, is run as it is.
-    """
-    if file.parent.name != _CACHES or file.suffix != ".pyc":
-        return False
-    try:
-        if not stat.S_ISREG(Path(source_from_cache(str(file))).stat().st_mode):
-            return False
-    except (OSError, ValueError):
-        return False
-    try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            return False
-        with file.open("rb") as stream:
-            # Four bytes of magic number, then the flags (PEP 552).
-            return stream.read(8)[4:] == _TIMED
-    except OSError:
-        return False
-
-
-def _status(file: Path) -> tuple[int, int]:
-    """Mode and size; 0 for a link that leads nowhere."""
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return 0, 0
-    return status.st_mode, status.st_size
-
-
-def content_of(file: Path) -> str:
-    """The content of a file as a digest holds it."""
-    with file.open("rb") as stream:
-        return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
-
-
-def hex_content_of(file: Path) -> str:
-    """The SHA-256 of a file."""
-    return _hex(content_of(file))
-
-
-def _hex(content: str) -> str:
-    return content.removeprefix("sha256 ")

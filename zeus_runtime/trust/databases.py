@@ -253,7 +253,7 @@ def _identity(file: Path) -> object:
 
 def _content(file: Path) -> tuple[tuple[Path, str], ...]:
     """The SHA-256 of the file and of its logs; of those that are empty, missing or unreadable, none."""
-    from zeus_runtime.trust.command_files import hex_content_of
+    from zeus_runtime.trust.file_content import hex_content_of
 
     return tuple((each, hex_content_of(each)) for each in (file, *_logs(file)) if _header(each))
 

@@ -14,8 +14,9 @@ from typing import Final, Literal, TypeAlias
 from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, content_of, covered
+from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
+from zeus_runtime.trust.file_content import content_of
 from zeus_runtime.trust.masking import PartMask
 
 PartKind: TypeAlias = Literal[
