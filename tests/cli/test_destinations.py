@@ -245,6 +245,34 @@ def test_a_file_that_an_option_names_may_name_a_machine(project: Project, zeus: 
     assert zeus("trust", "--print").out != digest
 
 
+@pytest.mark.parametrize(
+    "value", ["GITHUB_TOKEN", "{deep: [GITHUB_TOKEN]}", "env:GITHUB_TOKEN"], ids=["bare", "deep", "prefixed"]
+)
+@pytest.mark.parametrize(
+    "config",
+    [
+        "model: {litellm: {model: anthropic/x, extra: {client_secret_ref: VALUE}}}",
+        "model: gpt-4o\nmemory: {user: u, embeddings: {litellm: {query_extra: {client_secret_ref: VALUE}}}}",
+    ],
+    ids=["model", "embeddings"],
+)
+def test_a_text_that_a_library_may_read_as_the_name_of_a_secrets_variable_is_asked_about(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, config: str, value: str
+) -> None:
+    text = config.replace("VALUE", value)
+    assert asked(project, zeus, text.replace("GITHUB_TOKEN", "OTHER_TOKEN")) == []
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz")
+    assert zeus("validate").exit_code == 0, "it names no secret yet"
+    project.write("zeus.yaml", f"version: 1\n{text}\n")
+    shown = zeus("trust").err
+    assert "client_secret_ref" in shown
+    assert "your GITHUB_TOKEN to whoever this option's text reaches" in shown
+    assert "ghp_" not in shown
+    assert zeus("validate").exit_code == 0
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_1123456789abcdefghijklmnopqrstuvwxyz")
+    assert zeus("validate").exit_code == 4
+
+
 def test_a_file_that_is_called_like_the_model_is_not_read(project: Project, zeus: Zeus) -> None:
     project.write("gpt-4o", "x")
     assert asked(project, zeus, "model: gpt-4o") == []
