@@ -469,7 +469,7 @@ def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence
                 remedy="Name another file with --to, or remove the link.",
             )
         return None, "\n", ()
-    found = read_evaluation(target, directory=process.directory, environ=process.environ)
+    found = read_evaluation(target, directory=process.directory, environ=process.environ, is_run=False)
     # Not read once more: it may be another file by now, which was not checked.
     text = found.document.sources.texts[found.document.source]
     return text, found.newline, [case.name for case in found.evaluation.cases]
