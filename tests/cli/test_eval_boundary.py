@@ -74,6 +74,27 @@ def test_a_file_that_answers_approvals_asks_once_and_again_when_it_changes(
     refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
 
 
+def test_a_digest_for_a_config_holds_for_one_that_an_evaluation_file_names_only_with_the_digest_of_its_choice(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = project.folder / "zeus.yaml"
+    agent.write_text(f"{agent.read_text()}\nsecrets: {{to_model: allow}}\n")
+    project.write("other.yaml", agent.read_text())
+    evaluation(project)
+    assert zeus("trust", "zeus.yaml").exit_code == 0
+    assert zeus("eval", "cases.yaml").exit_code == 0, "a record is for one config"
+    digests = [zeus("trust", "--print", "zeus.yaml").out.strip()]
+    monkeypatch.setenv("ZEUS_TRUST", ",".join(digests))
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+    digests.append(zeus("trust", "--eval", "cases.yaml", "--print").out.strip())
+    monkeypatch.setenv("ZEUS_TRUST", ",".join(digests))
+    assert zeus("eval", "cases.yaml").exit_code == 0
+    evaluation(project, agent="other.yaml")
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+    assert zeus("trust", "--eval", "cases.yaml").exit_code == 0
+    assert zeus("eval", "cases.yaml").exit_code == 0
+
+
 def test_what_an_agent_is_told_while_approvals_are_answered_is_part_of_the_permission(
     project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

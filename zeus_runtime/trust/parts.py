@@ -436,6 +436,19 @@ def answers_part(path: str, files: Sequence[Held], directory: Path, *, where: st
     return Part("option", path, digest, lines, tuple(file for file, _ in files), where, held=tuple(files))
 
 
+def choice_part(choices: Mapping[str, Sequence[str]], *, where: str = "") -> Part:
+    """The configs and models that an evaluation file names, identified by their names in it.
+
+    Args:
+        choices: the names, by the key.
+    """
+    lines = [(key, one_line(name)) for key, names in choices.items() for name in names]
+    lines.append(
+        ("chooses", "what is run with the permissions that digests in ZEUS_TRUST give to any config")
+    )
+    return Part("option", "agents", part_digest("choice", choices=choices), tuple(lines), where=where)
+
+
 def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", where: str = "") -> Part:
     """A file outside the project, identified by its path and its place in the config: its content may change.
 

@@ -52,6 +52,8 @@ class ReadEvaluation:
         newline: the line end of the file; ``document.sources`` has its text with ``\\n``.
         answers: the part of ``approvals: allow``, as the disk was when the file was read: ``--record`` changes the
             recordings; None if no case has it.
+        choice: the part of the configs and models that the file names, whatever the command line names. A digest that
+            was given at process start allows a part of any config, so it matters who chooses the config.
     """
 
     evaluation: Evaluation
@@ -60,6 +62,7 @@ class ReadEvaluation:
     trust: Trust
     newline: str = "\n"
     answers: Part | None = None
+    choice: Part | None = None
 
     def config_of(self, agent: str) -> str:
         """The config that an entry of ``agents`` means, as the command line takes it."""
@@ -178,7 +181,18 @@ def examine_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str
     trust = trust_of(document, ["--eval", name], environ=environ)
     newline = "\r\n" if b"\r\n" in data else "\n"
     found = ReadEvaluation(evaluation, document, file, trust, newline)
-    return replace(found, answers=_answers(found, data))
+    return replace(found, answers=_answers(found, data), choice=_choice(found))
+
+
+def _choice(read: ReadEvaluation) -> Part:
+    from zeus_runtime.plan.executed_parts import FileSource, own_part
+    from zeus_runtime.trust.parts import choice_part
+
+    evaluation, document = read.evaluation, read.document
+    choices = {"agent": read.agents, "model": evaluation.models, "judge": evaluation.judges}
+    key: ConfigPath = ("agents",) if evaluation.agent is None else ("agent",)
+    part = choice_part(choices, where=str(document.position(key)))
+    return own_part(FileSource(document, read.trust, installed=()), part)
 
 
 def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
