@@ -23,7 +23,10 @@ from zeus_plugins.models.litellm.options import Options
 from zeus_plugins.models.litellm.timeouts import Timeouts
 
 # One worker imports litellm, and once: it takes seconds.
-pytestmark = pytest.mark.xdist_group("litellm")
+pytestmark = [
+    pytest.mark.xdist_group("litellm"),
+    pytest.mark.filterwarnings("ignore:Item:UserWarning"),  # pydantic about litellm's types
+]
 
 OPENAI = {"openai", "custom_openai", "aiohttp_openai", "text-completion-openai"}
 SIGN_IN_AT_ONCE = {"github_copilot", "chatgpt"}
@@ -150,6 +153,14 @@ async def test_an_embedding_model_gets_no_other_providers_key(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary~OPENAI_API_KEY~0123456789")
     await embed(model)
+    assert sent.keys == []
+
+
+async def test_an_embedding_model_without_an_address_of_its_own_sends_no_key_to_openai(
+    sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_AI_API_KEY", "canary~AZURE_AI_API_KEY~0123456789")
+    await embed("azure_ai/x")
     assert sent.keys == []
 
 
