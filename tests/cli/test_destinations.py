@@ -72,6 +72,11 @@ _KINDS = ("destination", "MCP server", "option")
             "model: gpt-4o\ntools: [{web: {search: {tavily: {base_url: 'https://api.tavily.com'}}}}]",
             [],
         ),
+        ("model: gpt-4o\ntools: [web]", []),
+        (
+            "model: gpt-4o\ntools: [{web: {allow_private: [169.254.0.0/16, '127.0.0.1:80']}}]",
+            ["tools.0.web.allow_private.0", "tools.0.web.allow_private.1"],
+        ),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@x.example/d'}", ["storage.url"]),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d'}", []),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d?host=x.example'}", ["storage.url"]),
@@ -216,7 +221,7 @@ middleware.pins/tools middleware.summarization/cheaper_first middleware.summariz
 middleware.truncation/truncation_text middleware.truncation/arguments/* model.litellm/api_key model.litellm/headers/*
 vector_store.chroma/headers/*
 mcpServers/*/data sandbox.ssh/passphrase sandbox.ssh/password search.duckduckgo/region search.tavily/api_key
-tool.filesystem/ignore tool.filesystem/protected tool.web/allow_hosts tool.web/deny_hosts tool.web/allow_private
+tool.filesystem/ignore tool.filesystem/protected tool.web/allow_hosts tool.web/deny_hosts
 tool.web/user_agent
 middleware.hooks/before_run/headers/* middleware.hooks/before_model_call/headers/*
 middleware.hooks/after_model_call/headers/* middleware.hooks/before_tool_call/headers/*
@@ -240,6 +245,34 @@ def test_a_file_that_an_option_names_may_name_a_machine(project: Project, zeus: 
     assert zeus("trust", "--print").out != digest
 
 
+@pytest.mark.parametrize(
+    "value", ["GITHUB_TOKEN", "{deep: [GITHUB_TOKEN]}", "env:GITHUB_TOKEN"], ids=["bare", "deep", "prefixed"]
+)
+@pytest.mark.parametrize(
+    "config",
+    [
+        "model: {litellm: {model: anthropic/x, extra: {client_secret_ref: VALUE}}}",
+        "model: gpt-4o\nmemory: {user: u, embeddings: {litellm: {query_extra: {client_secret_ref: VALUE}}}}",
+    ],
+    ids=["model", "embeddings"],
+)
+def test_a_text_that_a_library_may_read_as_the_name_of_a_secrets_variable_is_asked_about(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, config: str, value: str
+) -> None:
+    text = config.replace("VALUE", value)
+    assert asked(project, zeus, text.replace("GITHUB_TOKEN", "OTHER_TOKEN")) == []
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz")
+    assert zeus("validate").exit_code == 0, "it names no secret yet"
+    project.write("zeus.yaml", f"version: 1\n{text}\n")
+    shown = zeus("trust").err
+    assert "client_secret_ref" in shown
+    assert "your GITHUB_TOKEN to whoever this option's text reaches" in shown
+    assert "ghp_" not in shown
+    assert zeus("validate").exit_code == 0
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_1123456789abcdefghijklmnopqrstuvwxyz")
+    assert zeus("validate").exit_code == 4
+
+
 def test_a_file_that_is_called_like_the_model_is_not_read(project: Project, zeus: Zeus) -> None:
     project.write("gpt-4o", "x")
     assert asked(project, zeus, "model: gpt-4o") == []
@@ -251,36 +284,84 @@ def test_every_option_that_takes_a_text_was_looked_at() -> None:
     assert found == set(LOOKED_AT.split())
 
 
+CHOICES = {
+    "what the model is told, how it is called, and what it is shown": """
+        version model/anyOf/1/move_on models/summary/anyOf/1/move_on models/subagents/anyOf/1/move_on
+        models/vision/anyOf/1/move_on reasoning/effort output/strategy agents/*/output/strategy agents/*/context
+        project_instructions/anyOf/0 prompt/tools_description prompt/time/precision profiles/strict
+        profiles/models/*/tokenizer profiles/models/*/reasoning middleware.caching/places middleware.caching/lifetime
+        middleware.local_context/git middleware.memory/profile middleware.pins/first_user middleware.pins/roles
+        middleware.skills/trust_project middleware.summarization/by_price middleware.summarization/reuse_cache
+        model.litellm/stream model.litellm/wire model.replay/match tool.subagents/general
+        """,
+    "how memories and texts are found and kept": """
+        retention/archive memory/role memory/extract/anyOf/0 embedding.litellm/ask_dimension embedding.onnx/pooling
+        embedding.static/characters middleware.memory/required tool.memory/required vector_store.pgvector/exact
+        search.duckduckgo/safesearch search.tavily/depth
+        """,
+    "what is asked about while the agent works, and what its tools may do: without `approve` nothing is asked": """
+        mode approvals mcpServers/*/access/* middleware.approve/mode middleware.approve/user_modes
+        middleware.approve/allow/anyOf/1/*/*/anyOf/3 middleware.approve/ask/anyOf/1/*/*/anyOf/3
+        middleware.approve/deny/anyOf/1/*/*/anyOf/3 middleware.approve/read_tools middleware.approve/on_timeout
+        tool.filesystem/read_only tool.sandbox/workspace workspace/per
+        """,
+    "the part of the hook or the server covers it, or it takes one value alone": """
+        mcpServers/*/type mcpServers/*/disabled mcpServers/*/preset mcpServers/*/auth/anyOf/0 mcpServers/*/trust
+        middleware.hooks/before_run/on_failure middleware.hooks/before_model_call/on_failure
+        middleware.hooks/after_model_call/on_failure middleware.hooks/before_tool_call/on_failure
+        middleware.hooks/after_tool_call/on_failure middleware.hooks/after_run/on_failure
+        """,
+    "each rule that lifts a protection is a part of its own": "workspace/access/*",
+    "it matters beside `ssh.wrap: none` alone, which asks": "tool.sandbox/require_isolation",
+}
+"""Switches and choices that open nothing which is closed without them, by the reason. A number opens nothing: it says
+how much, how long or how many."""
+
+
+def test_every_switch_and_choice_that_opens_something_has_a_marker() -> None:
+    """A new one has a marker, or is added here by whoever saw that it opens nothing: no machine, program or secret."""
+    found = {path for path, option in _choices(json.loads(_SCHEMA.read_text()), ()) if not _is_marked(option)}
+    assert found == {path for paths in CHOICES.values() for path in paths.split()}
+
+
 def _is_marked(option: dict[str, Any]) -> bool:
     return any(mark in option for mark in MARKS) or "x-zeus-ref" in option
 
 
-_BETWEEN = {"properties", "$defs", "items"}
-
-
 def _texts(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every option of any text or of any value, with its path; a component's name is not an option."""
+    """Every option of any text or of any value."""
+    for where, each in _options(schema, path):
+        types = each.get("type", ())
+        is_text = "string" in ([types] if isinstance(types, str) else types)
+        takes_all = types == "object" and len(each.keys() - {"description", "default"}) == 1 and where
+        if (is_text and not {"enum", "const"} & set(each)) or takes_all:
+            yield where, each
+
+
+def _choices(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every option that is a switch or has a few values."""
+    for where, each in _options(schema, path):
+        if each.get("type") == "boolean" or {"enum", "const"} & set(each):
+            yield where, each
+
+
+def _options(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every option with its path; a component's name is not an option."""
     if isinstance(schema, list):
         for index, each in enumerate(schema):
-            yield from _texts(each, (*path, str(index)))
+            yield from _options(each, (*path, str(index)))
     if not isinstance(schema, dict) or path[:1] == ("$ref",) or (path and path[0].startswith("ref.")):
         return
     if schema.get("x-zeus-executes") == "command":  # it marks the words too
         return
-    types = schema.get("type", ())
-    if "string" in ([types] if isinstance(types, str) else types) and not {"enum", "const"} & set(schema):
-        yield "/".join(path), schema
-    if schema.get("type") == "object" and len(schema.keys() - {"description", "default"}) == 1 and path:
-        yield "/".join(path), schema
+    yield "/".join(path), schema
     for key, each in schema.items():
-        if key in _BETWEEN:
-            yield from (_named(each, path) if key != "items" else _texts(each, path))
+        if key in ("properties", "$defs"):
+            for name, option in each.items():
+                yield from _options(option, (*path, name))
+        elif key == "items":
+            yield from _options(each, path)
         elif key == "additionalProperties":
-            yield from _texts(each, (*path, "*"))
+            yield from _options(each, (*path, "*"))
         elif key in ("anyOf", "oneOf", "allOf"):
-            yield from _texts(each, (*path, key))
-
-
-def _named(options: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, each in options.items():
-        yield from _texts(each, (*path, name))
+            yield from _options(each, (*path, key))

@@ -53,6 +53,76 @@ def refused(result: Result, code: int, told: str) -> None:
     assert result.out == ""
 
 
+ANSWERED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"approvals": "allow"}, {}),
+    ({}, {"approvals": "allow"}),
+]
+
+
+@pytest.mark.parametrize(("case", "more"), ANSWERED, ids=["of a case", "of the file"])
+def test_a_file_that_answers_approvals_asks_once_and_again_when_it_changes(
+    project: Project, zeus: Zeus, case: dict[str, Any], more: dict[str, Any]
+) -> None:
+    evaluation(project, {**case, "approvals": "deny"})
+    assert zeus("eval", "cases.yaml").exit_code == 0
+    evaluation(project, case, **more)
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+    allowed = zeus("trust", "--eval", "cases.yaml")
+    assert "each question for approval" in allowed.err
+    assert zeus("eval", "cases.yaml").exit_code == 0
+    evaluation(project, {**case, "prompt": "Deploy it."}, **more)
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+
+
+def test_a_digest_for_a_config_holds_for_one_that_an_evaluation_file_names_only_with_the_digest_of_its_choice(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = project.folder / "zeus.yaml"
+    agent.write_text(f"{agent.read_text()}\nsecrets: {{to_model: allow}}\n")
+    project.write("other.yaml", agent.read_text())
+    evaluation(project)
+    assert zeus("trust", "zeus.yaml").exit_code == 0
+    assert zeus("eval", "cases.yaml").exit_code == 0, "a record is for one config"
+    digests = [zeus("trust", "--print", "zeus.yaml").out.strip()]
+    monkeypatch.setenv("ZEUS_TRUST", ",".join(digests))
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+    digests.append(zeus("trust", "--eval", "cases.yaml", "--print").out.strip())
+    monkeypatch.setenv("ZEUS_TRUST", ",".join(digests))
+    assert zeus("eval", "cases.yaml").exit_code == 0
+    evaluation(project, agent="other.yaml")
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+    assert zeus("trust", "--eval", "cases.yaml").exit_code == 0
+    assert zeus("eval", "cases.yaml").exit_code == 0
+
+
+def test_what_an_agent_is_told_while_approvals_are_answered_is_part_of_the_permission(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("note.md", "Say hello.")
+    evaluation(project, {"files": {"note.md": {"file": "note.md"}}, "approvals": "allow"})
+    monkeypatch.setenv("ZEUS_TRUST", zeus("trust", "--eval", "cases.yaml", "--print").out.strip())
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 0
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+    monkeypatch.setenv("ZEUS_TRUST", zeus("trust", "--eval", "cases.yaml", "--print").out.strip())
+    assert zeus("eval", "cases.yaml", "--replay").exit_code == 0
+    project.write("note.md", "Deploy it.")
+    refused(zeus("eval", "cases.yaml", "--replay"), 4, "zeus trust --eval cases.yaml")
+
+
+def test_a_case_is_added_to_a_file_that_answers_approvals_without_a_question(
+    project: Project, zeus: Zeus
+) -> None:
+    session = zeus("run", "zeus.yaml", "hello", "--output", "json").json["session"]
+    assert zeus("eval", "add", session, "--to", "cases.yaml").exit_code == 0
+    file = project.folder / "cases.yaml"
+    file.write_text(f"{file.read_text()}approvals: allow\n")
+    assert zeus("eval", "cases.yaml").exit_code == 4
+    file.write_text(
+        file.read_text().replace("\ncases:", "\napprovals: allow\ncases:").removesuffix("approvals: allow\n")
+    )
+    assert zeus("eval", "add", session, "--to", "cases.yaml").exit_code == 0
+
+
 NAMED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"files": {"x": {"file": "{elsewhere}/hosts"}}}, {}),
     ({"files": {"x": {"file": "../elsewhere/hosts"}}}, {}),

@@ -210,6 +210,7 @@ def _agents(
     from dataclasses import replace
 
     from zeus_runtime.cli.trusting import read_trusted
+    from zeus_runtime.plan.parts_with_subagents import all_parts
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.testing.cases.running import EvaluatedAgent
 
@@ -221,6 +222,8 @@ def _agents(
             args = with_model(named, model)
             trust = of_file if file_has_models else None
             checked = read_trusted(process, args, may_ask=may_ask, trust=trust)
+            if read.choice is not None and any(map(checked.trust.allows_by_digest, all_parts(checked))):
+                read.trust.require([read.choice])
             plan = make_plan(checked)  # so that problems are found before any run costs money
             # As --model: the other options stay, such as the address of a gateway.
             judges = {
@@ -469,7 +472,7 @@ def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence
                 remedy="Name another file with --to, or remove the link.",
             )
         return None, "\n", ()
-    found = read_evaluation(target, directory=process.directory, environ=process.environ)
+    found = read_evaluation(target, directory=process.directory, environ=process.environ, is_run=False)
     # Not read once more: it may be another file by now, which was not checked.
     text = found.document.sources.texts[found.document.source]
     return text, found.newline, [case.name for case in found.evaluation.cases]

@@ -81,8 +81,14 @@ def command(
         _allow(process, which, kind)
 
 
-def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined, Sequence[Part]]:
-    """The file, and its parts."""
+def _examined(
+    process: Process, which: ConfigArgs, kind: Kind, *, prints: bool = False
+) -> tuple[Examined, Sequence[Part]]:
+    """The file, and its parts.
+
+    Args:
+        prints: whether their digests are printed, which allow them for any file.
+    """
     from zeus_runtime.cli.trusting import examined, examined_evaluation, examined_settings
     from zeus_runtime.config.messages.diagnostics import ConfigError
     from zeus_runtime.plan.executed_parts import unread_servers
@@ -91,7 +97,10 @@ def _examined(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined
 
     if kind == "evaluation":
         evaluation = examined_evaluation(process, Path(str(which.config)))
-        return evaluation, evaluation.parts()
+        parts = evaluation.parts()
+        if evaluation.choice is not None and (prints or recorded_trust(os.environ).digests):
+            parts = [*parts, evaluation.choice]
+        return evaluation, parts
     if kind == "service":
         settings = examined_settings(process, None if which.config is None else Path(which.config))
         return settings, settings.parts()
@@ -124,7 +133,7 @@ def _asked_for(process: Process, which: ConfigArgs, kind: Kind) -> Sequence[Part
     """What needs the user's permission, given or not."""
     from zeus_runtime.cli.trusting import complain_lines, shown
 
-    _, every = _examined(process, which, kind)
+    _, every = _examined(process, which, kind, prints=True)
     parts = [part for part in every if not part.own]
     complain_lines(shown(parts, whole=True))
     return parts

@@ -1,8 +1,9 @@
-"""The options of a config that a variable has put a secret of the process's environment into."""
+"""The options of a config with a secret of the process's environment: a variable put it there, or they name one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.schema.walk import walk_with
@@ -23,7 +24,7 @@ class Carried(NamedTuple):
 
     Args:
         path: its place.
-        value: a text or, from digits, a number.
+        value: a text or, from digits, a number; of a text that names the variables, it and their values.
         names: the variables that the secrets are from.
         shown: the value with all known secrets masked.
         is_declared: its type says that it is a secret, as that of ``api_key`` does.
@@ -39,15 +40,20 @@ class Carried(NamedTuple):
 def carried_secrets(document: Document, trust: Trust) -> tuple[Carried, ...]:
     """Every option of a checked config with a secret of the environment.
 
-    A literal is the project's own, whatever it says, and so is a variable of its ``.env``. A sub-agent's ``overrides``
-    are in the sub-agent's own document.
+    A literal is the project's own, whatever it says, and so is a variable of its ``.env``. But a library may read a
+    literal as the name of a variable. A sub-agent's ``overrides`` are in the sub-agent's own document.
     """
     found = {
         path: names
         for path, node in walk(document.root)
         if node.variables and (names := _names(node, trust)) and not _is_laid_over(path)
     }
-    return tuple(_carried(document, trust, found)) if found else ()
+    called = {
+        each.path: names
+        for each in document.marked
+        if each.may_name_file and each.path not in found and (names := _called(each.text, trust))
+    }
+    return tuple(_carried(document, trust, found | called, called)) if found or called else ()
 
 
 ADDRESSES: Final = ("url", "serverUrl", "httpUrl")
@@ -99,7 +105,15 @@ def _has_searched(secret: str, *texts: str) -> bool:
     return is_searched(secret) and any(secret in each for each in texts)
 
 
-def _carried(document: Document, trust: Trust, found: dict[Path, tuple[str, ...]]) -> Iterator[Carried]:
+def _called(text: str, trust: Trust) -> tuple[str, ...]:
+    """The variables with secrets whose names are in a text: ``NAME``, ``os.environ/NAME``, ``oidc/env/NAME``."""
+    names = dict.fromkeys((text, *re.findall(r"\w+", text)))
+    return tuple(name for name in names if any(secrets_in(name, trust.environ.get(name, ""))))
+
+
+def _carried(
+    document: Document, trust: Trust, found: Mapping[Path, tuple[str, ...]], called: Container[Path]
+) -> Iterator[Carried]:
     assert document.schema is not None, "a document that was checked has its schema"
     declared: set[Path] = set()
     for path, node, places in walk_with(document.root, document.schema):
@@ -110,7 +124,10 @@ def _carried(document: Document, trust: Trust, found: dict[Path, tuple[str, ...]
             # Whatever its type is, a header goes to whoever the config says.
             is_declared = path in declared and not any(map(holds_headers, path))
             shown = _shown(node, document, trust)
-            yield Carried(path, node.value, found[path], shown, is_declared)
+            value = node.value
+            if path in called:
+                value = {"text": value, "variables": {name: trust.environ[name] for name in found[path]}}
+            yield Carried(path, value, found[path], shown, is_declared)
 
 
 def _is_laid_over(path: Path) -> bool:

@@ -419,6 +419,37 @@ def secret_part(path: str, value: object, shown: str, names: Sequence[str], *, w
     return Part("option", path, part_digest("secret", path=path, value=value), lines, where=where)
 
 
+def answers_part(path: str, files: Sequence[Held], directory: Path, *, where: str = "") -> Part:
+    """The answer "allow" to each question for approval, identified by its place and all that decides what is asked.
+
+    Args:
+        path: the place of the first such answer.
+        files: the evaluation file, and the files that it names, each with its SHA-256.
+        directory: the working directory.
+    """
+    contents = [(_relative(file, directory), digest) for file, digest in files]
+    lines = (
+        ("value", "allow"),
+        ("answers", "each question for approval that the agents ask in these cases, without you"),
+        *(("file", one_line(f"{name}: sha256 {digest}")) for name, digest in contents),
+    )
+    digest = part_digest("answers", path=path, files=contents)
+    return Part("option", path, digest, lines, tuple(file for file, _ in files), where, held=tuple(files))
+
+
+def choice_part(choices: Mapping[str, Sequence[str]], *, where: str = "") -> Part:
+    """The configs and models that an evaluation file names, identified by their names in it.
+
+    Args:
+        choices: the names, by the key.
+    """
+    lines = [(key, one_line(name)) for key, names in choices.items() for name in names]
+    lines.append(
+        ("chooses", "what is run with the permissions that digests in ZEUS_TRUST give to any config")
+    )
+    return Part("option", "agents", part_digest("choice", choices=choices), tuple(lines), where=where)
+
+
 def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", where: str = "") -> Part:
     """A file outside the project, identified by its path and its place in the config: its content may change.
 

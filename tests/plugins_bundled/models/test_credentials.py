@@ -128,3 +128,32 @@ async def test_a_projects_env_file_does_not_say_which_machine_gets_the_key(
     if argument == "api_base":
         said = Options(model, api_base="http://localhost:1")
         assert found_for(said, environ, {name})["api_base"] == "http://localhost:1"
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "key"),
+    [
+        (Options("nano-gpt/x"), {"NANOGPT_API_KEY": "k"}, "k"),
+        (Options("scaleway/x"), {"SCW_SECRET_KEY": "k"}, "k"),
+        (Options("poe/x", api_key=Secret("k")), {}, "k"),
+        (Options("poe/x", api_base="http://localhost:1"), {}, "unused"),
+        (Options("llamafile/x"), {}, "fake-api-key"),
+        (Options("ollama/x"), {}, None),
+        (Options("anthropic/x", extra={"anthropic_identity_source": "keycloak"}), {}, None),
+    ],
+    ids=lambda each: each.model if isinstance(each, Options) else "",
+)
+async def test_a_provider_gets_its_own_key_or_none(
+    litellm: Any, options: Options, environ: dict[str, str], key: str | None
+) -> None:
+    assert found_for(options, environ, set(environ)).get("api_key") == key
+
+
+async def test_a_sign_in_of_one_provider_is_none_for_another(litellm: Any) -> None:
+    with pytest.raises(ModelError, match="ANTHROPIC_API_KEY is not set"):
+        found_for(Options("anthropic/x", extra={"client_id": "x"}), {})
+
+
+async def test_a_model_without_an_address_of_its_own_needs_one(litellm: Any) -> None:
+    with pytest.raises(ModelError, match="needs the address of its server"):
+        found_for(Options("litellm_proxy/x"), {"LITELLM_PROXY_API_KEY": "k"})

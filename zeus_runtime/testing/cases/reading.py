@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -21,7 +22,9 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Path as ConfigPath
+from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.cutting import first_line
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.testing.cases.format import Evaluation, FileState
 
@@ -47,6 +50,10 @@ class ReadEvaluation:
         path: the file.
         trust: decides about its parts.
         newline: the line end of the file; ``document.sources`` has its text with ``\\n``.
+        answers: the part of ``approvals: allow``, as the disk was when the file was read: ``--record`` changes the
+            recordings; None if no case has it.
+        choice: the part of the configs and models that the file names, whatever the command line names. A digest that
+            was given at process start allows a part of any config, so it matters who chooses the config.
     """
 
     evaluation: Evaluation
@@ -54,6 +61,8 @@ class ReadEvaluation:
     path: Path
     trust: Trust
     newline: str = "\n"
+    answers: Part | None = None
+    choice: Part | None = None
 
     def config_of(self, agent: str) -> str:
         """The config that an entry of ``agents`` means, as the command line takes it."""
@@ -93,6 +102,7 @@ class ReadEvaluation:
         ground = FileSource(document, self.trust, installed=())
         found: dict[str, Part] = {}
         for part in (
+            *([] if self.answers is None else [self.answers]),
             *elsewhere_part(ground, ("cassette",), self.cassette, "writes"),
             *named_parts(ground),
         ):
@@ -115,19 +125,24 @@ def evaluation_schema() -> dict[str, Any]:
     return {**head, **schema_of(Evaluation), "patternProperties": {"^x-": True}}
 
 
-def read_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str]) -> ReadEvaluation:
+def read_evaluation(
+    path: Path, *, directory: Path, environ: Mapping[str, str], is_run: bool = True
+) -> ReadEvaluation:
     """Read and check an evaluation file. Nothing in it is a variable: ``${NAME}`` is a text.
 
     Args:
         path: relative to ``directory``.
         directory: the working directory, from which errors name the file.
         environ: its secrets are masked in errors.
+        is_run: whether its cases are run, so that its answers count.
 
     Raises:
         ConfigError: with every problem.
-        UntrustedError: it names files or machines elsewhere that the user has not allowed.
+        UntrustedError: it names files or machines elsewhere, or answers approvals, and the user has not allowed it.
     """
     found = examine_evaluation(path, directory=directory, environ=environ)
+    if not is_run:
+        found = replace(found, answers=None)
     found.trust.require(found.parts())
     _refuse(found.document, _file_problems_of(found.evaluation))
     return found
@@ -165,7 +180,54 @@ def examine_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str
         raise document.error([document.diagnostic(error.path, "wrong-type", error.message)]) from None
     _refuse(document, _problems(evaluation, file.parent))
     trust = trust_of(document, ["--eval", name], environ=environ)
-    return ReadEvaluation(evaluation, document, file, trust, "\r\n" if b"\r\n" in data else "\n")
+    newline = "\r\n" if b"\r\n" in data else "\n"
+    found = ReadEvaluation(evaluation, document, file, trust, newline)
+    return replace(found, answers=_answers(found, data), choice=_choice(found))
+
+
+def _choice(read: ReadEvaluation) -> Part:
+    from zeus_runtime.plan.executed_parts import FileSource, own_part
+    from zeus_runtime.trust.parts import choice_part
+
+    evaluation, document = read.evaluation, read.document
+    choices = {"agent": read.agents, "model": evaluation.models, "judge": evaluation.judges}
+    key: ConfigPath = ("agents",) if evaluation.agent is None else ("agent",)
+    part = choice_part(choices, where=str(document.position(key)))
+    return own_part(FileSource(document, read.trust, installed=()), part)
+
+
+def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
+    """The part of ``approvals: allow``: prompts, files and recordings decide what the agents ask, and nobody looks."""
+    from zeus_runtime.plan.executed_parts import FileSource, own_part
+    from zeus_runtime.trust.parts import answers_part
+
+    cases = enumerate(read.evaluation.cases)
+    given: list[ConfigPath] = [
+        ("cases", index, "approvals") for index, case in cases if case.approvals == "allow"
+    ]
+    if read.evaluation.approvals == "allow":
+        given.insert(0, ("approvals",))
+    if not given:
+        return None
+    document = read.document
+    named = (Path(each.text) for each in document.marked if each.is_file)
+    # Files elsewhere ask by their path, and stay closed until then.
+    inside = (real_path(document.directory), real_path(read.path.parent))
+    files = sorted(
+        file
+        for file in {*named, *read.cassette.glob("*.jsonl")}
+        if any(Path(real_path(file)).is_relative_to(each) for each in inside)
+        and file.is_file()
+        and os.access(file, os.R_OK)
+    )
+    held = [(file, sha256(file.read_bytes()).hexdigest()) for file in files]
+    part = answers_part(
+        show_path(given[0]),
+        [(read.path, sha256(data).hexdigest()), *held],
+        document.directory,
+        where=str(document.position(given[0])),
+    )
+    return own_part(FileSource(document, read.trust, installed=()), part)
 
 
 def _refuse(document: Document, problems: Iterable[_Problem]) -> None:

@@ -124,6 +124,7 @@ class LitellmEmbedder(Embedder):
         from zeus_runtime.plugin.model import model_error
 
         litellm = await library()
+        self._need_key(litellm)
         query = purpose == "query"
         seconds = self._options.timeout_seconds if query else self._options.batch_timeout_seconds
         try:
@@ -136,6 +137,36 @@ class LitellmEmbedder(Embedder):
             remedy = "Check the provider's key" if failure.kind == "auth" else failure.remedy
             raise self._unavailable(f"failed: {failure.message}", remedy) from error
         return self._checked(answer, len(texts))
+
+    def _need_key(self, litellm: Any) -> None:
+        """Look for the key, where litellm without one would send another provider's.
+
+        Raises:
+            EmbeddingUnavailableError: the key or the address is missing; the error names the variable.
+        """
+        from zeus_plugins.models.litellm.own_keys import (
+            may_go_without_key,
+            provider_of,
+            reach,
+            variable_of,
+        )
+
+        model = self._options.model
+        provider = provider_of(litellm, model)
+        if may_go_without_key(litellm, provider, model, "embedding"):
+            return
+        found = reach(litellm, model, self._options.api_base)
+        if not found.base:
+            raise self._unavailable(
+                "needs the address of its server", "Write it in the YAML: memory.embeddings.litellm.api_base"
+            )
+        self._api_key = self._api_key or found.key
+        if not self._api_key:
+            name = variable_of(provider)
+            raise self._unavailable(
+                f"needs a key, and {name} is not set",
+                f"Set {name} in the environment, or memory.embeddings.litellm.api_key in the YAML",
+            )
 
     def _arguments(self, texts: list[str], *, query: bool, seconds: float) -> dict[str, Any]:
         from zeus_runtime.plugin.model import well_formed

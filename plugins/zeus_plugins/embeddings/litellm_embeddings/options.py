@@ -23,6 +23,7 @@ _OURS: Final = {
     "num_retries": None,
     "max_retries": None,
     "drop_params": None,
+    "custom_llm_provider": "model",
 }
 """Arguments of litellm that ``extra`` may not set, each with the option that sets it."""
 

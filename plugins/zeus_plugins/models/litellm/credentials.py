@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_plugins.models.litellm.options import Options
+from zeus_plugins.models.litellm.own_keys import Reach, may_go_without_key, provider_of, reach, variable_of
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.model import ModelError
 
@@ -47,10 +48,35 @@ _PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Provider to the package that litellm imports for it without requiring it, and our extra that installs it."""
 
-_OTHER_SIGN_INS: Final = frozenset({"azure_ad_token", "azure_ad_token_provider", "client_id", "tenant_id"})
+_AZURE_SIGN_INS: Final = frozenset(
+    {"azure_ad_token", "azure_ad_token_provider", "azure_username", "client_id", "tenant_id"}
+)
+
+_SIGN_INS: Final[Mapping[str, Set[str]]] = {
+    "anthropic": frozenset(
+        {"anthropic_identity_source", "anthropic_identity_token", "anthropic_identity_token_file"}
+    ),
+    "azure": _AZURE_SIGN_INS,
+    "azure_ai": _AZURE_SIGN_INS,
+    "openai": frozenset({"openai_identity_provider_id", "openai_identity_token_file"}),
+    "xai": frozenset({"use_xai_oauth"}),
+}
+"""Provider to the parameters of ``extra`` with which it needs no key."""
 
 _UNUSED_KEY: Final = "unused"
 """A placeholder key for servers that need none: litellm's OpenAI client refuses to start without a key."""
+
+
+class OwnKey(NamedTuple):
+    """The key without which litellm is not called.
+
+    Args:
+        variable: the one that usually holds it.
+        find: returns the key in the process environment, for the address in the YAML.
+    """
+
+    variable: str
+    find: Callable[[str | None], Reach]
 
 
 class KnownProvider(NamedTuple):
@@ -60,11 +86,13 @@ class KnownProvider(NamedTuple):
         name: litellm's name of it, with the address of the requests in mind.
         listed_as: its name without that address, which decides about its variables.
         missing: the variables that the provider needs and that are not set, for a key and an address that are given.
+        own: its key, if litellm without one would send another provider's.
     """
 
     name: str
     listed_as: str
     missing: Callable[[str | None, str | None], Sequence[str]]
+    own: OwnKey | None = None
 
 
 def litellms_provider(litellm: Any, options: Options) -> KnownProvider:
@@ -78,7 +106,11 @@ def litellms_provider(litellm: Any, options: Options) -> KnownProvider:
         checked = litellm.validate_environment(options.model, api_key=key, api_base=base)
         return list(checked["missing_keys"])
 
-    return KnownProvider(_known_provider(litellm, options), _provider(litellm, options.model), missing)
+    name = _known_provider(litellm, options)
+    own = None
+    if not may_go_without_key(litellm, name, options.model, "chat"):
+        own = OwnKey(variable_of(name), lambda base: reach(litellm, options.model, base))
+    return KnownProvider(name, provider_of(litellm, options.model), missing, own)
 
 
 def servers_provider(server: ModelServer, environ: Mapping[str, str]) -> KnownProvider:
@@ -118,12 +150,24 @@ def credentials(
         found["api_key"] = options.api_key.reveal().strip()
     if options.api_base is not None:
         found["api_base"] = options.api_base
+    if provider.own is not None:
+        key, base = provider.own.find(found.get("api_base"))
+        if not base:
+            raise ModelError(
+                f"the model {options.model!r} needs the address of its server",
+                kind="bad_request",
+                remedy="Write it in the YAML: model.litellm.api_base",
+            )
+        if key or (key := environ.get(provider.own.variable, "").strip()):
+            found.setdefault("api_key", key)
     unset = provider.missing(found.get("api_key"), found.get("api_base"))
     keys = [name for name in _variables(provider) if name.endswith(_KEYS)]
     # litellm accepts an empty variable as a key.
     empty = [name for name in keys if environ.get(name) == ""] if not any(map(environ.get, keys)) else []
     missing = [name for name in unset if name.endswith(_KEYS)] or empty
-    if "api_key" in found or _OTHER_SIGN_INS & set(options.extra):
+    if provider.own is not None and not missing:
+        missing = [provider.own.variable]
+    if "api_key" in found or _SIGN_INS.get(provider.name, frozenset()) & set(options.extra):
         missing = []
     beside = [
         (name, argument)
@@ -196,15 +240,6 @@ def _require_package(provider: str, model: str) -> None:
             f"the model {model!r} needs the package {package.replace('.', '-')}, which is not installed",
             remedy=f"pip install 'zeus-runtime[{extra}]'",
         )
-
-
-def _provider(litellm: Any, model: str) -> str:
-    from openai import OpenAIError
-
-    try:
-        return str(litellm.get_llm_provider(model)[1])
-    except OpenAIError:
-        return model.partition("/")[0]
 
 
 def refused_key(provider: KnownProvider, options: Options, environ: Mapping[str, str]) -> str:

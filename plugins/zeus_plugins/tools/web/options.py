@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from zeus_runtime.plugin import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surroundings, dataclass
+from zeus_runtime.plugin import Doc, Executes, Maximum, Minimum, Misfit, Ref, RefTo, Surroundings, dataclass
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Options:
     ] = None
     deny_hosts: Annotated[tuple[str, ...], Doc("Hosts that pages are never fetched from.")] = ()
     allow_private: Annotated[
-        tuple[str, ...],
+        tuple[Annotated[str, Executes(by_name=True)], ...],
         Doc(
             "Addresses that pages are fetched from although they are not public: a network (10.1.0.0/16) or an address "
             "with a port (127.0.0.1:8080)."
