@@ -84,11 +84,6 @@ def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str)
         yield _file_part(ground, path, file, verb)
 
 
-def own_part(ground: FileSource, part: Part) -> Part:
-    """The part, marked with whether it is the user's own."""
-    return _with_owner(ground, part)
-
-
 def foreign_database(
     named: Path, trust: Trust, use: DatabaseUse = "agents", *, directory: Path, where: str = ""
 ) -> Iterator[Part]:

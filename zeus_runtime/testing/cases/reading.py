@@ -186,19 +186,19 @@ def examine_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str
 
 
 def _choice(read: ReadEvaluation) -> Part:
-    from zeus_runtime.plan.executed_parts import FileSource, own_part
+    from zeus_runtime.plan.part_sources import FileSource, with_owner
     from zeus_runtime.trust.parts import choice_part
 
     evaluation, document = read.evaluation, read.document
     choices = {"agent": read.agents, "model": evaluation.models, "judge": evaluation.judges}
     key: ConfigPath = ("agents",) if evaluation.agent is None else ("agent",)
     part = choice_part(choices, where=str(document.position(key)))
-    return own_part(FileSource(document, read.trust, installed=()), part)
+    return with_owner(FileSource(document, read.trust, installed=()), part)
 
 
 def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
     """The part of ``approvals: allow``: prompts, files and recordings decide what the agents ask, and nobody looks."""
-    from zeus_runtime.plan.executed_parts import FileSource, own_part
+    from zeus_runtime.plan.part_sources import FileSource, with_owner
     from zeus_runtime.trust.parts import answers_part
 
     cases = enumerate(read.evaluation.cases)
@@ -227,7 +227,7 @@ def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
         document.directory,
         where=str(document.position(given[0])),
     )
-    return own_part(FileSource(document, read.trust, installed=()), part)
+    return with_owner(FileSource(document, read.trust, installed=()), part)
 
 
 def _refuse(document: Document, problems: Iterable[_Problem]) -> None:
