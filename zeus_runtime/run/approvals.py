@@ -253,7 +253,7 @@ class ApprovalBroker:
             # Also if the server changed what its tool takes, and so the arguments: nobody has decided about these.
             return await self.ask(request)
         pending = await close(self._log, self._thread, self._run_id, request)
-        return None if pending is None else self._told_decision(pending, request)
+        return None if pending is None else self._told_decision(pending, request, former=True)
 
     async def held(self, tool: Tool, request: ApprovalRequest) -> Decision | None:
         """The decision on a call of ``tool`` that no middleware of this config asks about.
@@ -385,7 +385,8 @@ class ApprovalBroker:
         pending = masked_pending(written, self._known)
         self._has_asked = True
         # The request may be from before a resume, and its time may have passed meanwhile.
-        if pending.is_open and self._is_over(pending):
+        is_open = pending.is_open
+        if is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
             pending = replace(pending, preview=change)
@@ -400,7 +401,7 @@ class ApprovalBroker:
                 pending = await self._answered(pending)
                 if pending.decision is not None:
                     span.note({"zeus.approval": pending.decision.answer})
-        decision = self._told_decision(pending, request)
+        decision = self._told_decision(pending, request, former=not is_open)
         if decision is None:
             raise ApprovalPending([pending])
         return decision
@@ -420,7 +421,9 @@ class ApprovalBroker:
         }
         return None if told == shown else told
 
-    def _told_decision(self, pending: PendingApproval, request: ApprovalRequest) -> Decision | None:
+    def _told_decision(
+        self, pending: PendingApproval, request: ApprovalRequest, *, former: bool
+    ) -> Decision | None:
         decision = pending.decision
         if decision is None:
             return None
@@ -430,6 +433,7 @@ class ApprovalBroker:
                 decision=decision.answer,
                 by=decision.by,
                 changed=None if decision.arguments is None else dict(decision.arguments),
+                former=former,
             )
         )
         told = replace(decision, arguments=self._unmasked(decision, request, pending))
@@ -609,6 +613,7 @@ def _told(pending: PendingApproval) -> dict[str, Any]:
         "tool_name": pending.tool,
         "parameters": dict(pending.arguments),
         "reason": pending.reason,
+        "kind": pending.kind,
     }
 
 
