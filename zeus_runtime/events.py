@@ -261,6 +261,7 @@ class ApprovalRequested(EventData):
         expires_ms: UTC milliseconds since 1970; None if the request never expires.
         kind: what it is about: ``call``, ``file`` (the call runs and reached a file that needs an approval of its own)
             or ``question`` (of a tool or its server, during the call).
+        interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
     """
 
     type: ClassVar[str] = "approval_requested"
@@ -272,6 +273,7 @@ class ApprovalRequested(EventData):
     reason: str = ""
     expires_ms: int | None = None
     kind: str = "call"
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,8 @@ class PendingApproval:
             that is older than this.
         told: the arguments for a person, who is told which text only looks like the placeholder of a secret; None if
             none does.
+        interrupted: a run began the call under an earlier approval and was interrupted: it is asked about anew, because
+            whether it took effect is unknown.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
@@ -203,6 +205,7 @@ class PendingApproval:
     workspace: str = field(default="", repr=False)
     remembered_as: str = field(default="", repr=False)
     told: Mapping[str, JSON] | None = field(default=None, repr=False)
+    interrupted: bool = False
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
 
@@ -320,6 +323,7 @@ class PendingApproval:
             "parameters": dict(self.arguments),
             **({} if self.told is None else {"parameters_told": dict(self.told)}),
             "reason": self.reason,
+            "interrupted": self.interrupted,
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,

@@ -179,6 +179,7 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         expires_ms=approval.expires_ms,
         shown=approval.seen,
         told=approval.parameters_told,
+        interrupted=approval.interrupted,
         preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
         agent=approval.subagent,
     )

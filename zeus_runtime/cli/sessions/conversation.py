@@ -39,7 +39,10 @@ def conversation(messages: Sequence[Message], stored: StoredSession) -> str:
 
 
 def decision_text(pending: PendingApproval) -> str:
-    """``approved by the user, with changed arguments``; empty if no decision was made."""
+    """``approved by the user, with changed arguments``, ``after an interruption, rejected by the user``.
+
+    Empty if no decision was made.
+    """
     decision = pending.decision
     if decision is None:
         return ""
@@ -55,4 +58,5 @@ def decision_text(pending: PendingApproval) -> str:
     by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
         decision.by, "by the user"
     )
-    return f"{done} {by}{changed}{reason}"
+    again = "after an interruption, " if pending.interrupted else ""
+    return f"{again}{done} {by}{changed}{reason}"
