@@ -14,11 +14,12 @@ from tests.support.agents import call, calling, events_of, script, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision, PendingApproval
 from zeus_runtime.cli.sessions.conversation import conversation
-from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
 from zeus_runtime.tools.question import question_lines
 
 PLUGIN = '''
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.tool import tool
@@ -47,6 +48,8 @@ async def confirm(run) -> str:
     paid("begun")
     return str(await run.ask("Sure?", FORM))
 
+start = replace(pay, name="start", starts_agents=True)
+
 def copying(files):
     @tool(access="write")
     async def copy() -> str:
@@ -60,7 +63,7 @@ def copying(files):
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, context: [pay, confirm, copying(context.workspace)])]
+    return [Component("probe", create=lambda options, context: [pay, confirm, start, copying(context.workspace)])]
 '''
 
 PAY = calling(call("pay", "c1", what="once"))
@@ -135,6 +138,10 @@ def asked(events: Sequence[Event]) -> list[bool]:
     return [each.interrupted for each in events if isinstance(each, ApprovalRequested)]
 
 
+def decided(events: Sequence[Event]) -> list[ApprovalDecided]:
+    return [each for each in events if isinstance(each, ApprovalDecided)]
+
+
 async def test_it_is_asked_about_anew_with_what_is_known(folder: Path, database_url: str) -> None:
     session = await interrupted(folder, agent(folder, url=database_url), Person(YES))
     second = Person(YES)
@@ -143,6 +150,7 @@ async def test_it_is_asked_about_anew_with_what_is_known(folder: Path, database_
     (folder / "slow").unlink()
     third = Person(YES)
     events, lines = await resumed(agent(folder, url=database_url), session, third)
+    assert [each.former for each in decided(events)] == [False]
     assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == ["once"] * 3
     assert len({each.id for each in (*second.asked, *third.asked)}) == 2
@@ -150,7 +158,11 @@ async def test_it_is_asked_about_anew_with_what_is_known(folder: Path, database_
     assert f"── tool pay · 3 · approved by the user · {again} · {again}\n" in lines
 
 
-async def test_without_anybody_to_ask_it_waits_and_what_is_decided_holds(folder: Path) -> None:
+ALLOWED = f"middlewares: [{json.dumps({'approve': {'allow': ['pay']}})}]\n"
+
+
+@pytest.mark.parametrize("later", ["middlewares: [approve]\n", ALLOWED])
+async def test_without_anybody_to_ask_it_waits_and_what_is_decided_holds(folder: Path, later: str) -> None:
     """As when a service is started again."""
     session = await interrupted(folder, agent(folder), Person(YES))
     for _ in range(2):
@@ -164,9 +176,10 @@ async def test_without_anybody_to_ask_it_waits_and_what_is_decided_holds(folder:
     assert effects(folder) == ["once"]
     async with agent(folder) as living:
         await living.decide(session, {pending["id"]: NO})
-    events, lines = await resumed(agent(folder), session)
+    events, lines = await resumed(agent(folder, later), session)
     assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == ["once"]
+    assert [(each.decision, each.former) for each in decided(events)] == [("reject", True)]
     assert "approved by the user · after an interruption, rejected by the user\n" in lines
 
 
@@ -179,6 +192,7 @@ async def test_an_approval_that_was_not_used_yet_needs_no_question(folder: Path)
     events, _ = await resumed(agent(folder), ending.session)
     assert isinstance(events[-1], RunCompleted)
     assert asked(events) == []
+    assert [each.former for each in decided(events)] == [True]
 
 
 async def test_a_call_that_stopped_for_a_question_goes_on_after_it(folder: Path) -> None:
@@ -208,6 +222,16 @@ async def test_each_file_of_a_call_is_asked_about_once_however_often_it_stops(fo
     assert effects(folder) == ["copied"]
 
 
+async def test_work_of_a_sub_agent_goes_on_without_a_question(folder: Path) -> None:
+    """Its session has what is done of it, and asks about its own calls."""
+    made = calling(call("start", "c1", what="once"))
+    session = await interrupted(folder, agent(folder, answer=made), Person(YES))
+    (folder / "slow").unlink()
+    events, _ = await resumed(agent(folder, answer=made), session)
+    assert isinstance(events[-1], RunCompleted)
+    assert asked(events) == []
+
+
 async def test_a_config_that_asks_about_nothing_asks_about_it(folder: Path) -> None:
     session = await interrupted(folder, agent(folder), Person(YES))
     events, _ = await resumed(agent(folder, ""), session)
@@ -217,9 +241,8 @@ async def test_a_config_that_asks_about_nothing_asks_about_it(folder: Path) -> N
 
 
 async def test_a_call_that_a_rule_lets_run_is_resumed_as_it_was(folder: Path) -> None:
-    allowed = f"middlewares: [{json.dumps({'approve': {'allow': ['pay']}})}]\n"
-    session = await interrupted(folder, agent(folder, allowed), Person())
+    session = await interrupted(folder, agent(folder, ALLOWED), Person())
     (folder / "slow").unlink()
-    events, _ = await resumed(agent(folder, allowed), session)
+    events, _ = await resumed(agent(folder, ALLOWED), session)
     assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == ["once"] * 2
