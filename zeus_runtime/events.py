@@ -117,7 +117,7 @@ class ToolProgress(EventData):
 
 @dataclass(frozen=True)
 class ToolCallResult(EventData):
-    """The result of a call, sent once it is stored. ``call_id`` alone pairs it with the call.
+    """The result of a call, sent once it is stored. ``call_id`` pairs it with the last call of that id.
 
     A resumed run sends a stored result again.
 
@@ -259,6 +259,9 @@ class ApprovalRequested(EventData):
         parameters: the arguments, with known secrets masked.
         reason: why the call needs a decision.
         expires_ms: UTC milliseconds since 1970; None if the request never expires.
+        kind: what it is about: ``call``, ``file`` (the call runs and reached a file that needs an approval of its own)
+            or ``question`` (of a tool or its server, during the call).
+        interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
     """
 
     type: ClassVar[str] = "approval_requested"
@@ -269,11 +272,13 @@ class ApprovalRequested(EventData):
     parameters: Mapping[str, Any]
     reason: str = ""
     expires_ms: int | None = None
+    kind: str = "call"
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
 class ApprovalDecided(EventData):
-    """The decision on a call, sent before the call runs or is refused.
+    """The decision on a request: sent before the call runs or is refused, or while it runs (``kind``).
 
     Args:
         id: the request's id.
@@ -285,7 +290,10 @@ class ApprovalDecided(EventData):
         by: ``user``, ``timeout``, ``earlier`` (the user rejected the same call earlier in this run) or ``automatic``
             (``--yes``, an evaluation).
         reason: why the call needed a decision.
-        changed: the arguments that the call runs with instead of ``parameters``; None if the user changed none.
+        changed: the arguments that the call runs with instead of ``parameters``; None if the user changed none. Of a
+            question, the answer.
+        kind: as of ``approval_requested``.
+        former: whether it was made before this run asked, such as before the run was resumed.
     """
 
     type: ClassVar[str] = "approval_decided"
@@ -298,6 +306,8 @@ class ApprovalDecided(EventData):
     by: str
     reason: str = ""
     changed: Mapping[str, Any] | None = None
+    kind: str = "call"
+    former: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -356,6 +358,37 @@ def test_what_waits_survives_sigkill(zeus: Zeus, project: Project) -> None:
     result = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
     assert (result.exit_code, result.out) == (0, "done\n")
     assert "← shout: HEY" in result.err
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "kill"])
+def test_an_approved_call_that_was_interrupted_is_asked_about_anew(
+    zeus: Zeus, project: Project, how: str
+) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    plugin = project.folder / "scripted.py"
+    slow = """    import asyncio, os
+    open("ran.txt", "a").write("ran ")
+    await asyncio.sleep(0 if os.path.exists("quick") else 60)
+    return text.upper()"""
+    plugin.write_text(plugin.read_text().replace("    return text.upper()", slow))
+    ran = project.folder / "ran.txt"
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        terminal.until("approve shout? ")
+        terminal.press("y\r")
+        terminal.until("shout was approved")
+        while not ran.exists():
+            time.sleep(0.01)
+        terminal.press("\x03") if how == "ctrl-c" else terminal.send(signal.SIGKILL)
+        terminal.end()
+    project.write("quick", "")
+    if how == "kill":
+        assert zeus("run", "zeus.yaml", "--continue").exit_code == 7
+        assert [each["interrupted"] for each in waiting(zeus)] == [True]
+    else:
+        with PseudoTerminal(["run", "zeus.yaml", "--continue"], project.folder) as terminal:
+            question = terminal.until("approve shout? ")
+            assert "It was begun before and was interrupted: whether it took effect is unknown." in question
+    assert ran.read_text() == "ran "
 
 
 def test_a_conversation_asks_and_goes_on(project: Project) -> None:

@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +28,7 @@ from zeus_runtime.client import (
     ServiceNotFoundError,
 )
 from zeus_runtime.client.results import result_of
+from zeus_runtime.events import ApprovalDecided, ToolCallResult, ToolCallStarted
 from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
@@ -518,3 +519,20 @@ def test_a_decision_elsewhere_is_about_the_change_that_was_shown(zeus: Zeus, tmp
         assert zeus(*words, "decide", sealed[1], "approve").exit_code == 0
     finally:
         service.kill()
+
+
+def test_a_call_whose_id_comes_again_is_shown_and_a_waiting_one_only_once() -> None:
+    turn = RemoteTurn(cast(Any, None), "run", None)
+    turn._asked["a1"] = cast(Any, None)  # something was asked, so the run may be resumed
+    made, result = ToolCallStarted("0", "t", {}), ToolCallResult("0", "t", "done", False, 3)
+    told = [made, made, result, made, result]
+    assert [turn._is_repeated(each) for each in told] == [False, True, False, False, False]
+
+
+def test_a_decision_of_this_terminal_is_not_told_as_a_former_one() -> None:
+    turn = RemoteTurn(cast(Any, None), "run", None)
+    turn._asked["a1"] = cast(Any, None)
+    own, other = (
+        ApprovalDecided(name, "s", "c", "t", {}, "approve", "user", former=True) for name in ("a1", "a2")
+    )
+    assert [turn._as_here(each) for each in (own, other)] == [replace(own, former=False), other]

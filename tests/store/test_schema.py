@@ -348,7 +348,7 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
-            without_backtests(connection)
+            before_backtests(connection)
             old_allowlist(connection)
             connection.execute(text("DROP TABLE audit_entry"))
             connection.execute(text("DROP TABLE service_key"))
@@ -386,8 +386,9 @@ def behind_no_wall(connection: Connection) -> None:
             connection.execute(text(f"DROP POLICY zeus_{command} ON thread"))
 
 
-def without_backtests(connection: Connection) -> None:
-    """The tables as they were when backtests were not stored."""
+def before_backtests(connection: Connection) -> None:
+    """The tables as they were when backtests were not stored, nor that an approved call begins."""
+    connection.execute(text("ALTER TABLE pending_approval DROP COLUMN begun_epoch"))
     for name in ("backtest_replay", "backtest"):
         connection.execute(text(f"DROP TABLE {name}"))
 
@@ -413,7 +414,7 @@ async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(
         await log.create_tables()
 
         def back(connection: Connection) -> None:
-            without_backtests(connection)
+            before_backtests(connection)
             old_allowlist(connection)
             connection.execute(text("INSERT INTO allowlist VALUES ('ann', 'record', 5)"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0020'"))

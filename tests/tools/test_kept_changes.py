@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools.approval import PendingApproval
 from zeus_runtime.tools.diff import DiffGap, DiffLine, difference
 from zeus_runtime.tools.kept_changes import MOST_CHARACTERS, MOST_LINES, changes_of, kept
 from zeus_runtime.tools.preview import Change, Preview
 from zeus_runtime.tools.question import change_lines, question_lines
 
-texts = st.lists(st.sampled_from(["a\n", "b\n", "c \n", "\u202ed\n", "e"]), max_size=8).map("".join)
+texts = st.lists(
+    st.sampled_from(["a\n", "b\n", "c \n", "\u202ed\n", "e", '\udce9\\"\n', "\ufffd\n"]), max_size=8
+).map("".join)
 
 
-@given(before=st.none() | texts, after=texts)
-def test_a_change_is_shown_after_its_call_as_it_was_shown_before_it(before: str | None, after: str) -> None:
-    change = Change("/plan\u200b.md", before, after)
-    stored = json.loads(json.dumps([each.as_json() for each in kept([change])]))
+@given(before=st.none() | texts, after=texts, name=st.just("/plan\u200b.md"))
+@example(before="\udce9\n", after="\ufffd\n", name="/\udcff.md")
+@example(before="a\n", after="b\n", name="/\udcff.md")
+def test_a_change_is_shown_after_its_call_as_it_was_shown_before_it(
+    before: str | None, after: str, name: str
+) -> None:
+    change = Change(name, before, after)
+    # As the log writes it.
+    stored = json.loads(
+        well_formed(json.dumps([each.as_json() for each in kept([change])], ensure_ascii=False))
+    )
     found = changes_of({"role": "tool", "artifact": {"changes": stored}})
     if not difference(before or "", after).lines and before is not None:
         assert found == []

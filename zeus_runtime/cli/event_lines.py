@@ -80,15 +80,21 @@ def progress_line(event: ToolProgress, width: int) -> str:
 
 
 def decision_line(event: ApprovalDecided) -> str:
-    """``record was approved, with changed arguments``, ``record was rejected because nobody decided in time``."""
-    done = "approved" if event.decision == "approve" else "rejected"
+    """``record was approved, with changed arguments``, ``the question of record was declined earlier``."""
+    is_yes = event.decision == "approve"
+    tool = tool_label(event.tool_name)
+    what = {"question": f"the question of {tool}", "file": f"a file for {tool}"}.get(event.kind, tool)
+    done = ("approved", "rejected")[not is_yes]
+    if event.kind == "question":
+        done = ("answered", "declined")[not is_yes]
+    former = " earlier" if event.former else ""
     how = {
         "timeout": " because nobody decided in time",
         "earlier": " as it was before",
-        "automatic": "" if event.decision == "approve" else " because only a person may approve it",
+        "automatic": "" if is_yes else " because only a person may approve it",
     }.get(event.by, "")
-    changed = "" if event.changed is None else ", with changed arguments"
-    return f"{tool_label(event.tool_name)} was {done}{how}{changed}"
+    changed = "" if event.changed is None or event.kind == "question" else ", with changed arguments"
+    return f"{what} was {done}{former}{how}{changed}"
 
 
 def subagent_line(event: SubAgentEvent, width: int) -> str:

@@ -117,6 +117,8 @@ class ServiceApproval:
         parameters_told: the same for a person: text that only looks like the placeholder of a secret says so; None
             without such text.
         answer_schema: the form of the answer to a question; None for a call.
+        interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
+        kind: ``call``, ``file`` (a call that runs reached a file that needs an approval of its own) or ``question``.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
         seen: names that change; ``decide`` with it approves no other.
         subagent: the sub-agent that calls; empty for the session's own agent.
@@ -143,6 +145,8 @@ class ServiceApproval:
     needs_person: bool = False
     on_timeout: Literal["approve", "reject"] = "reject"
     parameters_told: Mapping[str, Any] | None = None
+    kind: Literal["call", "file", "question"] = "call"
+    interrupted: bool = False
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

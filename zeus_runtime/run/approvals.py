@@ -14,6 +14,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
+from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, shows_place
 from zeus_runtime.tools.question import texts_of, tool_label
@@ -92,6 +93,7 @@ class ApprovedCall(NamedTuple):
     shown: str | None
     arguments: Mapping[str, JSON]
     workspace: str = ""
+    id: str = ""
 
 
 class ApprovalBroker:
@@ -151,6 +153,7 @@ class ApprovalBroker:
         self._heard: set[str] = set()
         self._approved: dict[tuple[str, str], ApprovedCall] = {}
         self._made: set[tuple[str, str]] = set()
+        self._begun: set[str] = set()
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str, *, is_new: bool = False) -> None:
@@ -253,7 +256,7 @@ class ApprovalBroker:
             # Also if the server changed what its tool takes, and so the arguments: nobody has decided about these.
             return await self.ask(request)
         pending = await close(self._log, self._thread, self._run_id, request)
-        return None if pending is None else self._told_decision(pending, request)
+        return None if pending is None else self._told_decision(pending, request, former=True)
 
     async def held(self, tool: Tool, request: ApprovalRequest) -> Decision | None:
         """The decision on a call of ``tool`` that no middleware of this config asks about.
@@ -261,12 +264,12 @@ class ApprovalBroker:
         The run may have begun under a config whose middleware asked.
 
         Raises:
-            ApprovalPending: the request from then is still undecided.
+            ApprovalPending: the request from then is still undecided, or the call that it approved was interrupted.
         """
         # A middleware of this config asks by itself; this is for a run that began under another one.
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
-        if await self._open(request) is not None:
+        if await self._open(request) is not None or await self._was_interrupted(request):
             change = await preview_of(tool, request.arguments, self._secrets, self._thread.session)
             return await self.ask(replace(request, preview=change), is_judged=False)
         return await self.settled(request)
@@ -301,7 +304,8 @@ class ApprovalBroker:
     async def _run_signed(
         self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
     ) -> ToolResult:
-        shown, arguments, workspace = self._approved[request.place, request.digest]
+        shown, arguments, workspace, name = self._approved[request.place, request.digest]
+        run = self._noted(tool, name, run)
         # Where no diff was shown, the arguments are what was approved, and they mean that workspace.
         if not shows_place(shown) and workspace not in ("", self._workspace):
             return _elsewhere(tool.name)
@@ -318,6 +322,35 @@ class ApprovalBroker:
             if change is not None and not result.is_error:
                 made.note(change)
             return result
+
+    def _noted(
+        self, tool: Tool, name: str, run: Callable[[], Awaitable[ToolResult]]
+    ) -> Callable[[], Awaitable[ToolResult]]:
+        """``run``, whose begin is stored before it, so that a resume after an interruption asks anew.
+
+        Args:
+            name: the approval's id.
+        """
+        # A sub-agent's work goes on where it stopped, and its own calls are asked about.
+        if not name or tool.starts_agents:
+            return run
+
+        async def noted() -> ToolResult:
+            from zeus_runtime.store.approvals import note_begun
+
+            assert self._thread is not None, "a run begins before its calls"
+            if name not in self._begun:
+                await note_begun(self._log, self._thread, name, begun=True)
+                self._begun.add(name)
+            try:
+                return await run()
+            except (ApprovalPending, AccessAsked):
+                # It stopped by itself: the approval is for the call that goes on after the question, too.
+                await note_begun(self._log, self._thread, name, begun=False)
+                self._begun.discard(name)
+                raise
+
+        return noted
 
     async def _change(self, tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
         session = "" if self._thread is None else self._thread.session
@@ -346,6 +379,15 @@ class ApprovalBroker:
         return next(
             (each for each in waiting if (each.session, each.run_id, each.place, each.tool) == here), None
         )
+
+    async def _was_interrupted(self, request: ApprovalRequest) -> bool:
+        """Whether this run began the call under an approval before it was resumed."""
+        from zeus_runtime.store.approvals import was_interrupted
+
+        assert self._thread is not None, "a run begins before its calls"
+        if not await self._asked_before():
+            return False
+        return await was_interrupted(self._log, self._thread, self._run_id, request.place)
 
     async def ask(
         self, request: ApprovalRequest, *, clocks: Sequence[Clock] = (), is_judged: bool = True
@@ -385,7 +427,8 @@ class ApprovalBroker:
         pending = masked_pending(written, self._known)
         self._has_asked = True
         # The request may be from before a resume, and its time may have passed meanwhile.
-        if pending.is_open and self._is_over(pending):
+        is_open = pending.is_open
+        if is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
             pending = replace(pending, preview=change)
@@ -394,13 +437,17 @@ class ApprovalBroker:
             if self.channel is not None and change is not None:
                 pending = replace(pending, shown=change.digest)
                 await note_shown(self._log, pending)
-            self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
+            self._emit(
+                ApprovalRequested(
+                    **_told(pending), expires_ms=pending.expires_ms, interrupted=pending.interrupted
+                )
+            )
             about = {"gen_ai.tool.name": request.tool, "gen_ai.tool.call.id": self._known(request.call_id)}
             with TraceSpan("wait for approval", about) as span, all_standing_still((*self._clocks, *clocks)):
                 pending = await self._answered(pending)
                 if pending.decision is not None:
                     span.note({"zeus.approval": pending.decision.answer})
-        decision = self._told_decision(pending, request)
+        decision = self._told_decision(pending, request, former=not is_open)
         if decision is None:
             raise ApprovalPending([pending])
         return decision
@@ -420,7 +467,9 @@ class ApprovalBroker:
         }
         return None if told == shown else told
 
-    def _told_decision(self, pending: PendingApproval, request: ApprovalRequest) -> Decision | None:
+    def _told_decision(
+        self, pending: PendingApproval, request: ApprovalRequest, *, former: bool
+    ) -> Decision | None:
         decision = pending.decision
         if decision is None:
             return None
@@ -430,13 +479,14 @@ class ApprovalBroker:
                 decision=decision.answer,
                 by=decision.by,
                 changed=None if decision.arguments is None else dict(decision.arguments),
+                former=former,
             )
         )
         told = replace(decision, arguments=self._unmasked(decision, request, pending))
         if told.answer == "approve":
             runs = request if told.arguments is None else replace(request, arguments=told.arguments)
             self._approved[request.place, runs.digest] = ApprovedCall(
-                pending.shown, request.arguments, pending.workspace
+                pending.shown, request.arguments, pending.workspace, pending.id
             )
         return told
 
@@ -609,6 +659,7 @@ def _told(pending: PendingApproval) -> dict[str, Any]:
         "tool_name": pending.tool,
         "parameters": dict(pending.arguments),
         "reason": pending.reason,
+        "kind": pending.kind,
     }
 
 

@@ -427,9 +427,6 @@ class Run:
         result = await self._resources.approvals.signed(
             tool, request, lambda: self._invoked(tool, request, view, clock)
         )
-        # Raised here and not in the tool: the tool may be a foreign client that would swallow the exception.
-        if view.waits is not None:
-            raise view.waits
         return masked_result(result, self._resources.secrets)
 
     def _tool_run(self, tool: Tool, call: ToolCall, clock: Clock) -> ToolRunView:
@@ -492,13 +489,17 @@ class Run:
 
         async def run() -> ToolResult:
             with calling(tool.name, approved=is_approved, files=files):
-                return await invoke(tool, request.arguments, view, clock)
+                result = await invoke(tool, request.arguments, view, clock)
+            result = await self._counted(tool, result)
+            # Raised here and not in the tool: the tool may be a foreign client that would swallow the exception.
+            if view.waits is not None:
+                raise view.waits
+            return result
 
         while True:
             # Each round adds the file that it asked about, so no file is asked about twice.
             try:
                 result = await (run() if question is None else approvals.signed(tool, question, run))
-                result = await self._counted(tool, result)
                 if not instructions:
                     return result
                 return replace(result, content="\n\n".join([result.content, *instructions]))

@@ -12,7 +12,7 @@ from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.models.content import calls_of
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.run.transcript import GIVEN
-from zeus_runtime.store.branch import line_of
+from zeus_runtime.store.branch import place_when_written
 from zeus_runtime.store.session_tree import child_session
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Span:
         state: how it ended: a run as in ``zeus sessions list``, a model call with its finish reason or the code of its
             error, a tool call with ``ok`` or ``error``, an approval with its decision; empty if it has not ended.
         details: figures by name: tokens, US dollars (of a run, its sub-agents' included), the call's id, the tokens
-            that context policies removed.
+            that context policies removed, what an approval is about (``PendingApproval.kind``).
         spans: its parts in order. A tool call begins when its answer is stored, so it includes its approvals.
     """
 
@@ -160,8 +160,7 @@ class _Stored:
 
     def _place(self, entry: LogEntry) -> int:
         """The message's place when it was written."""
-        earlier = (each for each in self.rollbacks if each.last_seq < entry.seq)
-        return line_of(earlier).place(entry.seq) or 0
+        return place_when_written(self.rollbacks, entry.seq)
 
     def _calls(self) -> Iterator[tuple[int, Span]]:
         """The tool calls, with their answer's place; a result has the place that its answer reserved for it."""
@@ -190,7 +189,7 @@ class _Stored:
     ) -> Span:
         """Call ``number`` (from 1) of the answer at ``place``, and how it ended."""
         run = _run_of(answer.id)
-        asked = [each for each in self.approvals if each.run_id == run and each.call_id == str(call["id"])]
+        asked = [each for each in self.approvals if each.is_of(run, place + number, str(call["id"]))]
         child = child_session(self.session, run, place + number)
         return Span(
             kind="tool_call",
@@ -216,7 +215,7 @@ class _Stored:
             session=self.session,
             run=asked.run_id,
             state="" if decided is None else decided.answer,
-            details={"id": asked.id},
+            details={"id": asked.id, "kind": asked.kind},
         )
 
 

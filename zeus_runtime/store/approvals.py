@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     delete,
+    func,
     insert,
     select,
     update,
@@ -56,7 +57,8 @@ async def put(
     """Store ``request`` if it is new, and return the stored request; an open one gets the judgement of this one.
 
     If a request with the same digest was rejected in this run, the new one is rejected too. An open request at the same
-    place about something else is withdrawn.
+    place about something else is withdrawn. An approval of a call that an interrupted run began does not count: it was
+    for that run of the call.
 
     Args:
         run_id: the run that asks.
@@ -87,7 +89,11 @@ async def put(
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval:
-        if (found := _one(connection, _rows().where(*here, *_about(request)))) is not None:
+        spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
+        if spent:
+            stored["interrupted"] = True
+        counting = _rows().where(*here, *_about(request), ~_IS_SPENT)
+        if (found := _one(connection, counting)) is not None:
             if found.decision is not None or (not found.withdrawn and not is_judged):
                 return found
             if not found.withdrawn:
@@ -96,7 +102,7 @@ async def put(
             _withdraw(connection, *here, APPROVAL.c.place == request.place)
             again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
             return _rewritten(connection, found, stored, again)
-        name = _new_id(connection, thread, run_id, request)
+        name = _new_id(connection, thread, run_id, request, spent)
         rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
             "thread": thread.key,
@@ -115,7 +121,7 @@ async def put(
         # Before the INSERT, which it would withdraw too: at one place only one request is open.
         _withdraw(connection, *here, APPROVAL.c.place == request.place)
         connection.execute(insert(APPROVAL), row)
-        made = _one(connection, _rows().where(*here, *_about(request)))
+        made = _one(connection, counting)
         assert made is not None
         return made
 
@@ -195,12 +201,28 @@ async def close(
 
     def work(connection: Connection) -> PendingApproval | None:
         _withdraw(connection, *here, APPROVAL.c.place == request.place)
-        found = _one(connection, _rows().where(*here, *_about(request)))
-        if found is None or found.withdrawn:
-            return _one(connection, _rows().where(*here, *_rejected_before(request)))
-        return found
+        asked = _all(connection, _rows().where(*here, *_about(request)))
+        decided = [each for each in asked if each.decision is not None]
+        return decided[-1] if decided else _one(connection, _rows().where(*here, *_rejected_before(request)))
 
     return await owning(log.database, thread, "a question", work)
+
+
+async def note_begun(log: ThreadLog, thread: Thread, name: str, *, begun: bool) -> None:
+    """Store that the call which the request ``name`` approved begins to run now, or that it stopped to ask something.
+
+    Raises:
+        LogConflictError: another process has claimed the session.
+    """
+    row = update(APPROVAL).where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name)
+    noted = row.values(begun_epoch=_EPOCH if begun else None)
+    await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
+
+
+async def was_interrupted(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
+    """Whether an interrupted run began an approved call at this place."""
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
+    return await log.database.run(lambda connection: _spent_in(connection, *here) > 0)
 
 
 async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
@@ -387,11 +409,31 @@ def _about(request: ApprovalRequest) -> tuple[Any, ...]:
     return APPROVAL.c.place == request.place, APPROVAL.c.digest == request.digest
 
 
-def _new_id(connection: Connection, thread: Thread, run_id: str, request: ApprovalRequest) -> str:
-    """An id that a person can type, or a long one if another request, perhaps a sub-agent's, has it already."""
-    whole = hashlib.sha256(
-        f"{thread.session}\n{run_id}\n{request.place}\n{request.digest}".encode()
-    ).hexdigest()
+_EPOCH: Final = (
+    select(THREAD.c.epoch).where(THREAD.c.key == APPROVAL.c.thread).correlate(APPROVAL).scalar_subquery()
+)
+_IS_SPENT: Final = func.coalesce(APPROVAL.c.begun_epoch, _EPOCH) != _EPOCH
+"""The condition that a call began under an approval in an earlier claim of its session, and so was interrupted.
+
+A run asks only about calls without a result. A call that a middleware repeats in the same claim is not asked about
+anew.
+"""
+
+
+def _spent_in(connection: Connection, *where: ColumnElement[bool]) -> int:
+    """How many of these approvals are of calls that were interrupted."""
+    counted = select(func.count()).select_from(APPROVAL).where(*where, _IS_SPENT)
+    return connection.execute(counted).scalar_one()
+
+
+def _new_id(connection: Connection, thread: Thread, run_id: str, request: ApprovalRequest, spent: int) -> str:
+    """An id that a person can type, or a long one if another request, perhaps a sub-agent's, has it already.
+
+    Args:
+        spent: how many approvals at this place do not count any more.
+    """
+    parts = (thread.session, run_id, request.place, request.digest, *([str(spent)] if spent else []))
+    whole = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     short = whole[:_ID_DIGITS]
     taken = select(APPROVAL.c.id).where(APPROVAL.c.id == short)
     return whole if connection.execute(taken).first() is not None else short

@@ -76,6 +76,11 @@ def line_of(rollbacks: Iterable[Rollback]) -> SessionBranch:
     return line
 
 
+def place_when_written(rollbacks: Iterable[Rollback], seq: int) -> int:
+    """The place that the message ``seq`` got when it was written, also if a rollback set it aside since."""
+    return line_of(each for each in rollbacks if each.last_seq < seq).place(seq) or 0
+
+
 def edits_aside(rollbacks: Sequence[Rollback], edits: Iterable[tuple[int, int]]) -> frozenset[int]:
     """The numbers of the edits that ``rollbacks`` set aside: those made after messages that did not stay.
 

@@ -142,11 +142,13 @@ APPROVAL: Final = Table(
     *_texts("verdict", nullable=True),
     *_longs("decided_ms", nullable=True),
     *_texts("decision", "shown", nullable=True),
+    *_longs("begun_epoch", nullable=True),
 )
 """An approval request, stored before the user sees it; ``verdict`` is null until it is decided.
 
 ``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown,
-and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
+and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012. ``begun_epoch`` is
+the session's epoch in which the approved call began to run; null if it did not, or stopped to ask something.
 """
 
 NOTE: Final = Table(

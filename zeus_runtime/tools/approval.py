@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -22,6 +23,9 @@ AskMode: TypeAlias = Literal["run_everything", "allowlist", "ask"]
 
 Listing: TypeAlias = Literal["allowed", "changed", "absent"]
 """What a user's allowlist says of a tool: it runs; it is there with another setting; it is not there."""
+
+Kind: TypeAlias = Literal["call", "file", "question"]
+"""What a request is about: a call; a file that a call reached while it ran; what a tool asked during its call."""
 
 STRICTNESS: Final[tuple[AskMode, ...]] = ("run_everything", "allowlist", "ask")
 """Ordered: each mode asks at least as often as the ones before it."""
@@ -173,6 +177,8 @@ class PendingApproval:
             that is older than this.
         told: the arguments for a person, who is told which text only looks like the placeholder of a secret; None if
             none does.
+        interrupted: a run began the call under an earlier approval and was interrupted: it is asked about anew, because
+            whether it took effect is unknown.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
@@ -199,6 +205,7 @@ class PendingApproval:
     workspace: str = field(default="", repr=False)
     remembered_as: str = field(default="", repr=False)
     told: Mapping[str, JSON] | None = field(default=None, repr=False)
+    interrupted: bool = False
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
 
@@ -214,6 +221,20 @@ class PendingApproval:
     def is_open(self) -> bool:
         """Whether it can still be decided, regardless of its timeout."""
         return self.decision is None and not self.withdrawn
+
+    @property
+    def kind(self) -> Kind:
+        """What it is about."""
+        return "question" if self.is_question else "file" if self.is_about_file else "call"
+
+    def is_of(self, run_id: str, place: int, call_id: str) -> bool:
+        """Whether it is about the call whose result has ``place`` in this run, or was asked while that call ran.
+
+        The call's id alone does not say so, because a provider may use it again. It counts where a plugin gave the
+        request a place that is no call's.
+        """
+        here = re.match(r"\d+(?=[.:]|$)", self.place)
+        return self.run_id == run_id and (self.call_id == call_id if here is None else int(here[0]) == place)
 
     @property
     def is_question(self) -> bool:
@@ -297,10 +318,12 @@ class PendingApproval:
             "id": self.id,
             "session": self.session,
             "call_id": self.call_id,
+            "kind": self.kind,
             "tool_name": self.tool,
             "parameters": dict(self.arguments),
             **({} if self.told is None else {"parameters_told": dict(self.told)}),
             "reason": self.reason,
+            "interrupted": self.interrupted,
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools.diff import DiffGap, DiffLine, cut_diff, difference
 from zeus_runtime.tools.preview import Change
 
@@ -38,15 +40,23 @@ class KeptChange:
     lines: Sequence[DiffLine | DiffGap] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """A small JSON object: a line is its kind and its text, a gap an object."""
+        """A small JSON object: a line is its kind and its text, a gap an object.
+
+        If a text has bytes that are not UTF-8 (``surrogateescape``), which no database and no socket accepts,
+        ``escaped`` says that the path and the lines are written as JSON writes a text between its quotes.
+        """
+        texts = [self.path, *(each.text for each in self.lines if isinstance(each, DiffLine))]
+        is_escaped = any(well_formed(each) != each for each in texts)
+        written = _escaped if is_escaped else str
         return {
-            "path": self.path,
+            "path": written(self.path),
+            **({"escaped": True} if is_escaped else {}),
             "new": self.is_new,
             "removed": self.removed,
             "added": self.added,
             **({} if self.is_compared else {"compared": False}),
             "lines": [
-                each.kind + each.text
+                each.kind + written(each.text)
                 if isinstance(each, DiffLine)
                 else {"left": each.lines, "characters": each.characters, "removed": each.is_removed}
                 for each in self.lines
@@ -56,15 +66,29 @@ class KeptChange:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> KeptChange:
         """The change that ``as_json`` made."""
+        read = _unescaped if value.get("escaped") else str
         lines = [
-            DiffLine(each[0], each[1:])  # type: ignore[arg-type]
+            DiffLine(each[0], read(each[1:]))  # type: ignore[arg-type]
             if isinstance(each, str)
             else DiffGap(each["left"], each["characters"], each["removed"])
             for each in value.get("lines", ())
         ]
         return cls(
-            value["path"], value["new"], value["removed"], value["added"], value.get("compared", True), lines
+            read(value["path"]),
+            value["new"],
+            value["removed"],
+            value["added"],
+            value.get("compared", True),
+            lines,
         )
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def _unescaped(text: str) -> str:
+    return str(json.loads(f'"{text}"'))
 
 
 def kept(changes: Iterable[Change]) -> list[KeptChange]:

@@ -242,6 +242,10 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     yield from _left(len(answers), "field", rest)
     if pending.reason and not pending.is_question:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
+    if pending.interrupted:
+        yield StyledLine(
+            "  It was begun before and was interrupted: whether it took effect is unknown.", "yellow"
+        )
     if pending.expires_ms is not None:
         until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
         yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {exact_line(pending.on_timeout)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.run_loop import drive
@@ -15,6 +16,7 @@ from zeus_runtime.events import (
     Event,
     RunFailed,
     RunStarted,
+    ToolCallResult,
     ToolCallStarted,
 )
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -73,7 +75,7 @@ class RemoteTurn:
                     await self._ask(each.event.id)
                 if each.waits and await self._decided():
                     continue
-                yield each.event
+                yield self._as_here(each.event)
                 if each.waits or each.ends:
                     return
         turn = await self._client.turn(self._run)
@@ -88,11 +90,20 @@ class RemoteTurn:
             return (event.resumed and "started" in self._told) or not self._new("started")
         if isinstance(event, ToolCallStarted):
             return not self._new(f"call {event.call_id}") and bool(self._asked)
+        if isinstance(event, ToolCallResult):
+            # A resumed run repeats no call with a result: another one of the same id is a call of its own.
+            self._told.discard(f"call {event.call_id}")
         if isinstance(event, ApprovalRequested):
             return event.id in self._asked
         if isinstance(event, ApprovalDecided):
             return not self._new(f"decided {event.id}")
         return False
+
+    def _as_here(self, event: Event) -> Event:
+        """The event as a run of this machine tells it: the service resumes a run for each decision of this user."""
+        if isinstance(event, ApprovalDecided) and event.id in self._asked:
+            return replace(event, former=False)
+        return event
 
     def _new(self, name: str) -> bool:
         is_new = name not in self._told
@@ -153,8 +164,8 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         id=approval.id,
         session=approval.session,
         run_id="",
-        # A question's place has a dot; the real places are the service's.
-        place="0.1" if is_question else "0",
+        # The real places are the service's.
+        place={"question": "0.1", "file": "0:0"}.get(approval.kind, "0.1" if is_question else "0"),
         digest="",
         tool=approval.tool_name,
         arguments=approval.parameters,
@@ -168,6 +179,7 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         expires_ms=approval.expires_ms,
         shown=approval.seen,
         told=approval.parameters_told,
+        interrupted=approval.interrupted,
         preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
         agent=approval.subagent,
     )

@@ -9,35 +9,54 @@ from zeus_runtime.cli.transcript import transcript
 from zeus_runtime.escaping import exact_line
 
 if TYPE_CHECKING:
-    from zeus_runtime.sessions.stored import Message
+    from zeus_runtime.sessions.stored import Message, StoredSession
     from zeus_runtime.tools.approval import PendingApproval
 
 
-def conversation(messages: Sequence[Message], approvals: Sequence[PendingApproval] = ()) -> str:
-    """Every message whole, under its number and who said it, results with what was decided about their call."""
-    from zeus_runtime.models.messages import from_payload
+def conversation(messages: Sequence[Message], stored: StoredSession) -> str:
+    """Every message whole, under its number and who said it, results with what was decided about their call.
 
-    decided = {(each.run_id, each.call_id): decision_text(each) for each in approvals}
+    Args:
+        messages: those of ``stored`` that are shown.
+    """
+    from zeus_runtime.models.messages import from_payload
+    from zeus_runtime.store.branch import place_when_written
+
+    decided = [(each, text) for each in stored.approvals if (text := decision_text(each))]
+
+    def decisions(message: Message) -> list[str]:
+        if message.payload["role"] != "tool" or not decided:
+            return []
+        run_id, call_id = message.id.rpartition(".")[0], str(message.payload.get("tool_call_id"))
+        place = place_when_written(stored.rollbacks, message.seq)
+        return [text for each, text in decided if each.is_of(run_id, place, call_id)]
 
     def note(message: Message) -> str:
-        run_id = message.id.rpartition(".")[0]
-        decision = decided.get((run_id, str(message.payload.get("tool_call_id"))), "")
         aside = " (set aside)" if message.set_aside else ""
-        return f" · {message.seq}{aside}{f' · {decision}' if decision else ''}"
+        return "".join(f" · {part}" for part in (f"{message.seq}{aside}", *decisions(message)))
 
     return transcript([from_payload(each.payload) for each in messages], [note(each) for each in messages])
 
 
 def decision_text(pending: PendingApproval) -> str:
-    """``approved by user, with changed arguments``; empty if no decision was made."""
+    """``approved by the user, with changed arguments``, ``after an interruption, rejected by the user``.
+
+    Empty if no decision was made.
+    """
     decision = pending.decision
     if decision is None:
         return ""
-    done = "approved" if decision.answer == "approve" else "rejected"
-    changed = "" if decision.arguments is None else ", with changed arguments"
+    is_yes = decision.answer == "approve"
+    done = {
+        "call": ("approved", "rejected"),
+        "file": ("a file approved", "a file rejected"),
+        "question": ("a question answered", "a question declined"),
+    }[pending.kind][not is_yes]
+    changed = "" if decision.arguments is None or pending.is_question else ", with changed arguments"
     # In one line: a part of a reason may be a model's.
     reason = f": {exact_line(decision.reason)}" if decision.reason else ""
     by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
         decision.by, "by the user"
     )
-    return f"{done} {by}{changed}{reason}"
+    again = "after an interruption, " if pending.interrupted else ""
+    return f"{again}{done} {by}{changed}{reason}"

@@ -84,7 +84,7 @@ def show_session(
     shown = [each for each in stored.messages if whole or not each.set_aside]
     calls = extraction_calls(process, read_owner(process, which)[0], stored.info.session)
     value = {**_object(stored, shown), **calls_json(calls)}
-    tell(process, value, lambda: conversation(shown, stored.approvals), as_object=as_object)
+    tell(process, value, lambda: conversation(shown, stored), as_object=as_object)
     if not as_object:
         _tell_about(stored, len(stored.messages) - len(shown), process.secrets)
         if calls:

@@ -86,7 +86,8 @@ def _name(span: Span) -> str:
         case "tool_call":
             return tool_label(span.name)
         case "approval":
-            return "waits for approval"
+            waits = {"question": "waits for an answer", "file": "waits for approval of a file"}
+            return waits.get(span.details["kind"], "waits for approval")
         case _:
             return f"agent {exact_line(span.name)}"
 

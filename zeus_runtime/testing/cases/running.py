@@ -347,7 +347,8 @@ class _Talk:
         self._agent = agent
         self._approvals = approvals
         self._turns: list[FinishedTurn] = []
-        self._calls: dict[str, MadeCall] = {}
+        self._calls: list[MadeCall] = []
+        self._open: dict[str, int] = {}
         self._steps = 0
         self._cost_usd: float | None = None
         self._output: Any = None
@@ -362,7 +363,7 @@ class _Talk:
         session: str | None = None
         channel = None if self._approvals is None else _Answering(self._approvals)
         for number, prompt in enumerate(prompts, 1):
-            self._calls = {}
+            self._calls, self._open = [], {}
             ending: RunCompleted | RunFailed | None = None
             attached = attachments.get(number, ())
             stream = self._agent.stream(prompt, session=session, approvals=channel, attachments=attached)
@@ -381,10 +382,12 @@ class _Talk:
 
     def _note(self, event: Event) -> None:
         if isinstance(event, ToolCallStarted):
-            self._calls[event.call_id] = MadeCall(event.tool_name, event.parameters)
-        elif isinstance(event, ToolCallResult) and event.call_id in self._calls:
-            call = self._calls[event.call_id]
-            self._calls[event.call_id] = replace(call, result=event.content)
+            # By place: a provider may use a call's id again in a later answer.
+            self._open[event.call_id] = len(self._calls)
+            self._calls.append(MadeCall(event.tool_name, event.parameters))
+        elif isinstance(event, ToolCallResult) and event.call_id in self._open:
+            place = self._open.pop(event.call_id)
+            self._calls[place] = replace(self._calls[place], result=event.content)
 
     def _end_turn(self, prompt: str, ending: RunCompleted | RunFailed) -> None:
         totals: Mapping[str, Any]
@@ -398,7 +401,7 @@ class _Talk:
         cost = totals.get("cost_usd")
         if cost is not None:
             self._cost_usd = (self._cost_usd or 0.0) + cost
-        self._turns.append(FinishedTurn(prompt, [*self._calls.values()], answer))
+        self._turns.append(FinishedTurn(prompt, self._calls, answer))
 
     def _told(self, ending: RunFailed) -> str:
         if ending.code == "cancelled":

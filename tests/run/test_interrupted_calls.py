@@ -1,0 +1,248 @@
+"""An approved call that an interrupted run began: it runs again only if somebody approves that."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import call, calling, events_of, script, write_agent
+from tests.support.databases import SQLITE_URL, storage
+from zeus_runtime import Agent, Decision, PendingApproval
+from zeus_runtime.cli.sessions.conversation import conversation
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.tools.question import question_lines
+
+PLUGIN = '''
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+FORM = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
+
+def paid(what):
+    with open("effects.txt", "a") as file:
+        file.write(what + "\\n")
+
+@tool(access="write")
+async def pay(what: str) -> str:
+    """Pay.
+
+    Args:
+        what: the thing.
+    """
+    paid(what)
+    if Path("slow").exists():
+        await asyncio.sleep(60)
+    return "paid"
+
+@tool(access="write")
+async def confirm(run) -> str:
+    """Pay after a question."""
+    paid("begun")
+    return str(await run.ask("Sure?", FORM))
+
+start = replace(pay, name="start", starts_agents=True)
+
+def copying(files):
+    @tool(access="write")
+    async def copy() -> str:
+        """Copy two files."""
+        for name in ("/a.md", "/b.md"):
+            await asyncio.to_thread(files.write, name, b"x")
+        paid("copied")
+        return "copied"
+
+    return copy
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=lambda options, context: [pay, confirm, start, copying(context.workspace)])]
+'''
+
+PAY = calling(call("pay", "c1", what="once"))
+AGAIN = "It was begun before and was interrupted: whether it took effect is unknown."
+
+
+class Person:
+    """Gives ``answers`` in order."""
+
+    def __init__(self, *answers: Decision) -> None:
+        self.answers = list(answers)
+        self.asked: list[PendingApproval] = []
+
+    async def ask(self, pending: PendingApproval) -> Decision:
+        self.asked.append(pending)
+        return self.answers.pop(0)
+
+
+YES, NO = Decision("approve"), Decision("reject")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow").touch()
+    return tmp_path
+
+
+def agent(
+    folder: Path, yaml: str = "middlewares: [approve]\n", *, url: str = SQLITE_URL, answer: Any = PAY
+) -> Agent:
+    config = write_agent(folder, yaml + storage(url), plugin=PLUGIN)
+    return Agent.from_config(config, directory=folder, model=script(answer, "done"))
+
+
+def effects(folder: Path) -> list[str]:
+    file = folder / "effects.txt"
+    return file.read_text().split() if file.exists() else []
+
+
+async def interrupted(folder: Path, made: Agent, person: Person, session: str = "") -> str:
+    """The session of a run that is cancelled while its tool runs."""
+    before, events = len(effects(folder)), list[Event]()
+
+    async def play(stream: AsyncIterator[Event]) -> None:
+        async for event in stream:
+            events.append(event)
+
+    async with made as living:
+        stream = (
+            living.resume(session, approvals=person) if session else living.stream("go", approvals=person)
+        )
+        running = asyncio.create_task(play(stream))
+        async with asyncio.timeout(30):
+            while len(effects(folder)) == before:  # noqa: ASYNC110 - a tool's file
+                await asyncio.sleep(0.01)
+        (found,) = {each.session for each in events if isinstance(each, RunStarted)}
+        assert living.cancel(found)
+        await running
+    return found
+
+
+async def resumed(made: Agent, session: str, person: Person | None = None) -> tuple[list[Event], str]:
+    """The events of a resume, and the conversation after it."""
+    async with made as living:
+        events = await events_of(living.resume(session, approvals=person))
+        stored = await living.stored_session(session)
+    return events, conversation(stored.messages, stored)
+
+
+def asked(events: Sequence[Event]) -> list[bool]:
+    return [each.interrupted for each in events if isinstance(each, ApprovalRequested)]
+
+
+def decided(events: Sequence[Event]) -> list[ApprovalDecided]:
+    return [each for each in events if isinstance(each, ApprovalDecided)]
+
+
+async def test_it_is_asked_about_anew_with_what_is_known(folder: Path, database_url: str) -> None:
+    session = await interrupted(folder, agent(folder, url=database_url), Person(YES))
+    second = Person(YES)
+    await interrupted(folder, agent(folder, url=database_url), second, session)
+    assert AGAIN in "\n".join(line.text for line in question_lines(second.asked[0]))
+    (folder / "slow").unlink()
+    third = Person(YES)
+    events, lines = await resumed(agent(folder, url=database_url), session, third)
+    assert [each.former for each in decided(events)] == [False]
+    assert isinstance(events[-1], RunCompleted)
+    assert effects(folder) == ["once"] * 3
+    assert len({each.id for each in (*second.asked, *third.asked)}) == 2
+    again = "after an interruption, approved by the user"
+    assert f"── tool pay · 3 · approved by the user · {again} · {again}\n" in lines
+
+
+ALLOWED = f"middlewares: [{json.dumps({'approve': {'allow': ['pay']}})}]\n"
+
+
+@pytest.mark.parametrize("later", ["middlewares: [approve]\n", ALLOWED])
+async def test_without_anybody_to_ask_it_waits_and_what_is_decided_holds(folder: Path, later: str) -> None:
+    """As when a service is started again."""
+    session = await interrupted(folder, agent(folder), Person(YES))
+    for _ in range(2):
+        events, _lines = await resumed(agent(folder), session)
+        ending = events[-1]
+        assert isinstance(ending, RunFailed)
+        assert (ending.code, ending.exit_code) == ("approval_needed", 7)
+        (pending,) = ending.details["pending"]
+        assert pending["interrupted"] is True
+        assert asked(events) == [True]
+    assert effects(folder) == ["once"]
+    async with agent(folder) as living:
+        await living.decide(session, {pending["id"]: NO})
+    events, lines = await resumed(agent(folder, later), session)
+    assert isinstance(events[-1], RunCompleted)
+    assert effects(folder) == ["once"]
+    assert [(each.decision, each.former) for each in decided(events)] == [("reject", True)]
+    assert "approved by the user · after an interruption, rejected by the user\n" in lines
+
+
+async def test_an_approval_that_was_not_used_yet_needs_no_question(folder: Path) -> None:
+    (folder / "slow").unlink()
+    async with agent(folder) as living:
+        ending = (await events_of(living.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        await living.decide(ending.session, {ending.details["pending"][0]["id"]: YES})
+    events, _ = await resumed(agent(folder), ending.session)
+    assert isinstance(events[-1], RunCompleted)
+    assert asked(events) == []
+    assert [each.former for each in decided(events)] == [True]
+
+
+async def test_a_call_that_stopped_for_a_question_goes_on_after_it(folder: Path) -> None:
+    made = calling(call("confirm", "c1"))
+    async with agent(folder, answer=made) as living:
+        ending = (await events_of(living.stream("go")))[-1]
+        for decision in (YES, Decision("approve", arguments={"sure": True})):
+            assert isinstance(ending, RunFailed)
+            (pending,) = ending.details["pending"]
+            assert pending["interrupted"] is False
+            await living.decide(ending.session, {pending["id"]: decision})
+            ending = (await events_of(living.resume(ending.session)))[-1]
+        assert isinstance(ending, RunCompleted)
+
+
+async def test_each_file_of_a_call_is_asked_about_once_however_often_it_stops(folder: Path) -> None:
+    yaml = 'middlewares: [approve: {allow: [copy]}]\nworkspace: {access: {"*.md": ask}}\n'
+    async with agent(folder, yaml, answer=calling(call("copy", "c1"))) as living:
+        ending = (await events_of(living.stream("go")))[-1]
+        for _ in ("/a.md", "/b.md"):
+            assert isinstance(ending, RunFailed)
+            (pending,) = ending.details["pending"]
+            assert (pending["kind"], pending["interrupted"]) == ("file", False)
+            await living.decide(ending.session, {pending["id"]: YES})
+            ending = (await events_of(living.resume(ending.session)))[-1]
+        assert isinstance(ending, RunCompleted)
+    assert effects(folder) == ["copied"]
+
+
+async def test_work_of_a_sub_agent_goes_on_without_a_question(folder: Path) -> None:
+    """Its session has what is done of it, and asks about its own calls."""
+    made = calling(call("start", "c1", what="once"))
+    session = await interrupted(folder, agent(folder, answer=made), Person(YES))
+    (folder / "slow").unlink()
+    events, _ = await resumed(agent(folder, answer=made), session)
+    assert isinstance(events[-1], RunCompleted)
+    assert asked(events) == []
+
+
+async def test_a_config_that_asks_about_nothing_asks_about_it(folder: Path) -> None:
+    session = await interrupted(folder, agent(folder), Person(YES))
+    events, _ = await resumed(agent(folder, ""), session)
+    assert isinstance(events[-1], RunFailed)
+    assert asked(events) == [True]
+    assert effects(folder) == ["once"]
+
+
+async def test_a_call_that_a_rule_lets_run_is_resumed_as_it_was(folder: Path) -> None:
+    session = await interrupted(folder, agent(folder, ALLOWED), Person())
+    (folder / "slow").unlink()
+    events, _ = await resumed(agent(folder, ALLOWED), session)
+    assert isinstance(events[-1], RunCompleted)
+    assert effects(folder) == ["once"] * 2
