@@ -112,7 +112,9 @@ def patience(purpose: Purpose) -> See:
             await asyncio.Event().wait()
 
         async def library() -> Any:
-            return SimpleNamespace(aembedding=silent)
+            return SimpleNamespace(
+                aembedding=silent, get_llm_provider=lambda model: (model, "openai", None, None)
+            )
 
         scene.environ |= {"OPENAI_API_KEY": "sk-environment"}
         with pytest.MonkeyPatch.context() as patch:
