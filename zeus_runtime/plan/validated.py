@@ -202,7 +202,7 @@ class Checked:
 
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""
-        return replace(self, family=self.secrets.joined(Redactor(learned=(learned,))))
+        return replace(self, family=self.secrets.joined(Redactor(learned=(learned,), form=learned.form)))
 
     def served_with(self, settings: Document, *, files: Iterable[Path], folders: Iterable[Path]) -> Checked:
         """The same config in a service with these settings: it closes the service's files, and masks their secrets.

@@ -229,7 +229,7 @@ class Service:
                     await each.prepare(owner)
 
     async def caller(self, token: str | None) -> Principal:
-        """The caller with that token, which is a secret of the caller's agents from now on.
+        """The caller with that token; an issuer's is a secret of the caller's agents from now on, all others always.
 
         Raises:
             UnknownPrincipalError: there is none.
@@ -239,15 +239,13 @@ class Service:
             found = self.token.caller(token)
         if token and found is None and self.keys is not None:
             found = await self.keys.caller(token)
-        if token and found is None:
-            found = await self.issuers.caller(token)
+        if token and found is None and (found := await self.issuers.caller(token)):
+            for each in self.agents_of(found):
+                each.know(found.owner, token)
         if found is None:
             raise UnknownPrincipalError(
                 "no valid token was given", remedy="Send the header `Authorization: Bearer TOKEN`."
             )
-        assert token  # nobody is found without one
-        for each in self.agents_of(found):
-            each.know(found.owner, token)
         return found
 
     def mask(self, value: T) -> T:
