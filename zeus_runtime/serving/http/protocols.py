@@ -129,8 +129,8 @@ class ProtocolCaller:
         return [
             AgentInfo(
                 each.name,
-                each.checked.config.description or "",
-                each.plan.profile.name if each.is_planned else "",
+                each.masked(each.checked.config.description or ""),
+                each.masked(each.plan.profile.name if each.is_planned else ""),
             )
             for each in self._service.agents_of(self._principal)
         ]

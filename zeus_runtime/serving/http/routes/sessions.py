@@ -119,9 +119,9 @@ class NewRollback(BaseModel):
 async def agents(request: Request, response: Response, caller: Reader) -> list[dict[str, Any]]:
     """The agents that the caller may use."""
 
-    async def read(hosted: HostedAgent, _agent: Agent) -> dict[str, Any]:
+    async def read(hosted: HostedAgent, of_caller: Agent) -> dict[str, Any]:
         plan = hosted.plan
-        return {
+        told = {
             "name": hosted.name,
             "description": plan.config.description or "",
             "model": plan.profile.name,
@@ -129,6 +129,8 @@ async def agents(request: Request, response: Response, caller: Reader) -> list[d
             "memory": plan.config.memory is not None,
             "knowledge": list(plan.config.knowledge),
         }
+        # The config is read here and not the log: a variable in it may be a secret.
+        return dict(of_caller.masked(told))
 
     found, unread = await service_of(request).read_each(caller, read)
     tell_unread(response, unread)
