@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -13,8 +13,8 @@ from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
+from zeus_runtime.config.secrets.changed_files import key_files
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Redactor
-from zeus_runtime.config.secrets.parts import places_secret
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
 from zeus_runtime.config.secrets.written_secrets import (
     repositories_of,
@@ -22,7 +22,6 @@ from zeus_runtime.config.secrets.written_secrets import (
     secrets_of_repository,
 )
 from zeus_runtime.cutting import mask_before_cutting
-from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
@@ -396,7 +395,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         raise _with_plugins(error, document, registry) from None
     config = document.config()
     private = _private(homes, registry)
-    keys = dict(_key_files(document))
+    keys = key_files(document)
     in_keys = (secrets_of_key_file(each, document.environ, variable=name) for each, name in keys.items())
     document = hiding(
         replace(document, further=(*document.further, *keys)),
@@ -470,23 +469,6 @@ def discovered(
 def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:
     installed = {home for plugin, home in registry.homes if plugin.distribution is not None}
     return [home for home in homes if home not in installed and home != bundled_home()]
-
-
-def _key_files(document: Document) -> Iterator[tuple[Path, str]]:
-    """The files from which libraries read keys, each with the variable that names it, or empty if the config does."""
-    for name, value in document.environ.items():
-        if places_secret(name) and _is_file(file := document.directory / expanded(value)):
-            yield file, name
-    for each in document.marked:
-        if each.may_name_file and _is_file(file := document.directory / each.text):
-            yield file, ""
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a text that cannot be a path
-        return False
 
 
 def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:

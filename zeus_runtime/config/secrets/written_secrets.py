@@ -150,10 +150,11 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return {}
-    found = dict.fromkeys(re.findall(_PRIVATE_KEY, text), path.name)
-    if variable and "\n" not in text.strip() and not text.lstrip().startswith("{"):
-        found[text.strip()] = variable
-    return {**secrets_of_file(path, environ), **found}
+    if text.lstrip().startswith(("{", "[")):
+        return secrets_of_file(path, environ)
+    if variable and "\n" not in text.strip():
+        return {text.strip(): variable}
+    return dict.fromkeys(re.findall(_PRIVATE_KEY, text), path.name)
 
 
 def _literal(value: Any) -> Any:
