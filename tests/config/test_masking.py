@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
@@ -28,6 +28,8 @@ from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, is_searched, l
 from zeus_runtime.config.yaml.reader import read_value
 from zeus_runtime.config.yaml.sources import Sources, unread_lines
 from zeus_runtime.config.yaml.tree import Mark
+from zeus_runtime.store.service_keys import KEY_FORM
+from zeus_runtime.tools.masked_text import masked_bytes
 
 KEY = "sk-live-0123456789"
 NAMES = {KEY: "API_KEY", 'pass/wörd "quoted" + 1': "DB_PASSWORD", "postgres": "PG_PASSWORD"}
@@ -1129,3 +1131,24 @@ def test_two_codes_of_one_secret_have_two_placeholders(ways: Sequence[Callable[[
     told = [Redactor().adding({secret: "TOKEN"}).told("".join(map(way, secret))) for way in ways]
     assert all("<secret:TOKEN" in each for each in told)
     assert told[0] != told[1]
+
+
+TOKEN_OF_SERVICE: Final = "zeus_0123456789_" + "aB3-_" * 8 + "xyz"
+
+
+def test_a_token_of_a_known_form_is_masked_although_no_secret_is_known() -> None:
+    known = Redactor(learned=(Learned(form=KEY_FORM),), form=KEY_FORM)
+    shown = "<secret:ZEUS_KEY-0123456789>"
+    for redactor in (known, known.adding({KEY: "K"}), Redactor({KEY: "K"}, (Learned(),)).joined(known)):
+        assert redactor.text(f"a {TOKEN_OF_SERVICE}.") == f"a {shown}."
+        assert redactor.json({TOKEN_OF_SERVICE: [TOKEN_OF_SERVICE]}) == {shown: [shown]}
+        assert redactor.masked([TOKEN_OF_SERVICE]) == [shown]
+        assert redactor.settled(f"a {TOKEN_OF_SERVICE[:30]}") == ("a ", TOKEN_OF_SERVICE[:30])
+        assert redactor.placeholders_in(f"{shown} <secret:ZEUS_KEY-9>") == [shown]
+        assert redactor.restored(f"b {shown}", TOKEN_OF_SERVICE) == f"b {TOKEN_OF_SERVICE}"
+        assert redactor.forms
+        assert not redactor.holds(TOKEN_OF_SERVICE[:-1])
+        redactor.learn("another-secret-77", "A")
+        assert redactor.text(f"{TOKEN_OF_SERVICE} another-secret-77") == f"{shown} <secret:A>"
+    wide = masked_bytes(TOKEN_OF_SERVICE.encode("utf-16-le"), known)
+    assert TOKEN_OF_SERVICE.encode("utf-16-le") not in wide

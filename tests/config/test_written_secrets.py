@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -120,6 +120,41 @@ def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path
         == "it said <secret:.mcp.json/mcpServers.far.headers.Authorization-2>."
     )
     assert "s3cr3t" not in redactor('{"Authorization": "Bearer s3cr3t-0123"}')
+
+
+KEY_LINE: Final = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+PEM: Final = f"-----BEGIN PRIVATE KEY-----\n{KEY_LINE}\n-----END PRIVATE KEY-----\n"
+CERTIFICATE: Final = (
+    "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG\n-----END CERTIFICATE-----\n"
+)
+VERTEX: Final = (
+    "model: {litellm: {model: vertex_ai/x, extra: {vertex_credentials: sa.json, notes: notes.md}}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "environ"),
+    [
+        (VERTEX, {}),
+        ("model: gpt-4o\n", {"GOOGLE_APPLICATION_CREDENTIALS": "sa.json"}),
+        ("model: gpt-4o\n", {"TLS_KEY_FILE": "tls.pem"}),
+        ("model: gpt-4o\n", {"TOKEN_FILE": "token"}),
+    ],
+)
+def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
+    tmp_path: Path, yaml: str, environ: dict[str, str]
+) -> None:
+    (tmp_path / "sa.json").write_text(json.dumps({"private_key": PEM, "client_email": "agent@example.org"}))
+    (tmp_path / "tls.pem").write_text(CERTIFICATE + PEM)
+    (tmp_path / "token").write_text(KEY_LINE + "\n")
+    (tmp_path / "notes.md").write_text("One line of notes.")
+    (tmp_path / "zeus.yaml").write_text("version: 1\n" + yaml)
+    checked = check("zeus.yaml", directory=tmp_path, environ=environ)
+    told = checked.secrets.text(f"{KEY_LINE} agent@example.org {CERTIFICATE} One line of notes.")
+    assert KEY_LINE not in told
+    assert told.endswith(f"agent@example.org {CERTIFICATE} One line of notes.")
+    # A service reads the config again when the file changes.
+    assert {each.name for each in checked.document.further} & {"sa.json", "tls.pem", "token"}
 
 
 def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its_name() -> None:

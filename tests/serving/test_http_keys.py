@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,8 +15,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from tests.support.agents import PositionModel, script, write_agent
-from tests.support.serving import TOKEN, begun, service_of, serving, until
+from tests.support.agents import PositionModel, call, calling, script, write_agent
+from tests.support.serving import TOKEN, begun, service_of, serving, told, until
 from zeus_runtime.cli.group import zeus
 from zeus_runtime.cli.process import Process
 from zeus_runtime.serving.http import key_ring
@@ -254,3 +255,24 @@ async def test_a_write_of_uses_that_is_under_way_ends_before_the_key_ring_does(
     store.goes_on.set()
     await closing
     assert store.stored == [{"a": 1}]
+
+
+async def test_a_service_masks_the_key_of_a_user_who_has_not_logged_in_since_it_began(tmp_path: Path) -> None:
+    """As in a turn that the service resumes after a restart, or that another user's approval continues."""
+    key = key_text("0123456789", "k" * 20 + "-_" + "K1" * 10 + "x")
+    encoded = base64.b64encode(f"export KEY={key} # ann's".encode()).decode()
+    texts = (f"Bearer {key}", key.replace("_", "\\u005f"), encoded)
+    answers = [calling(call("echo", f"c{number}", text=text)) for number, text in enumerate(texts)]
+    model = script(*answers, f"Done with {key}.")
+    async with keyed(tmp_path, model=model) as (client, database):
+        client.headers.update(bearer(await made(database)))
+        session, run = await begun(client, f"My key is {key}.")
+        await until(client, run, "complete")
+        shown = (await client.get(f"/v1/sessions/{session}/messages")).text
+        events = await told(client, f"/v1/runs/{run}/events")
+    sent = str([(each.content, getattr(each, "tool_calls", ())) for each in model.requests[-1].messages])
+    for text in (sent, shown, json.dumps(events)):
+        assert "k" * 20 not in text
+        assert encoded[20:60] not in text
+        assert "<secret:ZEUS_KEY-0123456789>" in text
+    assert (b"k" * 20) not in b"".join(each.read_bytes() for each in (tmp_path / ".zeus").glob("zeus.db*"))

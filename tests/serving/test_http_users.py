@@ -18,14 +18,17 @@ from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.databases import SQLITE_URL, execute, storage
 from tests.support.least_rights import as_agent
-from tests.support.serving import begun, until
+from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
 from zeus_runtime.serving.http.app import app_of
 from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.serving.http.principals import SCOPES, Principal
+from zeus_runtime.serving.http.protocols import ProtocolCaller
 from zeus_runtime.store.threads import Owner
 
 ASKING: Final = "middlewares: [approve]\nmemory: {}\n"
 MARK: Final = "needle-of-ann"
+SECRET: Final = "shop-4711-Token-0815"
 
 OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/sessions/{session}"): {},
@@ -333,3 +336,31 @@ async def test_a_sub_agent_with_folders_of_its_own_shows_no_user_the_files_of_an
         client.headers.update(keys["ann"])
         assert (await client.delete(f"/v1/sessions/{sessions['ann']}")).status_code == 204
         assert texts_in(tmp_path / "desk") == [f"{sessions['bob']}/bob.txt"]
+
+
+async def test_no_route_shows_a_secret_that_a_text_of_the_config_holds(tmp_path: Path) -> None:
+    held = f"${{SHOP_TOKEN}} {MARK}"
+    config = (
+        f"description: {held}\ninstructions: {held}\nmemory: {{}}\n"
+        f"mcpServers: {{s: {{command: 'true', args: ['{held}'], disabled: true}}}}\n"
+        f"middlewares: [{{approve: {{ask: [{{record: {{text: '{held}'}}}}]}}}}]\n"
+    )
+    write_agent(tmp_path, config)
+    model = script(calling(call("record", "a", text=SECRET)), "Done.")
+    service = service_of(tmp_path, model, environ={"SHOP_TOKEN": SECRET})
+    async with serving(service) as client:
+        session, run = await begun(client, f"go {SECRET}")
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        ids = {"session": session, "run": run, "approval": pending["id"], "agent": "test", "base": "handbook"}
+        ids |= {"kind": "user", "number": 1, "name": "page.js", "memory": "m", "batch": "b"}
+        ids |= {"sha256": OF_ANN, "backtest": "b"}
+        shown = set()
+        for (method, path), request in {**OF_ONE, **OF_MANY}.items():
+            if method == "GET" and not path.endswith("/events"):
+                answer = await client.get(path.format(**ids), **request)
+                assert SECRET not in answer.text, (path, answer.text)
+                shown |= {path} if "<secret:SHOP_TOKEN>" in answer.text else set()
+    assert {"/v1/agents", "/v1/agents/{agent}/plan", "/v1/sessions/{session}/messages"} <= shown
+    protocol = ProtocolCaller(service, Principal("local", None, SCOPES))
+    assert [each.description for each in protocol.agents()] == [f"<secret:SHOP_TOKEN> {MARK}"]

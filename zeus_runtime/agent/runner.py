@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.agent.background_memory import BackgroundMemory
 from zeus_runtime.agent.running import Running
 from zeus_runtime.agent.session_plans import SessionPlans, make_roots
+from zeus_runtime.config.secrets.changed_files import ChangedFiles
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
@@ -78,6 +79,7 @@ class Runner:
             self.running.__contains__,
         )
         self._plans = SessionPlans(checked, plan)
+        self._files = ChangedFiles(checked.document)
         self._is_trusted = False
         self.tape: Tape | None = None
         self.stored: Callable[[str, Sequence[StoredEvent]], None] | None = None
@@ -116,6 +118,7 @@ class Runner:
         if prompt is not None:
             _refuse_bad_text(prompt, is_all=not attachments)
         self._require_trust()
+        self._files.learn(self.redactor)
         connections = await self.connections()
         name = session or new_session_id()
         thread, policies = None, None

@@ -13,9 +13,14 @@ from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
+from zeus_runtime.config.secrets.changed_files import key_files
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Redactor
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
-from zeus_runtime.config.secrets.written_secrets import repositories_of, secrets_of_repository
+from zeus_runtime.config.secrets.written_secrets import (
+    repositories_of,
+    secrets_of_key_file,
+    secrets_of_repository,
+)
 from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
@@ -202,7 +207,7 @@ class Checked:
 
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""
-        return replace(self, family=self.secrets.joined(Redactor(learned=(learned,))))
+        return replace(self, family=self.secrets.joined(Redactor(learned=(learned,), form=learned.form)))
 
     def served_with(self, settings: Document, *, files: Iterable[Path], folders: Iterable[Path]) -> Checked:
         """The same config in a service with these settings: it closes the service's files, and masks their secrets.
@@ -390,9 +395,15 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         raise _with_plugins(error, document, registry) from None
     config = document.config()
     private = _private(homes, registry)
+    keys = key_files(document)
+    in_keys = (secrets_of_key_file(each, document.environ, variable=name) for each, name in keys.items())
     document = hiding(
-        document,
-        {**_secrets_of_repositories(document, config), **unloaded_secrets(document, private, trust.paths)},
+        replace(document, further=(*document.further, *keys)),
+        {
+            **{secret: name for each in in_keys for secret, name in each.items()},
+            **_secrets_of_repositories(document, config),
+            **unloaded_secrets(document, private, trust.paths),
+        },
     )
     checked = Checked(
         document=document,

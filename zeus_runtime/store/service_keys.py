@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, Select, insert, or_, select, update
 
+from zeus_runtime.config.secrets.searches import TokenForm
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.store.database import alone
 from zeus_runtime.store.tables import SERVICE_KEY
@@ -27,6 +28,16 @@ _ID_BYTES: Final = 5
 _SECRET_BYTES: Final = 32
 _SCHEME: Final = "sha256"
 """The key's secret part is random, with 256 bits. Nobody can guess it, so a slow hash would only slow down requests."""
+
+_ID: Final = f"[0-9a-f]{{{2 * _ID_BYTES}}}"
+_SECRET_CHARACTERS: Final = -(-8 * _SECRET_BYTES // 6)
+KEY_FORM: Final = TokenForm(
+    "ZEUS_KEY",
+    rf"{MARK}_({_ID})_[A-Za-z0-9_-]{{{_SECRET_CHARACTERS}}}",
+    _ID,
+    len(f"{MARK}__") + 2 * _ID_BYTES + _SECRET_CHARACTERS,
+)
+"""A service masks every text of this form: it does not know the keys, and perhaps nobody logged in since it began."""
 
 
 @dataclass(frozen=True)

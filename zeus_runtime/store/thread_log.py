@@ -27,7 +27,7 @@ from zeus_runtime.store.listing import (
 )
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
-from zeus_runtime.store.threads import HERE, Owner, Thread, agent_of, first_epoch, key_of, of_row
+from zeus_runtime.store.threads import HERE, Owner, Thread, agent_of, first_epoch, key_of, of_row, owner_of
 
 if TYPE_CHECKING:
     from zeus_runtime.store.event_log import EventLog, StoredEvent
@@ -212,6 +212,10 @@ class ThreadLog:
         if not session.isprintable():
             return None
         return await self.database.run(lambda connection: agent_of(connection, session, owner=self.owner))
+
+    async def owner_of(self, session: str) -> Owner | None:
+        """The user to whom a session belongs, archived or not; None if it has none or does not exist."""
+        return await self.database.run(lambda connection: owner_of(connection, session))
 
     async def has(self, session: str) -> bool:
         """Whether the session exists, archived or not."""

@@ -89,6 +89,13 @@ def agent_of(connection: Connection, session: str, *, owner: Owner | None = None
     return str(found[0][0]) if found else None
 
 
+def owner_of(connection: Connection, session: str) -> Owner | None:
+    """The user to whom a session belongs, archived or not; None if it has none or does not exist."""
+    for user, project in _OWNER.rows(connection, {"thread_session": session}):
+        return None if user is None else Owner(user, project)
+    return None
+
+
 def key_of(
     connection: Connection, session: str, *, archived: bool = False, owner: Owner | None = None
 ) -> int | None:
@@ -130,6 +137,9 @@ _FOUND_OWN: Final = Prepared(_FIND.where(OWNED))
 _AGENT_FIND: Final = select(THREAD.c.agent).where(THREAD.c.session == bindparam("thread_session"))
 _AGENT: Final = Prepared(_AGENT_FIND)
 _AGENT_OWN: Final = Prepared(_AGENT_FIND.where(OWNED))
+_OWNER: Final = Prepared(
+    select(THREAD.c.owner, THREAD.c.owner_project).where(THREAD.c.session == bindparam("thread_session"))
+)
 _PACKED: Final = Prepared(select(ARCHIVE.c.thread).where(ARCHIVE.c.thread == bindparam("thread_key")))
 
 

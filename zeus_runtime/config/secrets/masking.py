@@ -42,7 +42,7 @@ from zeus_runtime.config.secrets.placeholders import (
     way_digits,
     way_placeholder,
 )
-from zeus_runtime.config.secrets.searches import Search, Searches, searches_of
+from zeus_runtime.config.secrets.searches import Search, Searches, TokenForm, searches_of
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
@@ -179,13 +179,15 @@ class Learned:
 
     Args:
         most: so many are kept, the newest, and ``Redactor.learn`` adds none; None for all.
+        form: tokens of this form need not be learned.
 
     Attributes:
         names: secret text to name.
     """
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, form: TokenForm | None = None) -> None:
         self.most = most
+        self.form = form
         self.names: dict[str, str] = {}
         self._dropped = 0
 
@@ -218,10 +220,12 @@ class Redactor:
     Args:
         names: secret text to the name in its placeholder, the first known first.
         learned: secrets that become known later, shared by every redactor that has the same ``Learned``.
+        form: every token of this form is a secret too.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     learned: tuple[Learned, ...] = ()
+    form: TokenForm | None = None
 
     def __repr__(self) -> str:
         return f"Redactor({len(self.names)} secrets)"
@@ -253,7 +257,7 @@ class Redactor:
 
     def told(self, value: Any) -> Any:
         """As ``masked``, but two different values never become the same: what looks like a placeholder is changed."""
-        return _each(value, self._told) if self._forms else value
+        return _each(value, self._told) if self.forms else value
 
     def _told(self, text: str) -> str:
         return "".join(
@@ -273,7 +277,7 @@ class Redactor:
 
     def masked(self, value: Any) -> Any:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
-        return _each(value, self.text) if self._forms else value
+        return _each(value, self.text) if self.forms else value
 
     def settled(self, text: str, *, by_lines: bool = False) -> tuple[str, str]:
         """The part of a growing text that nothing after it can change, masked, and the rest as it is.
@@ -285,7 +289,7 @@ class Redactor:
             by_lines: nothing before a line end waits: for output that somebody waits for. A secret that comes in two
                 pieces, with a line end between them, is not masked.
         """
-        if not self._forms:
+        if not self.forms:
             return text, ""
         searches = self._searches
         end = open_words(
@@ -367,12 +371,13 @@ class Redactor:
             free = _free(name, taken)
             names[text] = free
             taken.add(placeholder(free))
-        return self if len(names) == len(self.names) else Redactor(names, self.learned)
+        return self if len(names) == len(self.names) else Redactor(names, self.learned, self.form)
 
     def joined(self, other: Redactor) -> Redactor:
         """A redactor that knows the secrets of both, now and later."""
         known = self.adding(other.names)
-        return Redactor(known.names, tuple(dict.fromkeys((*self.learned, *other.learned))))
+        learned = tuple(dict.fromkeys((*self.learned, *other.learned)))
+        return Redactor(known.names, learned, self.form or other.form)
 
     def learn(self, secret: str, name: str) -> None:
         """Mask a secret that was got just now, here and in every redactor that shares what this one learns."""
@@ -417,8 +422,8 @@ class Redactor:
 
     @property
     def forms(self) -> Sequence[str]:
-        """Every text that is searched for."""
-        return self._searches.plain.texts
+        """Every text and pattern that is searched for."""
+        return self._searches.texts
 
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """The places of known secrets, and their replacements; secrets that overlap are one group."""
@@ -490,6 +495,8 @@ class Redactor:
                     yield _Match(first, after, piece.begins(context), shown, way)
 
     def _scanned(self, text: str, search: Search, runs: Runs) -> Iterator[_Match]:
+        if self.form is not None:
+            yield from (_Match(start, end, start, shown) for start, end, shown in self.form.places(text))
         forms = search.held_by(text, runs)
         if not forms:
             return
@@ -509,7 +516,7 @@ class Redactor:
         forms, (start, end, context, shown, notation) = self._forms, match
         breaks = wraps(written) if "\n" in written else []
         if not breaks:
-            known = None if notation else forms.get(written)
+            known = None if notation else forms.get(written) or self._plain_token(written)
             return [_Place(start, end, known or _way(shown, "escaped", written, notation), context)]
         starts, ends = [0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)]
         places: list[_Place] = []
@@ -526,7 +533,14 @@ class Redactor:
         searches, digits = self._searches, way_digits(shown)
         # The notation is not known here, so any digits could be its digest; but no digest holds a secret.
         is_secret = searches.folded.held_by(digits, long_runs(digits))
-        return form_placeholder(shown) in searches.shown and not is_secret
+        plain = form_placeholder(shown)
+        is_token = self.form is not None and self.form.is_shown_by(plain)
+        return (plain in searches.shown or is_token) and not is_secret
+
+    def _plain_token(self, text: str) -> str | None:
+        """The placeholder of a text that is a token as it is."""
+        found = () if self.form is None else self.form.places(text)
+        return next((shown for start, end, shown in found if end - start == len(text)), None)
 
     @property
     def _now(self) -> Redactor:
@@ -537,7 +551,7 @@ class Redactor:
         # `learned` only grows, so the count alone says whether the kept redactor is stale.
         kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
         if kept is None or kept[0] != count:
-            known = Redactor(self.names)
+            known = Redactor(self.names, form=self.form)
             for each in self.learned:
                 # A copy, since another thread may learn a secret meanwhile; the next question finds another count then.
                 known = known.adding(dict(each.names))
@@ -556,7 +570,7 @@ class Redactor:
 
     @cached_property
     def _own_searches(self) -> Searches:
-        return searches_of(self.names)
+        return searches_of(self.names, self.form)
 
 
 class _Match(NamedTuple):

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from zeus_runtime.config.secrets.encoded import Runs, long_runs
 from zeus_runtime.config.secrets.matching import beyond_ascii, folded
-from zeus_runtime.config.secrets.placeholders import is_searched, written_forms
+from zeus_runtime.config.secrets.placeholders import START, is_searched, placeholder, written_forms
 
 _LEAST_OPEN: Final = 4_096
 """Characters of a growing text that may wait, however short the secrets are: an encoding makes them longer."""
 _MOST_WORDS: Final = 200
 """Of a secret; of a longer one, a stream may show the first words."""
+
+
+class TokenForm(NamedTuple):
+    """The form of tokens that are secrets although nobody told of them, such as the keys of a service.
+
+    Args:
+        name: the name in a placeholder begins with it.
+        pattern: of the whole token; its group is the part that may be shown, and ends the name.
+        public: the pattern of that part.
+        length: of the whole token.
+    """
+
+    name: str
+    pattern: str
+    public: str
+    length: int
+
+    def places(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where each token of this form starts and ends, and its placeholder."""
+        for match in re.finditer(self.pattern, text):
+            yield *match.span(), placeholder(f"{self.name}-{match[1]}")
+
+    def is_shown_by(self, shown: str) -> bool:
+        """Whether a placeholder is that of a token of this form."""
+        return re.fullmatch(rf"{START}{self.name}-{self.public}>", shown) is not None
 
 
 class Search:
@@ -61,6 +87,7 @@ class Searches(NamedTuple):
         most_open: how many characters of it wait at most.
         breaks: the characters that are in no secret, by blocks of Unicode; ASCII is in every secret.
         least: the characters of the shortest; a text is not longer when it is folded.
+        texts: every text and pattern that is searched for.
     """
 
     plain: Search
@@ -73,14 +100,19 @@ class Searches(NamedTuple):
     most_open: int
     breaks: str
     least: int
+    texts: Sequence[str]
 
     def may_find(self, text: str) -> bool:
         """Whether a text is long enough for one of them."""
-        return len(text) >= self.least and bool(self.plain.forms)
+        return len(text) >= self.least and bool(self.texts)
 
 
-def searches_of(names: Mapping[str, str]) -> Searches:
-    """Those for secrets, each with the name in its placeholder."""
+def searches_of(names: Mapping[str, str], form: TokenForm | None = None) -> Searches:
+    """Those for secrets, each with the name in its placeholder.
+
+    Args:
+        form: of tokens that are found without a search here.
+    """
     plain: dict[str, str] = {}
     meant: dict[str, str] = {}
     for secret, name in names.items():
@@ -108,7 +140,8 @@ def searches_of(names: Mapping[str, str]) -> Searches:
         max((min(len(key.split()), _MOST_WORDS) for key in meant), default=1),
         max(_LEAST_OPEN, 8 * max(map(len, (*plain, *meant)), default=0)),
         _breaks((*plain, *meant)),
-        min(map(len, (*plain, *meant, *bare)), default=0),
+        min((*map(len, (*plain, *meant, *bare)), *(() if form is None else (form.length,))), default=0),
+        (*plain, *(() if form is None else (form.pattern,))),
     )
 
 

@@ -86,7 +86,7 @@ def unloaded_secrets(document: Document, homes: Iterable[Path], given: Iterable[
     return {
         secret: f"{each.file.name}/{name}"
         for each in unloaded_configs(document, homes, (*given, settings))
-        for secret, name in (_written_in(each.text) or {} if each.text is not None else {}).items()
+        for secret, name in (written_in(each.text) or {} if each.text is not None else {}).items()
     }
 
 
@@ -99,7 +99,7 @@ def secrets_of_folder(folder: Path) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for file in sorted(folder.glob("*.yaml")):
-        text = _text(file) if _is_there(file) else None
+        text = file_text(file) if _is_there(file) else None
         is_settings = file.name == SERVICE_FILE
         # Other files may be many and long: only a text that may be a config is parsed.
         root = _root(text) if text is not None and (is_settings or "version" in text) else None
@@ -152,7 +152,7 @@ def _read_on(waiting: list[Path], seen: set[Path], environ: Mapping[str, str]) -
         # By the real path, so that configs that extend each other end the search.
         if _is_there(file) and (resolved := file.resolve()) not in seen:
             seen.add(resolved)
-            text = _text(file)
+            text = file_text(file)
             root = None if text is None else _root(text)
             trees = () if root is None or not root.is_map else filled_in(root, environ)
             yield UnloadedConfig(file, text, trees)
@@ -187,11 +187,12 @@ def holds_keys(text: str | None, redactor: Redactor) -> bool:
     """Whether a config's text has a secret written out, or cannot be judged; None is a text that could not be read."""
     if text is None or redactor(text) != text:
         return True
-    written = _written_in(text)
+    written = written_in(text)
     return written is None or bool(written)
 
 
-def _text(file: Path) -> str | None:
+def file_text(file: Path) -> str | None:
+    """The text of a config's file; None if it cannot be read."""
     try:
         with file.open("rb") as stream:
             return decode(stream.read(MAX_BYTES + 1), file.name)
@@ -201,7 +202,7 @@ def _text(file: Path) -> str | None:
 
 # Sub-agents that share a config ask for the same texts.
 @lru_cache(maxsize=64)
-def _written_in(text: str) -> Mapping[str, str] | None:
+def written_in(text: str) -> Mapping[str, str] | None:
     """The secrets in a config's text, defaults of variables too; None for a text that is not sound YAML."""
     try:
         root = read_value(text, "")

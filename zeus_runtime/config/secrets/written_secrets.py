@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info
 """Folders of a repository that may be large."""
 _MOST_FOLDERS: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
+_PRIVATE_KEY: Final = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[^-]+-----END [A-Z0-9 ]*PRIVATE KEY-----"
 
 
 def written_secrets(value: Any) -> dict[str, str]:
@@ -134,6 +136,25 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
         **named,
         **{text: f"{path.name}/{name}" for text, name in written.items() if text not in named},
     }
+
+
+def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str = "") -> dict[str, str]:
+    """The secrets in a file that a library reads keys from, to their names: those in JSON, and private keys in PEM.
+
+    Args:
+        variable: the variable that names the file, and whose name says secret: a file of one line is a secret, then.
+    """
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return {}
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError):
+        return {}
+    if text.lstrip().startswith(("{", "[")):
+        return secrets_of_file(path, environ)
+    if variable and "\n" not in text.strip():
+        return {text.strip(): variable}
+    return dict.fromkeys(re.findall(_PRIVATE_KEY, text), path.name)
 
 
 def _literal(value: Any) -> Any:

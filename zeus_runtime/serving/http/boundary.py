@@ -168,7 +168,7 @@ class Boundary:
             metrics.open.dec()
             self._service.limits.release(scope["state"].get("admitted"))
             if passing.caller is not None:
-                self._service.left(passing.caller)
+                self._service.left(passing.caller.owner)
             self._tell(passing)
 
     def _refused(self, scope: Scope) -> ASGIApp | None:

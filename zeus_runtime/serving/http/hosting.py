@@ -17,6 +17,7 @@ from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.store.service_keys import KEY_FORM
 from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ConfigReader(Protocol):
 
 
 MOST_TOKENS: Final = 32
-"""Of each user, the newest tokens are secrets of the user's agents: an issuer makes new ones all the time."""
+"""Of each user, the newest tokens of an issuer are secrets of the user's agents: it makes new ones all the time."""
 LOOK_SECONDS: Final = 1.0
 """How often the files of a config are looked at, and a plan that failed is made again, at most."""
 
@@ -217,7 +218,7 @@ class HostedAgent:
         return self._tokens.setdefault(owner, Learned(MOST_TOKENS))
 
     def know(self, owner: Owner | None, token: str) -> None:
-        """Mask a token with which a user is logged in, in the user's agents."""
+        """Mask an issuer's token with which a user is logged in, in the user's agents."""
         # By its digest, not by a number, which would depend on the order of logins.
         self._tokens_of(owner).add(token, f"ZEUS_TOKEN-{sha256(token.encode()).hexdigest()[:4]}")
 
@@ -403,7 +404,7 @@ class Hosting:
                 )
         self._agents = list(agents)
         self._looking = asyncio.Lock()
-        self.learned: Final = Learned()
+        self.learned: Final = Learned(form=KEY_FORM)
         self._introduce()
 
     def __iter__(self) -> Iterator[HostedAgent]:

@@ -129,8 +129,8 @@ class ProtocolCaller:
         return [
             AgentInfo(
                 each.name,
-                each.checked.config.description or "",
-                each.plan.profile.name if each.is_planned else "",
+                each.masked(each.checked.config.description or ""),
+                each.masked(each.plan.profile.name if each.is_planned else ""),
             )
             for each in self._service.agents_of(self._principal)
         ]
@@ -182,8 +182,8 @@ class ProtocolCaller:
             BusyError: it is running.
         """
         self._principal.require("run")
-        _, agent = await self._service.of_session(self._principal, session)
-        await agent.delete_session(session)
+        async with self._service.for_owner(self._principal, session) as (_, agent, _owner):
+            await agent.delete_session(session)
 
     async def messages(self, session: str) -> Sequence[Mapping[str, Any]]:
         """Every message of a session as JSON: ``role``, ``content``, ``tool_calls``.
@@ -265,9 +265,7 @@ class ProtocolCaller:
         hosted, _ = await self._service.of_session(self._principal, session)
         self.check_turn(hosted.name, prompt, tools)
         request = {"prompt": prompt, **({"tools": [each.as_json() for each in tools]} if tools else {})}
-        return await self._service.turns.add(
-            hosted, self._principal.owner, session, request, key=key, queue=queue
-        )
+        return await self._service.add_turn(self._principal, session, request, key=key, queue=queue)
 
     async def last_number(self, session: str) -> int:
         """The number of the session's last event; 0 before the first.
@@ -360,11 +358,11 @@ class ProtocolCaller:
             NotFoundError: there is no such session.
         """
         self._principal.require("read")
-        _, agent = await self._service.of_session(self._principal, session)
         found = []
-        for each in await agent.pending_approvals(session):
-            with suppress(NotFoundError):  # decided meanwhile
-                found.append(await agent.previewed(each.id))
+        async with self._service.for_owner(self._principal, session) as (_, agent, _owner):
+            for each in await agent.pending_approvals(session):
+                with suppress(NotFoundError):  # decided meanwhile
+                    found.append(await agent.previewed(each.id))
         return found
 
     async def decide(self, approval: str, decision: Decision, *, seen: PendingApproval | None = None) -> None:
@@ -391,7 +389,6 @@ class ProtocolCaller:
             NotFoundError: no call of a client's tool with such an id waits.
         """
         self._principal.require("run")
-        hosted, agent = await self._service.of_session(self._principal, turn.session)
         waiting = {each.call_id: each for each in await self.waiting(turn.session) if is_clients(turn, each)}
         if missing := [call for call in results if call not in waiting]:
             raise NotFoundError(f"no call with the id {missing[0]!r} waits for a result")
@@ -400,7 +397,8 @@ class ProtocolCaller:
             for call, (text, is_error) in results.items()
         }
         shown = {waiting[call].id: waiting[call].shown for call in results}
-        await self._service.settle(hosted, agent, self._principal, turn.session, decisions, seen=shown)
+        async with self._service.for_owner(self._principal, turn.session) as found:
+            await self._service.settle(found, turn.session, decisions, seen=shown)
 
     async def set_mark(self, turn: StoredTurn, mark: str) -> None:
         """Name the conversation that ends with a turn, so that ``marked`` finds it."""

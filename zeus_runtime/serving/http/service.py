@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from zeus_runtime.errors import NotFoundError, ZeusError
 from zeus_runtime.serving.http.backtests import Backtests
@@ -24,7 +24,7 @@ from zeus_runtime.serving.http.open_streams import CHECK_SECONDS, OpenStreams
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
 from zeus_runtime.serving.http.replicas import Replicas
 from zeus_runtime.serving.http.settings import Settings
-from zeus_runtime.serving.http.turn_queue import TurnQueue, same_user
+from zeus_runtime.serving.http.turn_queue import TurnQueue, run_of_key, same_user
 from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import expire
@@ -75,6 +75,18 @@ class _Work:
                 _log.error("%s fails, and is tried again: %s", self.name, self.problem, exc_info=not is_known)
         if former and not self.problem:
             _log.warning("%s works again", self.name)
+
+
+class OwnersAgent(NamedTuple):
+    """The agent in which a session's turns run.
+
+    Args:
+        owner: the session's; None if it was begun without a service's user.
+    """
+
+    hosted: HostedAgent
+    agent: Agent
+    owner: Owner | None
 
 
 @dataclass
@@ -198,11 +210,11 @@ class Service:
         )
         await all_tried(*(partial(let_go, each) for each in self.hosting))
 
-    def left(self, caller: Principal) -> None:
-        """Count down a request of a caller that was counted in ``present``."""
-        self.present[caller.owner] -= 1
-        if self.present[caller.owner] <= 0:
-            del self.present[caller.owner]
+    def left(self, owner: Owner | None) -> None:
+        """Count down a request of a user that was counted in ``present``."""
+        self.present[owner] -= 1
+        if self.present[owner] <= 0:
+            del self.present[owner]
 
     async def prepare(self, caller: Principal) -> None:
         """Read changed configs and plan the caller's agents in a thread, so that other requests continue meanwhile.
@@ -217,7 +229,7 @@ class Service:
                     await each.prepare(owner)
 
     async def caller(self, token: str | None) -> Principal:
-        """The caller with that token, which is a secret of the caller's agents from now on.
+        """The caller with that token; an issuer's is a secret of the caller's agents from now on, all others always.
 
         Raises:
             UnknownPrincipalError: there is none.
@@ -227,15 +239,13 @@ class Service:
             found = self.token.caller(token)
         if token and found is None and self.keys is not None:
             found = await self.keys.caller(token)
-        if token and found is None:
-            found = await self.issuers.caller(token)
+        if token and found is None and (found := await self.issuers.caller(token)):
+            for each in self.agents_of(found):
+                each.know(found.owner, token)
         if found is None:
             raise UnknownPrincipalError(
                 "no valid token was given", remedy="Send the header `Authorization: Bearer TOKEN`."
             )
-        assert token  # nobody is found without one
-        for each in self.agents_of(found):
-            each.know(found.owner, token)
         return found
 
     def mask(self, value: T) -> T:
@@ -274,6 +284,41 @@ class Service:
         if (found := await self._sought(caller, look)) is None:
             raise NotFoundError(f"there is no session {session!r}")
         return found
+
+    @asynccontextmanager
+    async def for_owner(self, caller: Principal, session: str) -> AsyncIterator[OwnersAgent]:
+        """The agent of a session's owner, who may be another than the caller; inside, it stays open.
+
+        Whatever writes to a session, or reads its workspace, uses it: the workspace and the memories are the owner's.
+
+        Raises:
+            NotFoundError: there is no such session, or the caller does not reach it.
+        """
+        hosted, agent = await self.of_session(caller, session)
+        # Only a caller without a user reaches the sessions of others.
+        owner = caller.owner or await (await agent.log()).owner_of(session)
+        self.present[owner] += 1
+        try:
+            await hosted.prepare(owner)
+            yield OwnersAgent(hosted, hosted.of(owner), owner)
+        finally:
+            self.left(owner)
+
+    async def add_turn(
+        self, caller: Principal, session: str, request: Mapping[str, Any], *, key: str | None, queue: bool
+    ) -> StoredTurn:
+        """Begin a turn of a session's owner, as ``TurnQueue.add`` does.
+
+        Raises:
+            NotFoundError, BusyError, UsageError: as ``TurnQueue.add`` does.
+        """
+        async with self.for_owner(caller, session) as (hosted, _, owner):
+            if owner != caller.owner:
+                # The same key of the owner names another turn.
+                key = None if key is None else run_of_key(caller.owner, key)
+                for each in request.get("attachments", ()):
+                    await asyncio.to_thread(self.uploads.hand_over, caller.owner, owner, each["sha256"])
+            return await self.turns.add(hosted, owner, session, request, key=key, queue=queue)
 
     async def of_run(self, caller: Principal, run: str) -> tuple[HostedAgent, Agent, StoredTurn]:
         """The agent and the turn of a run.
@@ -370,17 +415,25 @@ class Service:
             NotFoundError: there is no such call.
             UsageError: it is decided already.
         """
-        hosted, pending = await self.approval(caller, approval)
-        agent = hosted.of(caller.owner)
-        session = await agent.outermost(pending.session)
-        await self.settle(hosted, agent, caller, session, {approval: decision}, seen=seen)
+        async with self.for_approval(caller, approval) as (found, session):
+            await self.settle(found, session, {approval: decision}, seen=seen)
         return session
+
+    @asynccontextmanager
+    async def for_approval(self, caller: Principal, name: str) -> AsyncIterator[tuple[OwnersAgent, str]]:
+        """The agent of the owner of a call that waits for a decision, and the session whose turn waits.
+
+        Raises:
+            NotFoundError: there is no such call.
+        """
+        hosted, pending = await self.approval(caller, name)
+        session = await hosted.of(caller.owner).outermost(pending.session)
+        async with self.for_owner(caller, session) as found:
+            yield found, session
 
     async def settle(
         self,
-        hosted: HostedAgent,
-        agent: Agent,
-        caller: Principal,
+        found: OwnersAgent,
         session: str,
         decisions: Mapping[str, Decision],
         *,
@@ -394,19 +447,19 @@ class Service:
         Raises:
             UsageError: a decision is not possible.
         """
-        await agent.decide(session, decisions, seen=seen)
+        await found.agent.decide(session, decisions, seen=seen)
         # Of two who decide the last two calls at once, both may find none left: waking twice is harmless.
-        if not await agent.pending_approvals(session):
-            await self._continue(hosted, agent, caller, session)
+        if not await found.agent.pending_approvals(session):
+            await self._continue(found, session)
 
-    async def _continue(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
-        log = await agent.log()
+    async def _continue(self, found: OwnersAgent, session: str) -> None:
+        log = await found.agent.log()
         thread = await log.find(session)
         # No turn waits if its run has not ended yet: `TurnQueue._settle` looks again once it has.
         if (turn := await waiting_turn(log, thread)) is not None:
             await set_state(log, turn, "running")
         if await next_turn(log, thread) is not None:
-            self.turns.wake(hosted, caller.owner, session)
+            self.turns.wake(found.hosted, found.owner, session)
 
 
 def as_json(turn: StoredTurn) -> Mapping[str, Any]:

@@ -98,6 +98,15 @@ class Uploads:
             with os.fdopen(descriptor, "rb") as file:
                 return file.read()
 
+    def hand_over(self, owner: Owner | None, to: Owner | None, digest: str) -> None:
+        """Keep a user's file for another user too.
+
+        Raises:
+            NotFoundError: the user has no such file, or no more.
+            LimitError: the other user has uploaded too much.
+        """
+        self.put(to, digest, self.read(owner, digest))
+
     def delete(self, owner: Owner | None, digest: str) -> None:
         """Delete a file.
 

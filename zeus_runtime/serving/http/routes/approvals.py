@@ -66,8 +66,8 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
     ``lines`` show it to a person as a terminal does: exactly, and with unseen characters as escapes; ``whole`` is
     without cuts. ``form`` has the texts of a question's fields, as a browser can show them exactly.
     """
-    hosted, _ = await service_of(request).approval(caller, approval)
-    return waiting_call(hosted.name, await hosted.of(caller.owner).previewed(approval))
+    async with service_of(request).for_approval(caller, approval) as ((hosted, agent, _), _session):
+        return waiting_call(hosted.name, await agent.previewed(approval))
 
 
 @router.post("/approvals/{approval}")

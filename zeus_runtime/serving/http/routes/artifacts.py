@@ -18,8 +18,8 @@ router = APIRouter(prefix="/sessions/{session}/artifacts", tags=["files"], route
 @router.get("")
 async def listed(request: Request, caller: Reader, session: str) -> list[dict[str, Any]]:
     """The files that tools wrote in the session and that are still there, the last changed first."""
-    _, agent = await service_of(request).of_session(caller, session)
-    return [agent.masked(asdict(each)) for each in await agent.artifacts(session)]
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        return [agent.masked(asdict(each)) for each in await agent.artifacts(session)]
 
 
 @router.get("/content", response_class=Response)
@@ -27,8 +27,8 @@ async def content(
     request: Request, caller: Reader, session: str, path: Annotated[str, Query(max_length=1000)]
 ) -> Response:
     """The content of one of them, to save; known secrets are masked in text."""
-    _, agent = await service_of(request).of_session(caller, session)
-    return to_save(await agent.artifact(session, path), path)
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        return to_save(await agent.artifact(session, path), path)
 
 
 def to_save(data: bytes, path: str) -> Response:

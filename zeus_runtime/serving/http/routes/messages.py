@@ -80,8 +80,8 @@ async def file(
     ],
 ) -> Response:
     """The bytes of a file or picture of the message; known secrets are masked in text."""
-    _, agent = await service_of(request).of_session(caller, session)
-    found = await agent.message_file(session, number, path)
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        found = await agent.message_file(session, number, path)
     return to_save(found.data, found.name)
 
 

@@ -36,9 +36,9 @@ async def plan(request: Request, caller: Administrator, agent: str) -> dict[str,
 @router.get("/sessions/{session}/plan", tags=["sessions"])
 async def plan_of_session(request: Request, caller: Administrator, session: str) -> dict[str, Any]:
     """Exactly what a turn of the session runs; `own` if its `middlewares` are not those of its agent's config."""
-    _, agent = await service_of(request).of_session(caller, session)
-    own = await agent.own_middlewares(session) is not None
-    return {**await agent.session_plan_json(session), "session": session, "own": own}
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        own = await agent.own_middlewares(session) is not None
+        return {**await agent.session_plan_json(session), "session": session, "own": own}
 
 
 @router.get("/agents/{agent}/config")

@@ -119,9 +119,9 @@ class NewRollback(BaseModel):
 async def agents(request: Request, response: Response, caller: Reader) -> list[dict[str, Any]]:
     """The agents that the caller may use."""
 
-    async def read(hosted: HostedAgent, _agent: Agent) -> dict[str, Any]:
+    async def read(hosted: HostedAgent, of_caller: Agent) -> dict[str, Any]:
         plan = hosted.plan
-        return {
+        told = {
             "name": hosted.name,
             "description": plan.config.description or "",
             "model": plan.profile.name,
@@ -129,6 +129,8 @@ async def agents(request: Request, response: Response, caller: Reader) -> list[d
             "memory": plan.config.memory is not None,
             "knowledge": list(plan.config.knowledge),
         }
+        # The config is read here and not the log: a variable in it may be a secret.
+        return dict(of_caller.masked(told))
 
     found, unread = await service_of(request).read_each(caller, read)
     tell_unread(response, unread)
@@ -204,23 +206,23 @@ async def one(request: Request, caller: Reader, session: str) -> dict[str, Any]:
 @router.delete("/sessions/{session}", status_code=204, tags=["sessions"])
 async def delete(request: Request, caller: Runner, session: str) -> Response:
     """Delete a session with all its messages."""
-    _, agent = await service_of(request).of_session(caller, session)
-    await agent.delete_session(session)
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        await agent.delete_session(session)
     return Response(status_code=204)
 
 
 @router.post("/sessions/{session}/rollback", tags=["sessions"])
 async def roll_back(request: Request, caller: Runner, session: str, body: NewRollback) -> dict[str, Any]:
     """Go back to an earlier message of the user; later messages are set aside, and stay in the database."""
-    _, agent = await service_of(request).of_session(caller, session)
-    log = await agent.log()
-    thread = await log.find(session)
-    line = line_of(await rollbacks(log, thread))
-    # A client counts the messages that it sees: those that were set aside before have no place.
-    numbers = [entry.seq for entry in await log.read(thread) if line.place(entry.seq) is not None]
-    if body.to > len(numbers):
-        raise NotFoundError(f"the session has {len(numbers)} messages, not {body.to}")
-    return {"set_aside": await agent.rollback(session, to=numbers[body.to - 1], before=body.before)}
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        log = await agent.log()
+        thread = await log.find(session)
+        line = line_of(await rollbacks(log, thread))
+        # A client counts the messages that it sees: those that were set aside before have no place.
+        numbers = [entry.seq for entry in await log.read(thread) if line.place(entry.seq) is not None]
+        if body.to > len(numbers):
+            raise NotFoundError(f"the session has {len(numbers)} messages, not {body.to}")
+        return {"set_aside": await agent.rollback(session, to=numbers[body.to - 1], before=body.before)}
 
 
 @router.post("/sessions/{session}/fork", status_code=201, tags=["sessions"])
@@ -228,28 +230,28 @@ async def fork(
     request: Request, caller: Runner, session: str, body: NewFork, key: Key = None
 ) -> dict[str, Any]:
     """Begin a session as this one was when a step was asked; a turn with `resume` asks that step again."""
-    _, agent = await service_of(request).of_session(caller, session)
-    if body.middlewares is not None:
-        caller.require("admin")
-    # Apart from the keys of `begin`, which a client may have used too.
-    name = None if key is None else session_of_key(caller.owner, f"fork\0{session}\0{key}")
-    made = await agent.fork(session, step=body.step, name=name, middlewares=body.middlewares)
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        if body.middlewares is not None:
+            caller.require("admin")
+        # Apart from the keys of `begin`, which a client may have used too.
+        name = None if key is None else session_of_key(caller.owner, f"fork\0{session}\0{key}")
+        made = await agent.fork(session, step=body.step, name=name, middlewares=body.middlewares)
     return await _info(request, caller, made)
 
 
 @router.post("/sessions/{session}/archive", tags=["sessions"])
 async def archive(request: Request, caller: Runner, session: str) -> dict[str, Any]:
     """Pack the session away: out of the lists, a fraction of the room."""
-    _, agent = await service_of(request).of_session(caller, session)
-    await agent.archive(session)
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        await agent.archive(session)
     return await _info(request, caller, session)
 
 
 @router.post("/sessions/{session}/restore", tags=["sessions"])
 async def restore(request: Request, caller: Runner, session: str) -> dict[str, Any]:
     """Bring an archived session back as it was."""
-    _, agent = await service_of(request).of_session(caller, session)
-    await agent.restore(session)
+    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+        await agent.restore(session)
     return await _info(request, caller, session)
 
 
@@ -287,10 +289,8 @@ async def run(
     key: Key = None,
 ) -> dict[str, Any]:
     """Begin a turn. A busy session answers 409, or queues the turn with `queue=1`."""
-    service = service_of(request)
-    hosted, _ = await service.of_session(caller, session)
     wanted = {"resume": True} if body.prompt is None else _request(body.prompt, body.attachments)
-    turn = await service.turns.add(hosted, caller.owner, session, wanted, key=key, queue=queue)
+    turn = await service_of(request).add_turn(caller, session, wanted, key=key, queue=queue)
     return dict(as_json(turn))
 
 
