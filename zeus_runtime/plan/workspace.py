@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +17,7 @@ from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.patterns import expand_braces, has_magic, parts_of, pattern_slip
+from zeus_runtime.tools.patterns import expand_braces, parts_of, pattern_slip
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
@@ -251,14 +249,7 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
     """
     problems: list[Diagnostic] = []
     for rule in rules.rules:
-        parts = rule.parts
-        fixed = tuple(takewhile(lambda part: not has_magic(part), parts))
-        # A file of the workspace has such a path too: then the pattern means it.
-        if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
-            continue
-        names = mounts.names_of(real_path("/" + "/".join(fixed)))
-        if names:
-            meant = "/".join(("", *names[0].parts, *parts[len(fixed) :])) or "/**"
+        if (meant := mounts.pattern_of(rule.pattern)) is not None:
             message = f"the pattern {rule.written!r} is a path of this machine"
             problems.append(
                 _problem(checked, rule.written, message, f"patterns start at the workspace: {meant}")

@@ -122,6 +122,16 @@ class WorkspaceFiles:
         """Whether ``path`` is hidden from tools, assuming that it contains no links; nothing is opened."""
         return self._hides(self._parts(path))
 
+    def pattern_of(self, pattern: str) -> str | None:
+        """Return the workspace's pattern for one that is a path of this machine into it, which matches nothing.
+
+        None for any other pattern, and for one whose beginning is also a path of the workspace.
+
+        Args:
+            pattern: without braces; it may begin with ``~``, as in a shell.
+        """
+        return self._mounts.pattern_of(os.path.expanduser(pattern))  # noqa: PTH111 - pathlib raises if there is no home
+
     def refusal_of(self, host: Path, *, top: Path | None = None) -> str | None:
         """Return why a file that the user named by its real path may not be given to the model; None if it may.
 
