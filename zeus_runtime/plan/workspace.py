@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -59,12 +60,9 @@ def planned_workspace(
         mounts = _mounts(checked, routes)
         _refuse_host_paths(checked, rules, mounts)
         floor = Floor(deciding, dict(checked.lifting), rules.closes)
-        gate = Gate(
-            mounts,
-            AccessPolicy(rules, floor, tuple(_layers(components, mode))),
-            workspace.hard_links,
-            gate_above,
-        )
+        policy = AccessPolicy(rules, floor, tuple(_layers(components, mode)))
+        project = _project_gate(checked, policy)
+        gate = Gate(mounts, policy, workspace.hard_links, gate_above, project)
         files = WorkspaceFiles(
             mounts.root,
             routes,
@@ -74,6 +72,7 @@ def planned_workspace(
             earlier=earlier_root(checked),
             quota=_quota(checked, None if above is None else above.quota),
             shown=checked.secrets.text,
+            project=None if project is None else project.mounts.root,
         )
         files.check()
     except WorkspaceConfigError as error:
@@ -81,6 +80,20 @@ def planned_workspace(
         place = ("workspace", *(written.get(step, step) for step in error.key))
         raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
     return files
+
+
+def _project_gate(checked: Checked, policy: AccessPolicy) -> Gate | None:
+    """The gate that an agent has in its project, if it works apart: its knowledge bases, skills and servers are there.
+
+    Raises:
+        ConfigError: a pattern is a path of this machine into the project.
+    """
+    if checked.apart is None:
+        return None
+    own = replace(checked, config=checked.document.config(), apart=None)
+    mounts = _mounts(own, routes_of(_routes(own)))
+    _refuse_host_paths(checked, policy.rules, mounts)
+    return Gate(mounts, policy, own.config.workspace.hard_links)
 
 
 def _refuse_kept(checked: Checked, deciding: Deciding) -> None:

@@ -176,12 +176,15 @@ class Gate:
         linked: names of folders whose files may have other names elsewhere (hard links), since a package manager fills
             them.
         above: the gate of this agent's parent, which must allow an access too.
+        project: for an agent that works apart from its project, as in an evaluation: the gate that it has in the
+            project. It must allow an access to a file outside of this workspace too.
     """
 
     mounts: Mounts
     policy: AccessPolicy
     linked: tuple[str, ...] = ()
     above: Gate | None = None
+    project: Gate | None = None
 
     def ruling(self, parts: Parts | None, host: str, kind: Kind, *, foreign: bool = False) -> Ruling | None:
         """Return the ruling against the running tool's access to a file; None if it is allowed.
@@ -294,6 +297,8 @@ class Gate:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
         below_git = git_depth(host) if kind == "write" and not on_way else None
         own = self._judged(Reached(names, host, below_git, on_way), kind, tool)
+        if self.project is not None and not self.mounts.names_of(host):
+            own = strictest((own, self.project._ruling(parts, host, kind, tool, foreign=True, on_way=on_way)))
         if self.above is None:
             return own
         if parts is not None and not foreign:
@@ -382,7 +387,8 @@ class Gate:
 
     def paths_of(self, host: str) -> list[str]:
         """Return the virtual paths here of a file at a real path, also those through links that a rule may match."""
-        return [join(name.parts) for name in self._names(None, host)]
+        in_project = [] if self.project is None else self.project.paths_of(host)
+        return [*(join(name.parts) for name in self._names(None, host)), *in_project]
 
     def lifts(self) -> Mapping[AccessRule, Sequence[str]]:
         """The rules that lift a protection if the user allows them, each with why its files are protected."""

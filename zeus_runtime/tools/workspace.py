@@ -68,6 +68,7 @@ class WorkspaceFiles:
             the folder may hold the user's files, or others'.
         quota: how much there may be below the root, and below those of the agents above; routes do not count.
         shown: a text as the model sees it, with known secrets masked.
+        project: the root in the project, if the agent works apart from it: MCP servers open files there.
 
     Raises:
         WorkspaceError: from every method, if the path is refused, does not exist or has the wrong type.
@@ -87,6 +88,7 @@ class WorkspaceFiles:
         earlier: Path | None = None,
         quota: Quota | None = None,
         shown: Callable[[str], str] = str,
+        project: Path | None = None,
     ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise MissingError(
@@ -97,6 +99,7 @@ class WorkspaceFiles:
         self.routes: Mapping[str, Path] = routes_of(routes or {})
         self.gate = gate
         self.quota = quota
+        self.project = project
         self._shown = shown
         self._is_own = is_own
         self._earlier = earlier
@@ -130,7 +133,10 @@ class WorkspaceFiles:
         Args:
             pattern: without braces; it may begin with ``~``, as in a shell.
         """
-        return self._mounts.pattern_of(os.path.expanduser(pattern))  # noqa: PTH111 - pathlib raises if there is no home
+        written = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises if there is no home
+        project = None if self.gate is None else self.gate.project
+        in_project = None if project is None else project.mounts.pattern_of(written)
+        return in_project or self._mounts.pattern_of(written)
 
     def refusal_of(self, host: Path, *, top: Path | None = None) -> str | None:
         """Return why a file that the user named by its real path may not be given to the model; None if it may.
