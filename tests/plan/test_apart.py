@@ -98,6 +98,9 @@ def test_the_rules_hold_for_files_of_the_project(tmp_path: Path) -> None:
     with calling("search_knowledge_base"):
         assert files.needs_question(tmp_path / "app/private/pay")
         assert not files.needs_question(tmp_path / "app/docs/a")
+        # The project was elsewhere when a base was made.
+        assert files.needs_question(tmp_path / "before/private/pay")
+        assert files.refusal_of_stored(tmp_path / "before/secrets/key") is not None
 
 
 def test_the_rules_hold_for_the_files_apart_by_their_own_paths(tmp_path: Path) -> None:

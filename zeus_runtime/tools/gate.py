@@ -35,6 +35,7 @@ from zeus_runtime.tools.links import RESOLVED, LinkedNames, folded_parts
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
+from zeus_runtime.tools.patterns import parts_of
 from zeus_runtime.tools.proc_files import is_proc
 
 
@@ -420,10 +421,22 @@ class Gate:
         }
         return [*FLOOR_NAMES, *sorted(found)]
 
-    def needs_question(self, parts: Parts, host: str, *, foreign: bool = True) -> bool:
-        """Whether the running tool may read a file only after a question that it has not been asked."""
-        ruling = self.ruling(parts, host, "read", foreign=foreign)
+    def needs_question(self, parts: Parts, ruling: Ruling | None) -> bool:
+        """Whether the running tool may access a file only after a question that it has not been asked."""
         return ruling is not None and ruling.action == "ask" and not _CALL.get().call.covers(parts)
+
+    def moved_rulings(self, host: str) -> Iterator[tuple[Parts, Ruling]]:
+        """Yield the rulings against reading a file that is not at ``host`` any more, each with the path that it judges.
+
+        The file may have any end of its path in the workspace of each agent, so each gate judges all as its own.
+        """
+        tool = _CALL.get().call.tool
+        ends = [parts_of(host)[start:] for start in range(len(parts_of(host)))]
+        for gate in self._all:
+            for parts in ends:
+                ruling = gate._judged(Reached(gate._names(parts, host), host), "read", tool)
+                if ruling is not None:
+                    yield parts, ruling
 
     def mount_refusal(self, folder: str) -> str | None:
         """Return why programs may not see a whole folder; None if they may.

@@ -164,13 +164,13 @@ class WorkspaceFiles:
         """Return why a text that was read from ``host`` earlier may not be given to the model; None if it may.
 
         If nothing is there any more, the folder may have been moved, so each end of the path is judged like a path of
-        the workspace.
+        the workspace, also by the agents above a sub-agent: in their workspaces, it may have any of them.
         """
         found = self.refusal_of(host)
-        if found is not None or self.gate is None:
+        if found is not None or self.gate is None or os.path.lexists(host):
             return found
-        rulings = (self.gate.ruling(parts, str(host), "read") for parts in self._moved_to(host))
-        return next((each.why for each in rulings if each is not None and each.action == "deny"), None)
+        rulings = (each for _, each in self.gate.moved_rulings(str(host)))
+        return next((each.why for each in rulings if each.action == "deny"), None)
 
     def needs_question(self, host: Path) -> bool:
         """Return whether the running tool may read a file only after a question about it.
@@ -180,16 +180,11 @@ class WorkspaceFiles:
         """
         if self.gate is None:
             return False
-        named = any(self.gate.needs_question(parts, at) for at, parts, _ in self._named(host))
-        return named or any(
-            self.gate.needs_question(parts, str(host), foreign=False) for parts in self._moved_to(host)
+        moved = () if os.path.lexists(host) else self.gate.moved_rulings(str(host))
+        named = (
+            (parts, self.gate.ruling(parts, at, "read", foreign=True)) for at, parts, _ in self._named(host)
         )
-
-    def _moved_to(self, host: Path) -> Iterator[tuple[str, ...]]:
-        """Yield the virtual paths that a file may have now that is not at ``host`` any more."""
-        if not os.path.lexists(host):
-            parts = host.parts[1:]
-            yield from (parts[start:] for start in range(len(parts)))
+        return any(self.gate.needs_question(*each) for each in (*named, *moved))
 
     def lasting(self, host: Path) -> Path:
         """Return the path by which a file or folder can be judged later: its real path, or a link of the workspace.
