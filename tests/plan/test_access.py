@@ -380,6 +380,35 @@ def test_a_file_behind_links_without_end_is_refused_and_not_followed(folder: Pat
     assert files.refusal_of(folder / "a/b/a/data/a.txt") is None
 
 
+@pytest.mark.parametrize("root", [".", "data", "../work"])
+def test_a_moved_file_is_judged_by_the_rules_above_a_sub_agent(folder: Path, root: str) -> None:
+    """Its parent's search hid the text that is stored of it, and the sub-agent's showed it."""
+    put(folder, "data/secrets/a", "data/private/a")
+    (folder.parent / "work").mkdir()
+    rule = {"approve": {"mode": "run_everything", "ask": [{"*": {"path": "private/**"}}]}}
+    config = write_agent(
+        folder,
+        f"workspace: {{access: {{secrets/**: deny}}}}\nmiddlewares: [{json.dumps(rule)}]\n"
+        "agents: {h: {description: Helps., config: h.yaml}}\n",
+        tools="[filesystem, subagents]",
+    )
+    (folder / "h.yaml").write_text(
+        "{version: 1, name: h, model: gpt-4o, tools: [filesystem], middlewares: [{approve: {mode: run_everything}}],"
+        f" workspace: {{root: {root}}}}}"
+    )
+    plan = make_plan(check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}))
+    built = folder.parent / "build/app"  # where the project was before
+    for files in (plan.context.workspace, plan.agents["h"].plan.context.workspace):
+        with calling_tool("search_knowledge_base"):
+            assert "secrets/**" in str(files.refusal_of_stored(built / "secrets/merger.md"))
+            assert files.needs_question(built / "private/pay.md")
+            assert files.refusal_of_stored(built / "docs/a.md") is None
+            assert not files.needs_question(built / "docs/a.md")
+            # What is there is not moved.
+            assert files.refusal_of_stored(folder / "data/secrets/a") is None
+            assert not files.needs_question(folder / "data/private/a")
+
+
 async def test_a_sub_agents_rules_name_a_link_as_its_parent_does(folder: Path) -> None:
     put(folder.parent, "ext/a.txt")
     put(folder, "sub/x.txt")

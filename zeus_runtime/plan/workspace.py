@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +18,7 @@ from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.patterns import expand_braces, has_magic, parts_of, pattern_slip
+from zeus_runtime.tools.patterns import expand_braces, parts_of, pattern_slip
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
@@ -61,12 +60,9 @@ def planned_workspace(
         mounts = _mounts(checked, routes)
         _refuse_host_paths(checked, rules, mounts)
         floor = Floor(deciding, dict(checked.lifting), rules.closes)
-        gate = Gate(
-            mounts,
-            AccessPolicy(rules, floor, tuple(_layers(components, mode))),
-            workspace.hard_links,
-            gate_above,
-        )
+        policy = AccessPolicy(rules, floor, tuple(_layers(components, mode)))
+        project = _project_gate(checked, policy)
+        gate = Gate(mounts, policy, workspace.hard_links, gate_above, project)
         files = WorkspaceFiles(
             mounts.root,
             routes,
@@ -76,6 +72,7 @@ def planned_workspace(
             earlier=earlier_root(checked),
             quota=_quota(checked, None if above is None else above.quota),
             shown=checked.secrets.text,
+            project=None if project is None else project.mounts.root,
         )
         files.check()
     except WorkspaceConfigError as error:
@@ -83,6 +80,20 @@ def planned_workspace(
         place = ("workspace", *(written.get(step, step) for step in error.key))
         raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
     return files
+
+
+def _project_gate(checked: Checked, policy: AccessPolicy) -> Gate | None:
+    """The gate that an agent has in its project, if it works apart: its knowledge bases, skills and servers are there.
+
+    Raises:
+        ConfigError: a pattern is a path of this machine into the project.
+    """
+    if checked.apart is None:
+        return None
+    own = replace(checked, config=checked.document.config(), apart=None)
+    mounts = _mounts(own, routes_of(_routes(own)))
+    _refuse_host_paths(checked, policy.rules, mounts)
+    return Gate(mounts, policy, own.config.workspace.hard_links)
 
 
 def _refuse_kept(checked: Checked, deciding: Deciding) -> None:
@@ -251,14 +262,7 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
     """
     problems: list[Diagnostic] = []
     for rule in rules.rules:
-        parts = rule.parts
-        fixed = tuple(takewhile(lambda part: not has_magic(part), parts))
-        # A file of the workspace has such a path too: then the pattern means it.
-        if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
-            continue
-        names = mounts.names_of(real_path("/" + "/".join(fixed)))
-        if names:
-            meant = "/".join(("", *names[0].parts, *parts[len(fixed) :])) or "/**"
+        if (meant := mounts.pattern_of(rule.pattern)) is not None:
             message = f"the pattern {rule.written!r} is a path of this machine"
             problems.append(
                 _problem(checked, rule.written, message, f"patterns start at the workspace: {meant}")

@@ -35,6 +35,7 @@ from zeus_runtime.tools.links import RESOLVED, LinkedNames, folded_parts
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
+from zeus_runtime.tools.patterns import parts_of
 from zeus_runtime.tools.proc_files import is_proc
 
 
@@ -176,12 +177,15 @@ class Gate:
         linked: names of folders whose files may have other names elsewhere (hard links), since a package manager fills
             them.
         above: the gate of this agent's parent, which must allow an access too.
+        project: for an agent that works apart from its project, as in an evaluation: the gate that it has in the
+            project. It must allow an access to a file outside of this workspace too.
     """
 
     mounts: Mounts
     policy: AccessPolicy
     linked: tuple[str, ...] = ()
     above: Gate | None = None
+    project: Gate | None = None
 
     def ruling(self, parts: Parts | None, host: str, kind: Kind, *, foreign: bool = False) -> Ruling | None:
         """Return the ruling against the running tool's access to a file; None if it is allowed.
@@ -294,6 +298,8 @@ class Gate:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
         below_git = git_depth(host) if kind == "write" and not on_way else None
         own = self._judged(Reached(names, host, below_git, on_way), kind, tool)
+        if self.project is not None and not self.mounts.names_of(host):
+            own = strictest((own, self.project._ruling(parts, host, kind, tool, foreign=True, on_way=on_way)))
         if self.above is None:
             return own
         if parts is not None and not foreign:
@@ -382,7 +388,8 @@ class Gate:
 
     def paths_of(self, host: str) -> list[str]:
         """Return the virtual paths here of a file at a real path, also those through links that a rule may match."""
-        return [join(name.parts) for name in self._names(None, host)]
+        in_project = [] if self.project is None else self.project.paths_of(host)
+        return [*(join(name.parts) for name in self._names(None, host)), *in_project]
 
     def lifts(self) -> Mapping[AccessRule, Sequence[str]]:
         """The rules that lift a protection if the user allows them, each with why its files are protected."""
@@ -414,10 +421,22 @@ class Gate:
         }
         return [*FLOOR_NAMES, *sorted(found)]
 
-    def needs_question(self, parts: Parts, host: str, *, foreign: bool = True) -> bool:
-        """Whether the running tool may read a file only after a question that it has not been asked."""
-        ruling = self.ruling(parts, host, "read", foreign=foreign)
+    def needs_question(self, parts: Parts, ruling: Ruling | None) -> bool:
+        """Whether the running tool may access a file only after a question that it has not been asked."""
         return ruling is not None and ruling.action == "ask" and not _CALL.get().call.covers(parts)
+
+    def moved_rulings(self, host: str) -> Iterator[tuple[Parts, Ruling]]:
+        """Yield the rulings against reading a file that is not at ``host`` any more, each with the path that it judges.
+
+        The file may have any end of its path in the workspace of each agent, so each gate judges all as its own.
+        """
+        tool = _CALL.get().call.tool
+        ends = [parts_of(host)[start:] for start in range(len(parts_of(host)))]
+        for gate in self._all:
+            for parts in ends:
+                ruling = gate._judged(Reached(gate._names(parts, host), host), "read", tool)
+                if ruling is not None:
+                    yield parts, ruling
 
     def mount_refusal(self, folder: str) -> str | None:
         """Return why programs may not see a whole folder; None if they may.

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from zeus_runtime.disk_paths import are_one_folder, real_path
 from zeus_runtime.tools.access import Name
 from zeus_runtime.tools.paths import folded, join, split
-from zeus_runtime.tools.patterns import parts_of
+from zeus_runtime.tools.patterns import has_magic, parts_of
 
 Parts: TypeAlias = tuple[str, ...]
 
@@ -86,6 +86,20 @@ class Mounts:
         bases = [parts_of(each) for at in folders for each in (str(at), self.real(at))]
         shared = max(sum(1 for _ in takewhile(_is_same, zip(parts, base, strict=False))) for base in bases)
         return parts[shared:] or parts[-1:]
+
+    def pattern_of(self, pattern: str) -> str | None:
+        """The workspace's pattern for one that is a path of this machine into it, which matches nothing; else None.
+
+        Args:
+            pattern: without braces.
+        """
+        parts = parts_of(pattern)
+        fixed = tuple(takewhile(lambda part: not has_magic(part), parts))
+        # A file of the workspace has such a path too: then the pattern means it.
+        if not pattern.startswith("/") or not fixed or os.path.lexists(self.host_of(fixed)):
+            return None
+        names = self.names_of(real_path("/" + "/".join(fixed)))
+        return ("/".join(("", *names[0].parts, *parts[len(fixed) :])) or "/**") if names else None
 
     def tails_of(self, host: str) -> list[Parts]:
         """A real path from the name of each mount's folder on that contains it."""

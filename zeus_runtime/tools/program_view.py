@@ -60,6 +60,8 @@ _MOST_OF_SESSION: Final = 200
 1,000 in 1.3; a long session has thousands."""
 
 _MOST_LEVELS: Final = 200
+_ANY_NAME: Final = "\ue000" * 64
+"""Stands for the name of an entry that a program makes: no pattern spells it, and `*` fits it."""
 
 
 class JudgedFolders:
@@ -225,17 +227,14 @@ class _Scan:
         """Return the mount of a top folder, and those below it."""
         parts = self._gate.mounts.names_of(host)[0].parts
         status = os.stat(host)  # noqa: PTH116 - a str is at hand
-        right = self._right(parts, host, status) if parts else self._top(host)
+        # The root has no name that a rule could fit.
+        right = self._right(parts, host, status) if parts else self._entries(parts, host)
         of_sessions = self._gate.is_of_sessions(parts, host)
         top = _Judged(host, parts, True, right, _identity(status), 1, is_of_sessions=of_sessions)
         below = None if right == "none" else self._below(top, (git_depth(f"{host}/."),))
         if below is None:
             return [self._mount(top, "none")]
         return [self._mount(top, top.shown), *below]
-
-    def _top(self, host: str) -> ProgramRight:
-        """The root has no name that a rule could fit, so a file that might be made in it is judged."""
-        return self._full(("new",), f"{host.rstrip('/')}/new")
 
     def _below(self, folder: _Judged, around: tuple[object, ...]) -> list[ProgramMount] | None:
         """Return the mounts in a folder; None if it cannot be looked through, so nothing in it may be shown."""
@@ -382,7 +381,12 @@ class _Scan:
                 return "none"
         elif not stat.S_ISDIR(status.st_mode):  # a socket leads to another program, which nothing contains
             return "none"
-        return self._full(parts, host)
+        full = self._full(parts, host)
+        return self._entries(parts, host) if full == "write" and stat.S_ISDIR(status.st_mode) else full
+
+    def _entries(self, parts: Parts, host: str) -> ProgramRight:
+        """The right of what programs make in a folder: only patterns that fit any name decide, such as `src/*`."""
+        return self._full((*parts, _ANY_NAME), f"{host.rstrip('/')}/{_ANY_NAME}")
 
     def _full(self, parts: Parts, host: str) -> ProgramRight:
         """The right of a file that programs may read."""

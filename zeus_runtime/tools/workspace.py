@@ -68,6 +68,7 @@ class WorkspaceFiles:
             the folder may hold the user's files, or others'.
         quota: how much there may be below the root, and below those of the agents above; routes do not count.
         shown: a text as the model sees it, with known secrets masked.
+        project: the root in the project, if the agent works apart from it: MCP servers open files there.
 
     Raises:
         WorkspaceError: from every method, if the path is refused, does not exist or has the wrong type.
@@ -87,6 +88,7 @@ class WorkspaceFiles:
         earlier: Path | None = None,
         quota: Quota | None = None,
         shown: Callable[[str], str] = str,
+        project: Path | None = None,
     ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise MissingError(
@@ -97,6 +99,7 @@ class WorkspaceFiles:
         self.routes: Mapping[str, Path] = routes_of(routes or {})
         self.gate = gate
         self.quota = quota
+        self.project = project
         self._shown = shown
         self._is_own = is_own
         self._earlier = earlier
@@ -121,6 +124,19 @@ class WorkspaceFiles:
     def hides(self, path: str) -> bool:
         """Whether ``path`` is hidden from tools, assuming that it contains no links; nothing is opened."""
         return self._hides(self._parts(path))
+
+    def pattern_of(self, pattern: str) -> str | None:
+        """Return the workspace's pattern for one that is a path of this machine into it, which matches nothing.
+
+        None for any other pattern, and for one whose beginning is also a path of the workspace.
+
+        Args:
+            pattern: without braces; it may begin with ``~``, as in a shell.
+        """
+        written = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises if there is no home
+        project = None if self.gate is None else self.gate.project
+        in_project = None if project is None else project.mounts.pattern_of(written)
+        return in_project or self._mounts.pattern_of(written)
 
     def refusal_of(self, host: Path, *, top: Path | None = None) -> str | None:
         """Return why a file that the user named by its real path may not be given to the model; None if it may.
@@ -148,13 +164,13 @@ class WorkspaceFiles:
         """Return why a text that was read from ``host`` earlier may not be given to the model; None if it may.
 
         If nothing is there any more, the folder may have been moved, so each end of the path is judged like a path of
-        the workspace.
+        the workspace, also by the agents above a sub-agent: in their workspaces, it may have any of them.
         """
         found = self.refusal_of(host)
-        if found is not None or self.gate is None:
+        if found is not None or self.gate is None or os.path.lexists(host):
             return found
-        rulings = (self.gate.ruling(parts, str(host), "read") for parts in self._moved_to(host))
-        return next((each.why for each in rulings if each is not None and each.action == "deny"), None)
+        rulings = (each for _, each in self.gate.moved_rulings(str(host)))
+        return next((each.why for each in rulings if each.action == "deny"), None)
 
     def needs_question(self, host: Path) -> bool:
         """Return whether the running tool may read a file only after a question about it.
@@ -164,16 +180,11 @@ class WorkspaceFiles:
         """
         if self.gate is None:
             return False
-        named = any(self.gate.needs_question(parts, at) for at, parts, _ in self._named(host))
-        return named or any(
-            self.gate.needs_question(parts, str(host), foreign=False) for parts in self._moved_to(host)
+        moved = () if os.path.lexists(host) else self.gate.moved_rulings(str(host))
+        named = (
+            (parts, self.gate.ruling(parts, at, "read", foreign=True)) for at, parts, _ in self._named(host)
         )
-
-    def _moved_to(self, host: Path) -> Iterator[tuple[str, ...]]:
-        """Yield the virtual paths that a file may have now that is not at ``host`` any more."""
-        if not os.path.lexists(host):
-            parts = host.parts[1:]
-            yield from (parts[start:] for start in range(len(parts)))
+        return any(self.gate.needs_question(*each) for each in (*named, *moved))
 
     def lasting(self, host: Path) -> Path:
         """Return the path by which a file or folder can be judged later: its real path, or a link of the workspace.

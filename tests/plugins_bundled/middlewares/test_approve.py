@@ -735,6 +735,35 @@ def test_rules_that_could_never_fit_are_refused(
     assert problem in str(refused.value)
 
 
+@pytest.mark.parametrize(("kind", "tool"), [("deny", "*"), ("ask", "read_*"), ("allow", "read_file")])
+def test_a_path_of_this_machine_into_the_workspace_is_refused_with_the_path_that_is_meant(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, tool: str
+) -> None:
+    """It closed the calls of servers alone, and left the files open to Zeus's own tools."""
+    monkeypatch.setenv("HOME", str(folder.parent))
+    for pattern in (f"{folder}/secrets/**", f"~/{folder.name}/secrets/**", f"{{{folder}/secrets,x}}/**"):
+        with pytest.raises(ConfigError, match="is a path of this machine") as refused:
+            with_files(folder, approve={kind: [{tool: {"path": ["src/a", pattern]}}]})
+        assert "patterns start at the workspace: /secrets/**" in str(refused.value)
+    with pytest.raises(ConfigError, match="write the whole path, without ~"):
+        with_files(folder, approve={kind: [{tool: {"path": "~/.ssh/**"}}]})
+
+
+def test_a_path_of_this_machine_may_be_elsewhere_or_an_argument_of_a_servers_tool(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="is a path of this machine"):  # no tool of it declares a path
+        agent(folder, script("x"), deny=[{"*": {"path": f"{folder}/secrets/**"}}])
+    outside: Any = {"*": {"path": f"{folder.parent}/.ssh/**"}}
+    servers: Any = {"files__*": {"path": [f"{folder}/secrets/**", "~/.ssh/**"]}}
+    with_files(folder, approve={"deny": [outside, servers]}, server="files")
+
+
+def with_files(folder: Path, *, approve: Any, server: str = "") -> Agent:
+    servers = f"mcpServers: {{{server}: {{command: none}}}}" if server else ""
+    middlewares = json.dumps([{"approve": approve}])
+    config = write_agent(folder, f"middlewares: {middlewares}\n{servers}\n", tools="[filesystem]")
+    return Agent.from_config(config, directory=folder, model=script("x"))
+
+
 def test_a_refused_pattern_is_told_with_its_place_and_what_to_do(folder: Path) -> None:
     """A block scalar ends with a line end: `validate` found nothing, and the rule closed nothing."""
     config = write_agent(

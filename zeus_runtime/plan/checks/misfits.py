@@ -56,6 +56,8 @@ class Surroundings:
         may_have: whether a tool of a given name may join at run time.
         may_have_like: whether a tool that matches a glob pattern may join at run time.
         shortening: the names of the agent's middlewares that propose edits of single messages.
+        pattern_of: the workspace's pattern for a pattern without braces that is a path of this machine into it; None
+            for any other.
     """
 
     profile: ModelProfile
@@ -68,6 +70,7 @@ class Surroundings:
     may_have: Callable[[str], bool] = lambda name: False
     may_have_like: Callable[[str], bool] = lambda pattern: False
     shortening: Sequence[str] = ()
+    pattern_of: Callable[[str], str | None] = lambda pattern: None
 
     def without_memory(self) -> Iterator[Misfit]:
         """A misfit if the agent has no long-term memory."""
@@ -201,6 +204,7 @@ def misfits(
             may_have=given.may_have,
             may_have_like=given.may_have_like,
             shortening=shortening,
+            pattern_of=context.workspace.pattern_of,
         )
         with planned.blamed("misfits"):
             told = list(find(around))

@@ -25,7 +25,7 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     if "\0" in path:
         return [set()]
     # Not normalised: the host follows a link before a `..` behind it.
-    host = _host_of(workspace, path)
+    host = _below_root(workspace.root, path)
     return _read(
         lambda: [{workspace.normalize(path)}],
         lambda: [{workspace.real(path)}],
@@ -55,9 +55,10 @@ def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> li
     for files in dict.fromkeys((workspace, callers)):
         with suppress(WorkspaceError):  # the agent's tools cannot open it; a server may, at the place below
             found += _named(workspace, str(files.place(path)))
-        host = os.path.expanduser(_host_of(files, path))  # noqa: PTH111 - pathlib raises if there is no home
-        if len(real := _real(host)) <= _LONGEST:
-            found += _read(partial(_named, workspace, real))
+        for root in filter(None, (files.root, files.project)):
+            host = os.path.expanduser(_below_root(root, path))  # noqa: PTH111 - pathlib raises if there is no home
+            if len(real := _real(host)) <= _LONGEST:
+                found += _read(partial(_named, workspace, real))
     return found
 
 
@@ -70,9 +71,9 @@ _LONGEST: Final = 4_096
 """Characters of a real path that a system takes."""
 
 
-def _host_of(workspace: WorkspaceFiles, path: str) -> str:
+def _below_root(root: Path, path: str) -> str:
     """Return a path as a server takes it that resolves relative paths from the workspace."""
-    return path if path.startswith(("/", "~")) else f"{workspace.root}/{path}"
+    return path if path.startswith(("/", "~")) else f"{root}/{path}"
 
 
 def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:

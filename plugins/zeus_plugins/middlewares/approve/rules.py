@@ -33,6 +33,7 @@ from zeus_runtime.plugin.files import (
     compile_glob,
     compile_way,
     composed,
+    expand_braces,
     folded_glob,
     parts_of,
     pattern_slip,
@@ -308,6 +309,13 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 yield Misfit(at, f"{pattern!r} means no command", hint)
             if isinstance(pattern, str):
                 slip = unreadable(pattern) if is_file else None if is_command else text_slip(pattern)
+                # Files that are opened have paths of the workspace; only a server's tool may take one of this machine.
+                if (
+                    slip is None
+                    and is_file
+                    and (rule.tool == "*" or any(name in each.paths for each in meant))
+                ):
+                    slip = _of_machine(pattern, around)
                 if slip is not None:
                     yield Misfit(at, *slip, "access-pattern")
             elif is_file:
@@ -315,6 +323,19 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 yield Misfit(
                     at, f"{written} is not text, so it matches no path", f'write "{written}" with quotes'
                 )
+
+
+def _of_machine(pattern: str, around: Surroundings) -> tuple[str, str] | None:
+    """Return why a pattern that is a path of this machine matches nothing, and what to do; None if it may match."""
+    for each in expand_braces(pattern):
+        meant = around.pattern_of(each)
+        if meant is not None or re.match("~(/|$)", each):
+            message = f"the pattern {pattern!r} is a path of this machine"
+            return (
+                message,
+                f"patterns start at the workspace: {meant}" if meant else "write the whole path, without ~",
+            )
+    return None
 
 
 def unreadable(pattern: str) -> tuple[str, str] | None:
