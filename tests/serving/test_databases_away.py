@@ -88,7 +88,9 @@ async def test_an_opening_that_fails_leaves_no_connection(
     close = Database.close
 
     async def closing(database: Database) -> None:
-        closed.append(database)
+        # An agent of an earlier test may close its own late.
+        if Path(database.place).is_relative_to(tmp_path):
+            closed.append(database)
         await close(database)
 
     monkeypatch.setattr(Database, "close", closing)
