@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,9 @@ from tests.support.agents import PositionModel, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
 from zeus_runtime.config.secrets import changed_files
+from zeus_runtime.config.secrets.changed_files import ChangedFiles
+from zeus_runtime.plan.validated import check
+from zeus_runtime.trust.decision import recorded_trust
 
 OLD: Final = "sk-live-Old-11aa22bb"
 NEW: Final = "sk-live-New-33cc44dd"
@@ -73,3 +77,16 @@ async def test_a_service_that_keeps_a_former_config_masks_the_present_secrets(tm
         await until(client, run, "complete")
         assert NEW not in (await client.get(f"/v1/sessions/{session}/messages")).text
     assert NEW not in str([each.content for each in model.requests[-1].messages])
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for its writer."""
+    write_agent(tmp_path)
+    (tmp_path / ".env").write_text(f"SHOP_API_KEY={OLD}\n")
+    document = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all")).document
+    (tmp_path / ".env").unlink()
+    os.mkfifo(tmp_path / ".env")
+    reads: list[str] = []
+    monkeypatch.setattr(changed_files, "file_text", lambda path: reads.append(path.name))
+    ChangedFiles(document).learn(document.redactor)
+    assert reads == ["zeus.yaml"]

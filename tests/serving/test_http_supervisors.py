@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from tests.serving.test_http_keys import bearer, keyed, made
-from tests.support.agents import PositionModel, call, calling
-from tests.support.serving import begun, until
+from tests.support.agents import PositionModel, call, calling, write_agent
+from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.serving.http.principals import SCOPES, Principal
+from zeus_runtime.serving.http.settings import OpenAgents, Settings
+from zeus_runtime.store.threads import Owner
 
 OF_USERS: Final = (
     "workspace: {root: work, per: user}\nmemory: {}\nmiddlewares: [{approve: {allow: [memory_save]}}]\n"
@@ -91,3 +95,21 @@ async def test_a_file_that_a_supervisor_sends_along_is_in_the_owners_turn(tmp_pa
         assert (await until(client, runs[0]["run"], "complete", "failed"))["state"] == "complete"
         own = await client.post(f"/v1/sessions/{session}/runs", json={"prompt": "go"}, headers={**ann, **key})
         assert own.json()["run"] != runs[0]["run"]
+
+
+async def test_the_owners_agent_stays_open_while_a_supervisor_works_with_it(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, PositionModel(lambda _request: "Done."))
+    service = replace(service, settings=Settings(agents=OpenAgents(most_open=1)))
+    (hosted,) = service.hosting
+    ann, boss = Owner("ann"), Principal("boss", None, SCOPES)
+    async with serving(service) as client:
+        made_session = await service.turns.begin_session(hosted, ann)
+        async with service.for_owner(boss, made_session.session) as found:
+            assert found.owner == ann
+            await service._let_idle_go()
+            assert ann in hosted.open
+        await service._let_idle_go()
+        assert ann not in hosted.open
+        assert (await client.get("/health")).status_code == 200
+        assert not service.present
