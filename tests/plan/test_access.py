@@ -27,7 +27,7 @@ from tests.support.distributions import lay_out
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval, ZeusError
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import UsageError
-from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
+from zeus_runtime.events import Event, Notice, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.protected_files import add_deciding
@@ -3598,6 +3598,24 @@ async def test_a_change_that_asks_is_made_when_it_is_approved_and_not_when_rejec
     assert approved.startswith(("Replaced", "Created"))
     assert [each.tool for each in person.asked] == ["write_file"]
     assert "`infra/**: ask`" in person.asked[0].reason
+
+
+class Changing:
+    async def ask(self, pending: PendingApproval) -> Decision:
+        return Decision("approve", arguments={"path": "infra/a.txt", "content": "other"})
+
+
+async def test_the_arguments_are_not_changed_at_the_question_of_a_file_and_the_call_stays_open(
+    folder: Path,
+) -> None:
+    put(folder, "infra/a.txt")
+    events = await played(
+        folder, ASK, ("write_file", {"path": "infra/a.txt", "content": "pin"}), channel=Changing()
+    )
+    assert isinstance(events[-1], RunFailed)
+    assert (events[-1].code, events[-1].exit_code) == ("approval_needed", 7)
+    assert "arguments_fixed" in [each.code for each in events if isinstance(each, Notice)]
+    assert (folder / "infra/a.txt").read_text() == "needle\n"
 
 
 async def test_the_text_of_an_approval_is_told_to_the_model(folder: Path) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.patterns import compile_glob as compile_glob
     from zeus_runtime.tools.patterns import compile_way as compile_way
     from zeus_runtime.tools.patterns import expand_braces as expand_braces
+    from zeus_runtime.tools.patterns import folded_cover as folded_cover
     from zeus_runtime.tools.patterns import folded_glob as folded_glob
     from zeus_runtime.tools.patterns import literal_prefix as literal_prefix
     from zeus_runtime.tools.patterns import parts_of as parts_of
@@ -72,6 +73,7 @@ _ROOMS = {
     "edited_masked": "tools.masked_text",
     "expand_braces": "tools.patterns",
     "folded": "tools.paths",
+    "folded_cover": "tools.patterns",
     "folded_glob": "tools.patterns",
     "literal_prefix": "tools.patterns",
     "masked_bytes": "tools.masked_text",

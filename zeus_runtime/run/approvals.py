@@ -529,6 +529,13 @@ class ApprovalBroker:
         if decision is None:
             return pending
         decision = pending.counting(decision)
+        if decision.answer == "approve" and decision.arguments is not None and pending.schema is None:
+            # The question about a file comes in the middle of a call, which runs with the arguments that it has.
+            told = (
+                f"{tool_label(pending.tool)} ({pending.id}) stays open: its arguments cannot be changed here."
+            )
+            self._emit(Notice("arguments_fixed", f"{told} Approve or reject it as it is."))
+            return pending
         if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be decided so: {problem}")
         stored = masked_decision(pending.fitting(decision), self._secrets)

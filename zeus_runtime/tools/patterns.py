@@ -228,6 +228,23 @@ def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
     return _compiled(patterns, partial(_spelled_part, is_wide=or_literal))
 
 
+def folded_cover(pattern: str) -> PathFilter:
+    """``folded_glob`` for a rule that restricts files, read as in ``workspace.access``.
+
+    A pattern without ``/`` is a name anywhere, but for the leading parts that do not count. What is in a folder that a
+    pattern names is covered too; ``.`` and ``/`` name the workspace's own folder alone.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    plain = plain_patterns(pattern, or_literal=True)
+    part = partial(_spelled_part, is_wide=True)
+    named = _compiled([f"**/{each}/**" for each in plain if "/" not in each and parts_of(each)], part)
+    paths = [each for each in plain if "/" in each or not parts_of(each)]
+    rooted = _compiled([f"{each}/**" if parts_of(each) else each for each in paths], part)
+    return lambda parts, beyond=0: rooted(parts) or named(parts[beyond:])
+
+
 def folded_plain(pattern: str, *, or_literal: bool) -> PathTest:
     """``folded_glob`` of one of the ``plain_patterns``, in which braces are text."""
     return _compiled([pattern], partial(_spelled_part, is_wide=or_literal))

@@ -24,7 +24,7 @@ from zeus_plugins.middlewares.approve.rules import is_path, rules_of
 
 from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles, expand_braces
 from zeus_runtime.plugin.tool import Tool
-from zeus_runtime.tools.access import Name
+from zeus_runtime.tools.access import AccessRule, Name
 
 Access = Literal["read", "write"]
 
@@ -687,6 +687,101 @@ def test_a_strict_rule_about_a_path_knows_what_a_program_may_make_of_it(
         for name, value in (("repo_path", path), ("files", [path])):
             rule: Any = {kind: [{"git_*": {name: "private/**"}}], "mode": "run_everything"}
             assert verdict(workspace, {name: value}, tool("git_add", **{name: {}}), **rule) == kind
+
+
+COVERED = [
+    "secrets",
+    "/secrets",
+    "secrets/",
+    "*.pem",
+    "a/*",
+    "**",
+    "{k.pem,a/b}",
+    "app/[slug]",
+    "a/**/k",
+    "**/b",
+]
+
+
+@pytest.mark.parametrize("pattern", COVERED)
+@pytest.mark.parametrize(
+    "path",
+    ["secrets", "a/secrets", "secrets/key", "A/Secrets/key", "a/b/k.pem", "a/b.pem/k", "app/[slug]/x", "b/k"],
+)
+def test_deny_and_ask_cover_what_a_pattern_of_the_workspace_does(pattern: str, path: str) -> None:
+    """`path: secrets` closed the folder to `ls`, and not the files in it; `path: "*.pem"` those of the root alone."""
+    parts = tuple(path.split("/"))
+    covers = any(rule.depth(parts) > 0 for rule in AccessRule.of(pattern, "deny"))
+    written = rules_of([{"*": {"path": pattern}}])
+    reached = Reached((Name(parts),), f"/host/{path}")
+    for kind in ("deny", "ask"):
+        rules = PathRules(**{"allow": (), "ask": (), "deny": (), kind: tuple(written)})
+        assert (rules.ruling(reached, "read", "grep") is not None) == covers
+
+
+@pytest.mark.parametrize("pattern", [*COVERED, "plain", "src/link", "x{y,z}"])
+@pytest.mark.parametrize(
+    "path", ["secrets/key", "a/secrets/key", "a/b/k.pem", "a.pem/k", "b/k", "src/link/x"]
+)
+def test_deny_and_ask_cover_the_same_in_a_call(workspace: WorkspaceFiles, pattern: str, path: str) -> None:
+    covers = any(rule.depth(tuple(path.split("/"))) > 0 for rule in AccessRule.of(pattern, "deny"))
+    for spelled in (path, f"./{path}", f"{workspace.root}/{path}"):
+        for called in (tool(path={}), replace(tool(path={}), paths=frozenset({"path"}))):
+            for kind in ("deny", "ask"):
+                rule: Any = {kind: [{"*": {"path": pattern}}], "mode": "run_everything"}
+                assert (verdict(workspace, {"path": spelled}, called, **rule) == kind) == covers, spelled
+
+
+def test_allow_fits_its_pattern_alone(workspace: WorkspaceFiles) -> None:
+    for pattern, path in (("src", "src/a"), ("*.md", "src/a.md")):
+        rule: Any = {"allow": [{"*": {"path": pattern}}], "mode": "ask"}
+        assert verdict(workspace, {"path": path}, tool(path={}), **rule) == "ask"
+        reached = Reached((Name(tuple(path.split("/"))),), f"/host/{path}")
+        rules = PathRules(tuple(rules_of(rule["allow"])), tuple(rules_of([{"write_*": {"path": "**"}}])), ())
+        assert rules.ruling(reached, "write", "write_file") is not None
+
+
+@pytest.mark.parametrize("name", [".", "/"])
+def test_the_workspaces_own_folder_is_not_all_that_is_in_it(workspace: WorkspaceFiles, name: str) -> None:
+    rule: Any = {"deny": [{"*": {"path": name}}], "mode": "run_everything"}
+    assert verdict(workspace, {"path": "src/a"}, tool(path={}), **rule) == "allow"
+    assert verdict(workspace, {"path": "."}, tool(path={}), **rule) == "deny"
+
+
+def test_a_pattern_with_braces_covers_what_is_named_so(workspace: WorkspaceFiles) -> None:
+    rule: Any = {"deny": [{"*": {"path": "x{y,z}"}}], "mode": "run_everything"}
+    for path in ("a/x{y,z}/b", "a/xz/b"):
+        assert (
+            verdict(workspace, {"path": path}, replace(tool(path={}), paths=frozenset({"path"})), **rule)
+            == "deny"
+        )
+
+
+def test_a_name_of_a_folder_above_the_workspace_closes_nothing_in_it(workspace: WorkspaceFiles) -> None:
+    rule: Any = {
+        "deny": [{"*": {"path": [f"{{{workspace.root.name},x/y}}", workspace.root.parts[1]]}}],
+        "mode": "run_everything",
+    }
+    for path in ("src/a", f"{workspace.root}/src/a"):
+        assert verdict(workspace, {"path": path}, tool(path={}), **rule) == "allow", path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "action"),
+    [
+        ("private", "a/priv*", "deny"),
+        ("{private,x/y}", "a/priv*", "deny"),
+        ("private", "a/*.py", "allow"),
+        ("*.pem", "a/k.p*", "deny"),
+        ("*.pem", "a/*.py", "allow"),
+        (".env", "*.py", "allow"),
+    ],
+)
+def test_a_path_that_a_program_fills_in_may_end_in_a_denied_name(
+    workspace: WorkspaceFiles, pattern: str, path: str, action: str
+) -> None:
+    rule: Any = {"deny": [{"*": {"path": pattern}}], "mode": "run_everything"}
+    assert verdict(workspace, {"path": path}, tool("git_add", path={}), **rule) == action
 
 
 @pytest.mark.parametrize(

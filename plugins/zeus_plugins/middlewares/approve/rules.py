@@ -34,6 +34,7 @@ from zeus_runtime.plugin.files import (
     compile_way,
     composed,
     expand_braces,
+    folded_cover,
     folded_glob,
     parts_of,
     pattern_slip,
@@ -147,18 +148,21 @@ class Rule:
 
     @cached_property
     def files(self) -> PathTest | None:
-        """Return a test for files if the rule's only argument is a path; else None."""
+        """Return a test for files if the rule's only argument is a path; else None.
+
+        It is for a rule that denies or asks, and covers all that the pattern does in ``workspace.access``.
+        """
         if len(self.arguments) != 1:
             return None
         ((name, patterns),) = self.arguments.items()
         if _last_word(name) not in _FILE_WORDS:
             return None
-        tests = [folded_glob(each) for each in patterns if isinstance(each, str)]
+        tests = [folded_cover(each) for each in patterns if isinstance(each, str)]
         return lambda path: any(test(path) for test in tests)
 
     @cached_property
     def surely_files(self) -> PathTest | None:
-        """Return ``files`` for a rule that allows: as ``fits`` does for calls, it fits no other spelling."""
+        """Return ``files`` for a rule that allows: as ``fits`` does for calls, it fits the pattern alone."""
         return self._surely(compile_glob)
 
     @cached_property
@@ -175,11 +179,11 @@ class Rule:
 
     @property
     def path_patterns(self) -> Iterator[str]:
-        """Yield the patterns of its arguments that may be paths, from `/` on."""
+        """Yield the patterns of its arguments that may be paths."""
         for patterns in self.arguments.values():
             for each in patterns:
                 if isinstance(each, str) and unreadable(each) is None and parts_of(each):
-                    yield "/".join(("", *parts_of(each)))
+                    yield each
 
     @cached_property
     def _tool(self) -> re.Pattern[str]:
@@ -442,9 +446,29 @@ def _path_may_fit(pattern: str, value: str, leads_to: LeadsTo, *, replaced: bool
     meanings = _meanings(value, leads_to)
     return (
         not all(meanings)
-        or _one_of_fits(pattern, meanings)
-        or (replaced and any(meets(pattern, "/".join(path)) for paths in meanings for path in paths))
+        or _covers(pattern, meanings)
+        or (replaced and any(_may_meet(pattern, "/".join(path)) for paths in meanings for path in paths))
     )
+
+
+def _covers(pattern: str, meanings: _Meanings) -> bool:
+    """Whether a pattern covers one of the paths, as it covers files.
+
+    The names of the folders above the workspace do not count: of a path that ends in another spelling of the same file,
+    those are before this end.
+    """
+    above: dict[tuple[str, ...], int] = {}
+    for long, short in ((long, short) for paths in meanings for long in paths for short in paths):
+        if short and len(long) > len(short) and long[-len(short) :] == short:
+            above[long] = max(above.get(long, 0), len(long) - len(short))
+    test = folded_cover(pattern)
+    return any(test(path, above.get(path, 0)) for paths in meanings for path in paths)
+
+
+def _may_meet(pattern: str, path: str) -> bool:
+    """Whether a path with replaced parts may become one that a pattern names; what is in it does not count."""
+    names = (f"**/{each}" for each in expand_braces(pattern) if "/" not in each)
+    return any(meets(each, path) for each in (pattern, *names))
 
 
 def _all_fit(pattern: str, meanings: _Meanings) -> bool:
