@@ -2781,7 +2781,8 @@ async def test_a_person_is_not_asked_about_a_call_that_may_not_make_a_folder(fol
 
 
 async def test_the_path_rules_of_approve_judge_the_folders_on_the_way(folder: Path) -> None:
-    rules = "ask: [{'*': {path: 'src/*'}}], deny: [{'*': {path: 'src/closed'}}], mode: run_everything"
+    allow = "allow: [{write_file: {path: 'src/**/out/*'}}]"  # the file, and no folder on the way
+    rules = f"{allow}, ask: [{{'*': {{path: 'src/*'}}}}], deny: [{{'*': {{path: 'src/closed'}}}}]"
     yaml = f"middlewares: [{{approve: {{{rules}}}}}]\n"
     put(folder, "src/a.txt")
     person = Answering()
@@ -2790,7 +2791,7 @@ async def test_the_path_rules_of_approve_judge_the_folders_on_the_way(folder: Pa
     assert (folder / "src/new/out/x").exists()
     assert not (folder / "src/closed").exists()
     (asked,) = person.asked
-    assert "/src/new: the folder is missing, and the rule `ask:" in str(asked.reason)
+    assert "/src/new/out: the folder is missing, and the rule `ask:" in str(asked.reason)
 
 
 # Originals are read by the session that kept them
