@@ -656,7 +656,7 @@ def test_a_trusted_server_is_started(server: Project, zeus: Zeus) -> None:
         ("mcpServers.other={url: 'https://x.example'}", False),
         ("mcpServers.other={url: 'https://x.example', disabled: true}", True),
         ("mcpServers.other={url: 'http://127.0.0.1:8000/mcp'}", True),
-        ("mcpServers.other={preset: github}", True),
+        ("mcpServers.other={preset: github}", False),
         (
             "agents={helper: {description: d, overrides: {mcpServers: {x: {url: 'https://x.example'}}}}}",
             False,

@@ -9,7 +9,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
+from zeus_runtime.config.mcp import BROWSER_SERVER, Connectors
 from zeus_runtime.config.model import ProjectInstructions
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import real_path, shown_below
@@ -286,9 +286,9 @@ def _server_part(
     where = "" if path is None else str(document.position(path, "key"))
     if isinstance(server, Command):
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
-    # A header may send a key of this machine, or work in somebody else's account, wherever it goes.
-    is_preset = server.address in PRESETS.values() and not server.headers
-    if (is_preset or is_free(server.address, document, trust)) and not gets_secret(server, trust):
+    # Through an account, a server works with what is the user's own elsewhere, wherever it is.
+    gets_more = "account" in server.sent or gets_secret(server, trust)
+    if is_free(server.address, document, trust) and not gets_more:
         return None
     return remote_part(server, mask=mask, where=where)
 
