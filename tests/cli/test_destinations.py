@@ -79,6 +79,8 @@ _KINDS = ("destination", "MCP server", "option")
         ),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@x.example/d'}", ["storage.url"]),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d'}", []),
+        ("model: gpt-4o\nstorage: {url: 'postgresql:///d'}", ["storage.url"]),
+        ("model: gpt-4o\ncheckpointer: {postgres: {url: 'postgres://'}}", ["checkpointer.postgres.url"]),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d?host=x.example'}", ["storage.url"]),
         (
             "model: gpt-4o\ncheckpointer: {postgres: {url: 'postgresql://x.example/d'}}",

@@ -26,17 +26,16 @@ PartKind: TypeAlias = Literal[
 _SCHEME: Final = "zeus-trust-1"
 _OPEN: Final = PartMask()
 _HERE: Final = re.compile(
-    r"""(?: [a-z][a-z0-9+.-]*://
-            (?: [^\s/?\#@\\]* @ )?
-            (?: localhost | 127(?:\.(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3} | \[::1\] ) (?: :[0-9]+ )?
-        |   postgres(?:ql)?(?:\+psycopg)?://
-        )
+    r"""[a-z][a-z0-9+.-]*://
+        (?: [^\s/?\#@\\]* @ )?
+        (?: localhost | 127(?:\.(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3} | \[::1\] ) (?: :[0-9]+ )?
         (?: /[^\s?@\\]* )?""",
     re.VERBOSE | re.IGNORECASE,
 )
 """An address of this machine, as every program reads it.
 
-PostgreSQL reads another host from a query, and SQLAlchemy takes all before an ``@`` for a password, also slashes.
+PostgreSQL reads another host from a query, and of an address without a host from ``PGHOST`` or a service file.
+SQLAlchemy takes all before an ``@`` for a password, also slashes.
 """
 
 
