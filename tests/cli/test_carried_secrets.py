@@ -208,7 +208,7 @@ def test_it_makes_no_difference_where_an_option_is_written(project: Project, zeu
         project.write("sub.yaml", f"version: 1\n{line}\n")
         agent = "one: {description: x, config: sub.yaml}"
         if way != "sub-agent":
-            project.write("sub.yaml", "version: 1\nmodel: {litellm: {model: openai/x, headers: {Y: z}}}\n")
+            project.write("sub.yaml", "version: 1\nmodel: {litellm: {model: openai/x, temperature: 0}}\n")
             more = "overrides: {model: {litellm: {headers: {X: '${GITHUB_TOKEN}'}}}}"
             agent = f"one: {{description: x, config: sub.yaml, {more}}}"
         write(project, f"model: gpt-4o\nagents: {{{agent}}}")

@@ -46,6 +46,34 @@ _KINDS = ("destination", "MCP server", "option")
         ("model: bedrock/agentcore/x.example#", ["model"]),
         ("model: {replay: {cassette: zeus.yaml}}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://localhost:8000/v1'}}", []),
+        (
+            "model: {litellm: {model: openai/x, headers: {X-Host: evil, X-Team: shop}}}",
+            ["model.litellm.headers.X-Host", "model.litellm.headers.X-Team"],
+        ),
+        (
+            "model: {litellm: {model: x, api_base: 'http://localhost', headers: {X-Host: 'http://localhost'}}}",
+            ["model.litellm.headers.X-Host"],
+        ),
+        (
+            f"model: {{litellm: {{model: x, api_base: '{ELSEWHERE}', headers: {{X-Host: evil}}}}}}",
+            ["model.litellm.api_base"],
+        ),
+        (
+            "model: gpt-4o\nmodels: {summary: {litellm: {model: gpt-4o, headers: {X-Host: evil}}}}",
+            ["models.summary.litellm.headers.X-Host"],
+        ),
+        (
+            "model: gpt-4o\nmiddlewares: [{hooks: {before_run: [{url: 'http://[::1]/', headers: {X-Host: evil}}]}}]",
+            ["middlewares.0.hooks.before_run.0.headers.X-Host"],
+        ),
+        (
+            "model: gpt-4o\nmemory: {user: u, embeddings: {litellm: {extra: {extra_headers: {X-Host: evil, B: c/d}}}}}",
+            [
+                "memory.embeddings.litellm.extra.extra_headers.B",
+                "memory.embeddings.litellm.extra.extra_headers.X-Host",
+            ],
+        ),
+        ("model: gpt-4o\nx-headers: {X-Team: shop}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://127.0.0.1:8000/v1'}}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://[::1]:8000'}}", []),
         (
@@ -133,6 +161,28 @@ def test_headers_that_go_to_another_machine_are_shown_by_name_and_ask_again_when
     assert "4711" not in shown
     write("{X-Team: '${CLOUD_KEY}'}")
     assert zeus("validate").exit_code == 4
+
+
+@pytest.mark.parametrize("address", ["", "api_base: 'http://localhost:1', "])
+def test_a_header_asks_whatever_the_address_is_and_again_when_it_changes(
+    project: Project, zeus: Zeus, address: str
+) -> None:
+    """A gateway that the user's own variable names may send the request on to where a header says."""
+    text = f"version: 1\nmodel: {{litellm: {{model: openai/x, {address}headers: {{X.Host: %s}}}}}}\n"
+    project.write("zeus.yaml", text % "somewhere.example")
+    assert zeus("run", "zeus.yaml", "hi").exit_code == 4
+    shown = zeus("trust").err
+    assert "X.Host: **********" in shown
+    assert "somewhere" not in shown
+    assert zeus("validate").exit_code == 0
+    project.write("zeus.yaml", text % "elsewhere.example")
+    assert zeus("validate").exit_code == 4
+
+
+def test_the_headers_of_the_users_own_config_ask_nothing(project: Project, zeus: Zeus) -> None:
+    own = project.folder.parent / "home/.config/zeus/configs/mine.yaml"
+    project.write(str(own), "version: 1\nmodel: {litellm: {model: openai/x, headers: {X-Team: shop}}}\n")
+    assert zeus("trust", "--print", "mine").out.strip() == ""
 
 
 def test_nothing_is_done_with_a_config_that_sends_elsewhere_until_it_is_allowed(

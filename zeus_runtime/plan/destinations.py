@@ -24,6 +24,35 @@ def destinations(ground: FileSource) -> Iterator[Part]:
     """The parts of all options that name another machine, or a file from which a library takes one."""
     for each in ground.document.marked:
         yield from destination_at(ground, each)
+    yield from _headers(ground)
+
+
+def _headers(ground: FileSource) -> Iterator[Part]:
+    """The headers beside addresses that need no permission, and inside an option for anything.
+
+    A gateway may choose by a header to which machine it sends a request with the user's key.
+    """
+    document = ground.document
+    found: dict[ConfigPath, object] = {}
+    covered = {each.path for each in ground.carried}
+    for each in document.marked:
+        headers: dict[ConfigPath, object] = {}
+        if each.signs and any(map(holds_headers, each.path[:-1])):
+            headers[each.path] = each.text
+        # Beside a `model` that is a string are all sections of the config.
+        if each.signs and each.path[:-1]:
+            for key, beside in header_keys(document, each.path).items():
+                headers |= {(*each.path[:-1], key, str(name)): value for name, value in beside.items()}
+        found |= headers
+        if headers and next(destination_at(ground, each), None) is not None:
+            covered |= headers.keys()
+    for path, value in found.items():
+        if path not in covered:
+            from zeus_runtime.trust.parts import header_part
+
+            address, where = document.address(path), str(document.position(path))
+            mask = mask_of(document, ground.trust)
+            yield with_owner(ground, header_part(address, {str(path[-1]): value}, mask=mask, where=where))
 
 
 def destination_at(ground: FileSource, value: Marked) -> Iterator[Part]:

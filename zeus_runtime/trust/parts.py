@@ -411,6 +411,17 @@ def destination_part(
     return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where, held=held)
 
 
+def header_part(path: str, header: Mapping[str, object], *, mask: PartMask = _OPEN, where: str = "") -> Part:
+    """A header of requests, by which a gateway may choose another machine, identified by its place and its value.
+
+    Args:
+        path: its place in the config, as ``Document.address`` writes it.
+        header: its value by its name; shown by name.
+    """
+    digest = part_digest("header", path=path, header=dict(header))
+    return Part("destination", path, digest, tuple(_header_lines(header, mask)), where=where)
+
+
 def secret_part(path: str, value: object, shown: str, names: Sequence[str], *, where: str = "") -> Part:
     """An option that holds secrets of the environment, identified by its place and its value.
 
