@@ -123,7 +123,6 @@ def test_an_option_with_a_secret_of_the_environment_asks(
         LITELLM % "api_key: '${GITHUB_TOKEN}'",
         LITELLM % "api_base: '${MODELS_URL}', api_key: '${GITHUB_TOKEN}'",
         "model: gpt-4o\ntools: [{web: {search: {tavily: {api_key: '${GITHUB_TOKEN}'}}}}]",
-        "model: gpt-4o\nmcpServers: {g: {preset: github, oauth: {client_secret: '${GITHUB_TOKEN}'}}}",
         f"model: gpt-4o\nmetadata: {{team: '{TOKEN}', other: orangutan}}",
         "model: gpt-4o\nmetadata: {team: '${NOT_SECRET:-x}', user: '${USER:-orangutan}'}",
         "model: gpt-4o\nmemory: {user: '${USER}'}",

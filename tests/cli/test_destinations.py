@@ -79,6 +79,8 @@ _KINDS = ("destination", "MCP server", "option")
         ),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@x.example/d'}", ["storage.url"]),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d'}", []),
+        ("model: gpt-4o\nstorage: {url: 'postgresql:///d'}", ["storage.url"]),
+        ("model: gpt-4o\ncheckpointer: {postgres: {url: 'postgres://'}}", ["checkpointer.postgres.url"]),
         ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d?host=x.example'}", ["storage.url"]),
         (
             "model: gpt-4o\ncheckpointer: {postgres: {url: 'postgresql://x.example/d'}}",
@@ -91,8 +93,8 @@ _KINDS = ("destination", "MCP server", "option")
         (f"model: gpt-4o\nmcpServers: {{far: {{url: '{ELSEWHERE}'}}}}", ["far"]),
         (f"model: gpt-4o\nmcpServers: {{far: {{serverUrl: '{ELSEWHERE}'}}}}", ["far"]),
         ("model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp'}}", []),
-        ("model: gpt-4o\nmcpServers: {github: {preset: github}}", []),
-        ("model: gpt-4o\nmcpServers: {github: {preset: github, headers: {X-Key: '$$x'}}}", ["github"]),
+        ("model: gpt-4o\nmcpServers: {github: {preset: github}}", ["github"]),
+        ("model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp', auth: oauth}}", ["near"]),
         (
             f"model: gpt-4o\nagents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: openai/x, api_base:"
             f" '{ELSEWHERE}'}}}}}}}}}}",
@@ -196,6 +198,22 @@ def test_an_account_of_an_untrusted_server_is_not_logged_in(project: Project, ze
     )
     result = zeus("auth", "login", "far", "--no-browser")
     assert (result.exit_code, "MCP server 'far' is not trusted" in result.err) == (4, True)
+
+
+def test_the_account_of_another_server_is_asked_for(project: Project, zeus: Zeus) -> None:
+    """A server's name chooses the account, so permission for one is none for another."""
+    text = "version: 1\nmodel: gpt-4o\nmcpServers: {%s: {preset: github}}\n"
+    project.write("zeus.yaml", text % "mine")
+    assert "uses yours for 'mine' at this address" in zeus("trust").err
+    project.write("zeus.yaml", text % "github")
+    result = zeus("tools", "list", "--connect")
+    assert (result.exit_code, "MCP server 'github' is not trusted" in result.err) == (4, True)
+
+
+def test_the_users_own_config_uses_their_account_unasked(project: Project, zeus: Zeus) -> None:
+    own = project.folder.parent / "home/.config/zeus/configs/mine.yaml"
+    project.write(str(own), "version: 1\nmodel: gpt-4o\nmcpServers: {github: {preset: github}}\n")
+    assert zeus("trust", "--print", "mine").out.strip() == ""
 
 
 MARKS = ("x-zeus-destination", "x-zeus-executes", "x-zeus-file-relative", "x-zeus-work-relative")

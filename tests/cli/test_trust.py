@@ -391,6 +391,44 @@ def test_a_prompt_from_elsewhere_is_asked_for(project: Project, zeus: Zeus, more
     assert "password" in zeus("plan", "--prompt").out
 
 
+@pytest.mark.parametrize("root", [".", "sub"])
+def test_a_file_above_that_the_config_names_as_instructions_is_asked_for(
+    project: Project, zeus: Zeus, root: str
+) -> None:
+    above = project.folder.parent
+    (above / ".git").mkdir()
+    for name in ("AGENTS.md", "notes.txt", "id_rsa", "project/sub/NOTES.md"):
+        project.write(f"../{name}", f"content of {name}")
+    project.write("NOTES.md", "content of the project")
+    more = f"workspace: {{root: {root}}}\nproject_instructions: {{files: [%s]}}\n"
+    project.write("zeus.yaml", AGENT + more % "NOTES.md, CLAUDE.md, AGENTS.md")
+    assert "../AGENTS.md" in zeus("plan").out
+    project.write("zeus.yaml", AGENT + more % "AGENTS.md, id_rsa, notes.txt")
+    result = zeus("plan")
+    assert result.exit_code == 4
+    assert f"reads     {above / 'id_rsa'}" in result.out
+    assert f"reads     {above / 'notes.txt'}" in result.out
+    assert str(above / "AGENTS.md") not in result.out
+    zeus("trust")
+    assert zeus("plan").exit_code == 0
+
+
+@pytest.mark.parametrize("name", [".netrc", "link.md"])
+def test_a_file_of_keys_above_the_workspace_is_asked_for_as_instructions(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HOME", str(project.folder))
+    project.write(".git/config", "")
+    project.write(".netrc", "password")
+    project.write("sub/notes.md", "")
+    (project.folder / "link.md").symlink_to(".netrc")
+    more = f"workspace: {{root: sub}}\nproject_instructions: {{files: [{name}]}}\n"
+    project.write("zeus.yaml", AGENT + more)
+    result = zeus("plan")
+    assert result.exit_code == 4
+    assert f"reads     {project.folder / '.netrc'}" in result.out
+
+
 AGENT = "version: 1\nmodel: gpt-4o\n"
 HELPER = (
     "tools: [subagents]\nagents: {{helper: {{description: d, config: {config}, overrides: {{{more}}}}}}}\n"
@@ -618,7 +656,7 @@ def test_a_trusted_server_is_started(server: Project, zeus: Zeus) -> None:
         ("mcpServers.other={url: 'https://x.example'}", False),
         ("mcpServers.other={url: 'https://x.example', disabled: true}", True),
         ("mcpServers.other={url: 'http://127.0.0.1:8000/mcp'}", True),
-        ("mcpServers.other={preset: github}", True),
+        ("mcpServers.other={preset: github}", False),
         (
             "agents={helper: {description: d, overrides: {mcpServers: {x: {url: 'https://x.example'}}}}}",
             False,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from sqlalchemy import Connection, event, make_url, text
+from sqlalchemy.exc import OperationalError
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, script, write_agent
 from tests.support.databases import LocalServer, execute, local_server, storage
@@ -21,6 +24,7 @@ from zeus_runtime.errors import MissingError, RunError, ZeusError
 from zeus_runtime.events import RunCompleted, RunFailed
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.postgres import Server, connection_arguments
 from zeus_runtime.store.row_security import Acting, act
 from zeus_runtime.store.thread_log import ThreadLog
 
@@ -48,6 +52,30 @@ async def failure(url: str, folder: Path) -> ZeusError:
             await agent.run("go")
     assert "hunter2" not in str(failed.value)
     return failed.value
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+@pytest.mark.parametrize("way", ["PGHOSTADDR", "PGSERVICE"])
+def test_no_variable_leads_an_address_of_this_machine_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, way: str
+) -> None:
+    """Such an address needs no permission; 127.0.0.2 stands for another machine."""
+    pytest.importorskip("psycopg")
+    (tmp_path / "services").write_text("[far]\nhostaddr=127.0.0.2\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv(way, {"PGHOSTADDR": "127.0.0.2", "PGSERVICE": "far"}[way])
+    with socket.create_server(("127.0.0.1", 0)) as here, ThreadPoolExecutor(1) as pool:
+        here.settimeout(5)
+        caller = pool.submit(lambda: here.accept()[0].close())
+        url = f"postgresql://{host}:{here.getsockname()[1]}/zeus"
+        with pytest.raises(OperationalError):
+            Server(url, "it").connect()
+        caller.result()
+
+
+def test_a_variable_may_say_where_another_machine_is() -> None:
+    pytest.importorskip("psycopg")
+    assert "hostaddr" not in connection_arguments("postgresql://db.example/zeus")
 
 
 async def test_a_server_that_cannot_be_used_is_named_with_cause_and_remedy(

@@ -152,13 +152,17 @@ class McpServer:
 
     @property
     def sent(self) -> Mapping[str, Mapping[str, object]]:
-        """What else reaches the server: the arguments of its prompts, and the OAuth client. Secrets are in clear."""
+        """What else reaches the server: the arguments of its prompts, the OAuth client, and the user's account.
+
+        Secrets are in clear; of the account, only that it is used.
+        """
         own = self.oauth
         secret = None if own.client_secret is None else own.client_secret.reveal()
         client = {"client_id": own.client_id, "client_secret": secret, "scopes": " ".join(own.scopes)}
         sent: Mapping[str, Mapping[str, object]] = {
             "prompts": {name: dict(arguments) for name, arguments in self.prompts.items()},
             "oauth": {key: value for key, value in client.items() if value},
+            "account": {"auth": "oauth"} if self.authorised and self.address is not None else {},
         }
         return {key: value for key, value in sent.items() if value}
 

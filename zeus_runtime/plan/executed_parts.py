@@ -9,7 +9,8 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
+from zeus_runtime.config.mcp import BROWSER_SERVER, Connectors
+from zeus_runtime.config.model import ProjectInstructions
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import real_path, shown_below
 from zeus_runtime.errors import ZeusError
@@ -51,6 +52,7 @@ def executing(ground: PartSource, protected: Callable[[], Deciding]) -> tuple[Pa
         *_plugin_files(ground),
         *_options(ground),
         *named_parts(ground, protected),
+        *_project_files(ground, protected),
         *_home_files(ground, protected),
         *_databases(ground),
         *_used_files(ground),
@@ -284,9 +286,9 @@ def _server_part(
     where = "" if path is None else str(document.position(path, "key"))
     if isinstance(server, Command):
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
-    # A header may send a key of this machine, or work in somebody else's account, wherever it goes.
-    is_preset = server.address in PRESETS.values() and not server.headers
-    if (is_preset or is_free(server.address, document, trust)) and not gets_secret(server, trust):
+    # Through an account, a server works with what is the user's own elsewhere, wherever it is.
+    gets_more = "account" in server.sent or gets_secret(server, trust)
+    if is_free(server.address, document, trust) and not gets_more:
         return None
     return remote_part(server, mask=mask, where=where)
 
@@ -404,6 +406,25 @@ def _files(ground: FileSource, protected: Callable[[], Deciding] | None) -> Iter
             if is_asked and asked.isdisjoint((file, *file.parents)):
                 asked.add(file)
                 yield _file_part(ground, each.path, file, "reads")
+
+
+def _project_files(ground: PartSource, protected: Callable[[], Deciding]) -> Iterator[Part]:
+    """The files above the workspace that the config's own names make instructions, and not those of the usual names.
+
+    In the workspace itself the rules of its tools decide which file is read.
+    """
+    setting, usual = ground.config.project_instructions, ProjectInstructions().files
+    if isinstance(setting, bool) or set(setting.files) <= set(usual):
+        return
+    from zeus_runtime.prompt.project import folders_above
+
+    root = (ground.document.directory / ground.config.workspace.root).resolve()
+    for index, name in enumerate(setting.files):
+        named = [] if name in usual else [folder / name for folder in folders_above(root)]
+        for each in filter(os.path.lexists, named):
+            file = Path(real_path(each))
+            if _is_unread(ground, file) or _is_unreadable(ground, protected, each, file):
+                yield _file_part(ground, ("project_instructions", "files", index), file, "reads")
 
 
 def files_in(named: Path) -> Iterable[Path] | None:

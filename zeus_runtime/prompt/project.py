@@ -65,18 +65,26 @@ def project_files(workspace: WorkspaceFiles, names: Sequence[str]) -> tuple[Proj
     from zeus_runtime.tools import WorkspaceFiles
     from zeus_runtime.tools.gate import calling
 
-    folder = workspace.root.resolve()
-    repository = _repository(folder)
-    above = [] if repository is None else [each for each in folder.parents if each.is_relative_to(repository)]
+    above = folders_above(workspace.root.resolve())
     found: list[ProjectFile] = []
     # A command may have made the file a link to what Zeus keeps for a session.
     with calling(None):
         for depth, parent in reversed(list(enumerate(above, 1))):
-            assert repository is not None, "nothing is above the workspace without one"
+            repository = above[-1]
             inner = parent.relative_to(repository).as_posix()
             files = WorkspaceFiles(repository, gate=_gate(repository, workspace.gate))
             found += _first(files, f"/{inner}", names, "../" * depth)
         return (*found, *_first(workspace, "/", names, "/"))
+
+
+def folders_above(folder: Path) -> list[Path]:
+    """The folders above a workspace in its repository, the nearest first; none without a repository.
+
+    Args:
+        folder: the workspace, with links resolved.
+    """
+    repository = _repository(folder)
+    return [] if repository is None else [each for each in folder.parents if each.is_relative_to(repository)]
 
 
 def project_section(

@@ -20,6 +20,7 @@ from zeus_runtime.cutting import unwrapped
 from zeus_runtime.errors import MissingError, RunError, ZeusError
 from zeus_runtime.store.compiled_statements import server_driver
 from zeus_runtime.store.row_security import NOBODY, Acting, begin_acting
+from zeus_runtime.trust.parts import is_here
 
 T = TypeVar("T")
 
@@ -52,6 +53,8 @@ def connection_arguments(url: str) -> dict[str, Any]:
     No statement is prepared on the server by itself: behind pgbouncer the next transaction may use another server
     process, and a prepared plan does not see later settings. ``Server`` permits it for ``Prepared`` statements.
 
+    An address of this machine needs no permission, so neither ``PGHOSTADDR`` nor a service file leads it elsewhere.
+
     Raises:
         MissingError: psycopg is not installed, or the URL's host is not valid.
     """
@@ -73,6 +76,8 @@ def connection_arguments(url: str) -> dict[str, Any]:
         ) from error
     # The URL's own values win, except for the threshold.
     given = {**DEFAULTS, **arguments, "prepare_threshold": None}
+    if is_here(url):
+        given["hostaddr"] = ""
     if given["options"] == "none":
         del given["options"]
     return given

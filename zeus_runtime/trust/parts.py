@@ -26,17 +26,16 @@ PartKind: TypeAlias = Literal[
 _SCHEME: Final = "zeus-trust-1"
 _OPEN: Final = PartMask()
 _HERE: Final = re.compile(
-    r"""(?: [a-z][a-z0-9+.-]*://
-            (?: [^\s/?\#@\\]* @ )?
-            (?: localhost | 127(?:\.(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3} | \[::1\] ) (?: :[0-9]+ )?
-        |   postgres(?:ql)?(?:\+psycopg)?://
-        )
+    r"""[a-z][a-z0-9+.-]*://
+        (?: [^\s/?\#@\\]* @ )?
+        (?: localhost | 127(?:\.(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3} | \[::1\] ) (?: :[0-9]+ )?
         (?: /[^\s?@\\]* )?""",
     re.VERBOSE | re.IGNORECASE,
 )
 """An address of this machine, as every program reads it.
 
-PostgreSQL reads another host from a query, and SQLAlchemy takes all before an ``@`` for a password, also slashes.
+PostgreSQL reads another host from a query, and of an address without a host from ``PGHOST`` or a service file.
+SQLAlchemy takes all before an ``@`` for a password, also slashes.
 """
 
 
@@ -332,13 +331,20 @@ def option_part(
 
 
 def remote_part(remote: Remote, *, mask: PartMask = _OPEN, where: str = "") -> Part:
-    """A server on another machine, shown as its address and header names; the digest also covers the header values."""
+    """A server on another machine, shown as its address and header names; the digest also covers the header values.
+
+    Where it gets the user's account, its name counts too: accounts are stored by name and address.
+    """
     lines = [
         ("address", one_line(mask.address(remote.address))),
         *_header_lines(remote.headers, mask),
         *_sent_lines(remote.sent, mask),
     ]
-    digest = part_digest("remote", address=remote.address, headers=dict(remote.headers), **_sent(remote.sent))
+    by_name = {"name": remote.name} if "account" in remote.sent else {}
+    if by_name:
+        lines.append(("account", f"uses yours for '{one_line(remote.name)}' at this address"))
+    headers = dict(remote.headers)
+    digest = part_digest("remote", address=remote.address, headers=headers, **by_name, **_sent(remote.sent))
     return Part("server", remote.name, digest, tuple(lines), where=where)
 
 
