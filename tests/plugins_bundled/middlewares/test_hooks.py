@@ -6,16 +6,19 @@ import json
 import os
 import py_compile
 import sys
+from asyncio.base_subprocess import BaseSubprocessTransport
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 from zeus_plugins.middlewares.hooks.answers import Answer, HookFailedError, answer_of
 from zeus_plugins.middlewares.hooks.options import Hook
+from zeus_plugins.middlewares.hooks.process import answer_from
 
 from tests.support.agents import (
     Answering,
@@ -717,3 +720,20 @@ async def test_a_hook_uses_no_compiled_file_that_was_put_beside_its_source(folde
     assert len(source.read_bytes()) == len(forged)
     await played(agent(folder, recording(), after=[{"command": [sys.executable, "-m", "checks.after"]}]))
     assert effects(folder) == "hello\nhonest"
+
+
+async def test_a_hook_runs_on_an_event_loop_whose_pipes_are_of_no_class_of_asyncio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As uvloop's, which `zeus serve` uses where it is installed.
+    pipe_of = BaseSubprocessTransport.get_pipe_transport
+
+    def foreign(transport: BaseSubprocessTransport, fd: int) -> Any:
+        pipe: Any = pipe_of(transport, fd)
+        return SimpleNamespace(write=pipe.write, close=pipe.close)
+
+    monkeypatch.setattr(BaseSubprocessTransport, "get_pipe_transport", foreign)
+    assert (
+        await answer_from(["cat"], b"asked", seconds=30, directory=tmp_path, environ={**os.environ})
+        == b"asked"
+    )

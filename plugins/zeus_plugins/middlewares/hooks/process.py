@@ -8,7 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from zeus_plugins.middlewares.hooks.answers import MOST_BYTES, HookFailedError
 from zeus_runtime.plugin import last_words, spare
@@ -41,8 +41,8 @@ async def answer_from(
         raise HookFailedError(f"could not be started ({why})") from None
     try:
         async with asyncio.timeout(seconds):
-            entry = transport.get_pipe_transport(0)
-            assert isinstance(entry, asyncio.WriteTransport)
+            # uvloop's is of no class of asyncio.
+            entry = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
             # asyncio keeps what the pipe does not take, so a hook that reads late or never blocks nothing.
             entry.write(given)
             entry.close()

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_plugins.models.litellm.own_keys import Reach, may_go_without_key, provider_of, reach, variable_of
+from zeus_plugins.models.litellm.own_keys import (
+    KeyAndAddress,
+    may_go_without_key,
+    provider_of,
+    reach,
+    variable_of,
+)
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.model import ModelError
 
@@ -76,7 +82,7 @@ class OwnKey(NamedTuple):
     """
 
     variable: str
-    find: Callable[[str | None], Reach]
+    find: Callable[[str | None], KeyAndAddress]
 
 
 class KnownProvider(NamedTuple):

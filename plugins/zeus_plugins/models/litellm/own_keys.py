@@ -53,7 +53,7 @@ def provider_of(litellm: Any, model: str) -> str:
         return model.partition("/")[0]
 
 
-class Reach(NamedTuple):
+class KeyAndAddress(NamedTuple):
     """What litellm finds for a model's provider.
 
     Args:
@@ -65,15 +65,15 @@ class Reach(NamedTuple):
     base: str | None
 
 
-def reach(litellm: Any, model: str, base: str | None) -> Reach:
+def reach(litellm: Any, model: str, base: str | None) -> KeyAndAddress:
     """Return the key and the address that litellm finds, where the YAML says ``base``."""
     from openai import OpenAIError
 
     try:
         _, _, key, found = litellm.get_llm_provider(model, api_base=base)
     except OpenAIError:
-        return Reach("", base)
-    return Reach(str(key or "").strip(), found)
+        return KeyAndAddress("", base)
+    return KeyAndAddress(str(key or "").strip(), found)
 
 
 def variable_of(provider: str) -> str:
