@@ -191,7 +191,9 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         mask: masks secrets in the lines; the digest is made from the values themselves.
     """
     found = covered_by(command, project)
-    mask = mask.within(command.env)
+    # The arguments of prompts are no variables.
+    sent = list(_sent_lines(command.sent, mask.within(command.env)))
+    mask = mask.within(command.env, command.words)
     program, *arguments = command.words
     cwd = project.directory / command.cwd
     told = {**dict(found.linked), **dict.fromkeys(found.refused, _STARTED)}
@@ -206,7 +208,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         *_file_lines(found, project.directory),
         *(("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data),
         *_notes(found, lambda index: _called(index, command), mask),
-        *_sent_lines(command.sent, mask),
+        *sent,
     ]
     # A server is shown by its name, which decides nothing; a hook by its place, which decides when it runs.
     at = {} if command.kind == "server" else {"path": command.name}
