@@ -355,10 +355,13 @@ def _sent(sent: Mapping[str, object]) -> dict[str, object]:
 
 
 def _sent_lines(sent: Mapping[str, Mapping[str, object]], mask: PartMask) -> Iterator[tuple[str, str]]:
+    from zeus_runtime.escaping import word
+
     for name, arguments in sorted(sent.get("prompts", {}).items()):
         given = arguments if isinstance(arguments, Mapping) else {}
-        words = (f"{key}={mask.entry(key, value)}" for key, value in given.items())
-        yield "prompt", one_line(" ".join([name, *words]))
+        # Each piece by itself: joined, `a=b c=d` could be two arguments or one.
+        words = (f"{word(key)}={word(mask.entry(key, value))}" for key, value in given.items())
+        yield "prompt", " ".join([word(name), *words])
     for key, value in sent.get("oauth", {}).items():
         shown = MASK if key == "client_secret" else mask.word(str(value))
         yield "oauth", one_line(f"{key}: {shown}")
