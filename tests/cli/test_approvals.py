@@ -840,6 +840,8 @@ def test_the_diff_of_a_sub_agents_call_is_of_its_own_file(
     assert re.search(
         r"^write_file waits for approval \(\w+\); the sub-agent [\w-]+/w calls it$", shown, re.M
     ), shown
+    assert f" {pending['subagent']} → write_file(" in zeus("approvals", "pending").out
+    assert pending["subagent"].endswith("/w")
 
 
 def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(

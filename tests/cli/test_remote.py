@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,8 +27,8 @@ from zeus_runtime.client import (
     ServiceApproval,
     ServiceNotFoundError,
 )
-from zeus_runtime.client.results import result_of
-from zeus_runtime.events import ApprovalDecided, ToolCallResult, ToolCallStarted
+from zeus_runtime.client.results import ServiceEvent, result_of
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed, ToolCallResult, ToolCallStarted
 from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
@@ -536,3 +536,83 @@ def test_a_decision_of_this_terminal_is_not_told_as_a_former_one() -> None:
         ApprovalDecided(name, "s", "c", "t", {}, "approve", "user", former=True) for name in ("a1", "a2")
     )
     assert [turn._as_here(each) for each in (own, other)] == [replace(own, former=False), other]
+
+
+DELEGATING = """
+        if "SUBTASK" in prompt or "delegate" in prompt:
+            text, calls = "", []
+            tool, args = ("record", {"text": "of the helper"}) if "SUBTASK" in prompt else (
+                "task", {"agent": "helper", "description": "d", "prompt": "SUBTASK"}
+            )
+            if last.type == "tool":
+                text = f"It said: {last.content}"
+            else:
+                calls = [{"name": tool, "args": args, "id": "c1", "type": "tool_call"}]
+"""
+
+
+def test_a_terminal_elsewhere_asks_about_the_calls_of_sub_agents(zeus: Zeus, tmp_path: Path) -> None:
+    service = ScriptedService(tmp_path)
+    model, config = tmp_path / "slow.py", tmp_path / "zeus.yaml"
+    place = '        if "hang" in prompt:'
+    text = model.read_text()
+    assert place in text
+    model.write_text(text.replace(place, DELEGATING.removeprefix("\n") + place))
+    helper = "{description: Helps., overrides: {tools: [probe], middlewares: [approve]}}"
+    config.write_text(
+        config.read_text()
+        .replace("[probe]", "[probe, subagents]")
+        .replace("middlewares: [approve]\n", "middlewares: [{approve: {allow: [task]}}]\n")
+        + f"agents:\n  helper: {helper}\n"
+    )
+    service.start()
+    try:
+        with PseudoTerminal(["--remote", service.url, "run", "delegate"], tmp_path) as terminal:
+            terminal.until("approve record?")
+            assert "the sub-agent test/helper calls it" in terminal.screen
+            assert "of the helper" in terminal.screen
+            terminal.press("y\r")
+            terminal.until("It said:")
+            assert terminal.end() == 0
+        shown = terminal.screen
+        assert (shown.count("helper → record"), shown.count("→ task("), "needs approval" in shown) == (
+            1,
+            1,
+            False,
+        )
+        assert "decide with" not in shown
+        assert "approval_needed" not in shown
+        assert (tmp_path / "effects.txt").read_text() == "of the helper\n"
+        # Without a terminal it waits, and the lines are those of `zeus run`.
+        waits = zeus("--remote", service.url, "run", "delegate")
+        assert (waits.exit_code, "? record needs approval" in waits.err) == (7, True)
+        listed = zeus("--remote", service.url, "approvals", "pending")
+        assert "test/helper → record(" in listed.out
+    finally:
+        service.kill()
+
+
+async def test_each_call_that_the_turn_waits_for_is_asked_about() -> None:
+    """Also one whose request no event told."""
+    asked: list[str] = []
+    first = ApprovalRequested("a1", "s", "c", "t", {})
+    waits = RunFailed("s", "approval_needed", "wait", 7, {"pending": [{"id": "a1"}, {"id": "a2"}]})
+
+    class Client(_WaitingCalls):
+        async def events(self, **_: Any) -> AsyncGenerator[ServiceEvent, None]:
+            for each in (first, waits):
+                yield ServiceEvent(1, "another", each, each.to_wire())
+
+    class Asking:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            asked.append(pending.id)
+            return None
+
+    client = Client("a1", "a2")
+    turn = RemoteTurn(cast(Any, client), "run", cast(Any, Asking()))
+    told = [each async for each in turn._events()]
+    assert [each.id for each in told if isinstance(each, ApprovalRequested)] == ["a1", "a2"]
+    assert asked == ["a1", "a2"]
+    assert told[-1] == waits
+    nobody = RemoteTurn(cast(Any, client), "run", None)
+    assert [each async for each in nobody._events()] == [first, waits]

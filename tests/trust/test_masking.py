@@ -282,3 +282,39 @@ def test_a_host_is_shown_though_it_looks_random_and_its_name_says_secret(host: s
 def test_a_variable_that_the_config_gives_is_replaced_by_a_shell_too() -> None:
     assert MASK.entry("A_TOKEN", "$RUN 1") == "**********"
     assert MASK.within({"RUN": "evil"}).entry("A_TOKEN", "$RUN 1") == "$RUN 1"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("sh", "-c", "exec npx -y $ISSUES_TOKEN"), "ISSUES_TOKEN"),
+        (("sh", "-c", 'exec npx -y "${ISSUES_TOKEN}"'), "ISSUES_TOKEN"),
+        (("python3", "-c", "exec(os.environ['PAY_' + 'API_KEY'])"), "PAY_API_KEY"),
+        (("server", "--run", "ISSUES_TOKEN"), "ISSUES_TOKEN"),
+        (("$ISSUES_TOKEN",), "ISSUES_TOKEN"),
+    ],
+)
+def test_a_value_that_the_command_itself_reads_is_shown(
+    words: tuple[str, ...], name: str, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, (tmp_path,))
+
+    def lines(words: tuple[str, ...], **env: str) -> tuple[tuple[str, str], ...]:
+        return command_part(Command("s", words, env), project, mask=MASK).lines
+
+    assert ("env", f"{name}=evilmcp") in lines(words, **{name: "evilmcp"})
+    login = "https://evilmcp:x@a.example"
+    assert ("env", f"{name}={login}") in lines(words, **{name: login})
+    assert ("env", f"{name}=<secret:OPENAI_API_KEY>") in lines(words, **{name: OWN})
+    assert ("env", "OTHER_TOKEN=**********") in lines(words, **{name: "x", "OTHER_TOKEN": "evilmcp"})
+    by_another = {name: "evilmcp", "RUN": words[-1]}
+    assert ("env", f"{name}=evilmcp") in lines(("sh", "-c", "run"), **by_another)
+    assert ("argument", f"{name}=evilmcp") in lines(("env", f"{name}=evilmcp", *words))
+    assert ("argument", f"{name}=**********") in lines(("env", f"{name}=evilmcp", "server"))
+    assert ("argument", f"--{name}=**********") in lines(("server", f"--{name}=evilmcp", *words))
+
+
+def test_an_argument_of_a_prompt_is_no_variable_that_the_command_reads(tmp_path: Path) -> None:
+    given = Command("s", ("run", "api_key"), sent={"prompts": {"a": {"api_key": "hunter2hunter2"}}})
+    lines = command_part(given, Project(tmp_path, (tmp_path,)), mask=MASK).lines
+    assert not any("hunter2" in text for _, text in lines)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -291,6 +292,31 @@ def test_a_server_that_gets_nothing_more_keeps_its_digest() -> None:
         remote_part(Remote("far", "https://example.com", {}, {"prompts": {"a": {"to": x}}})) for x in "xy"
     ]
     assert len({remote.digest, *(each.digest for each in sent)}) == 3
+
+
+PROMPTS: tuple[dict[str, Any], ...] = (
+    {"review": {"mode": "safe", "path": "/a"}},
+    {"review": {"mode": "safe path=/a"}},
+    {"review": {"mode": 'safe path="/a"'}},
+    {"review": {"mode=safe path": "/a"}},
+    {"review mode=safe path=/a": {}},
+    {"review mode=safe": {"path": "/a"}},
+    {"review": {"mode": "safe", "path": "/a\n"}},
+    {"review": {"mode": "safe", "path": "/a\\n"}},
+    {"review": {"mode": "safe", "path": "/a\u202e"}},
+    {"review": {"mode": "safe", "path": "/a "}},
+)
+
+
+def test_two_different_prompts_of_a_server_never_look_the_same(tmp_path: Path) -> None:
+    project = Project(tmp_path, (tmp_path,))
+    for parts in (
+        [remote_part(Remote("far", "https://example.com", {}, {"prompts": each})) for each in PROMPTS],
+        [command_part(Command("s", ("run",), sent={"prompts": each}), project) for each in PROMPTS],
+    ):
+        assert len({each.lines for each in parts}) == len(PROMPTS)
+        assert all(text.isprintable() for each in parts for _, text in each.lines)
+        assert ("prompt", 'review mode=safe path="/a"') in parts[0].lines
 
 
 PIECES = st.sampled_from(

@@ -41,7 +41,7 @@ def list_pending(
 ) -> None:
     """List the calls that wait for a decision, the oldest first; `zeus resume SESSION --decide` decides."""
     from zeus_runtime.agent.approval_preview import at_present
-    from zeus_runtime.cli.event_lines import call_line
+    from zeus_runtime.cli.event_lines import waiting_line
     from zeus_runtime.store.approvals import open_approvals
 
     checked, _ = read_owner(process, which)
@@ -58,13 +58,13 @@ def list_pending(
             each.session,
             local_time(each.created_ms),
             "" if each.expires_ms is None else local_time(each.expires_ms),
-            call_line(each.tool, masked(each.arguments), 80),
+            waiting_line(each.agent, each.tool, masked(each.arguments), 80),
         )
         for each in found
     ]
     tell(
         process,
-        [each.as_json() for each in found],
+        [{**each.as_json(), "subagent": each.agent} for each in found],
         lambda: TextTable(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")),
         as_object=as_object,
         nothing="nothing waits for a decision",

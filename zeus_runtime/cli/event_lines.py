@@ -97,6 +97,12 @@ def decision_line(event: ApprovalDecided) -> str:
     return f"{what} was {done}{former}{how}{changed}"
 
 
+def waiting_line(agent: str, tool: str, arguments: Mapping[str, Any], width: int) -> str:
+    """A call that waits for a decision; its sub-agent stands before it, because another workspace may be meant."""
+    called = call_line(tool, arguments, width)
+    return f"{printable(agent)} → {called}" if agent else called
+
+
 def subagent_line(event: SubAgentEvent, width: int) -> str:
     """A sub-agent's call, result or end in a line; empty for anything else."""
     told = event.event

@@ -72,12 +72,14 @@ class PartMask:
         known: all secrets, also those that the config brings.
         path: ``PATH``, where programs are looked up.
         variables: the names that a shell replaces.
+        read: the words and values of the command, as ``_letters`` gives them: one that names a variable may read it.
     """
 
     own: Redactor = field(default_factory=Redactor)
     known: Redactor = field(default_factory=Redactor)
     path: str = ""
     variables: Set[str] = frozenset()
+    read: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, environ: Mapping[str, str], known: Redactor) -> PartMask:
@@ -89,11 +91,12 @@ class PartMask:
         own = {name: value for name, value in environ.items() if holds_secret(name, value.strip())}
         return cls(secrets_of_environment(own), known, environ.get("PATH", ""), environ.keys())
 
-    def within(self, env: Mapping[str, str]) -> PartMask:
-        """The mask for a process that gets these variables too."""
+    def within(self, env: Mapping[str, str], words: Sequence[str] = ()) -> PartMask:
+        """The mask for a process with these words that gets these variables too."""
         # With the process's own behind it: a name that either finds may be a program.
         path = f"{env['PATH']}{os.pathsep}{self.path}" if "PATH" in env else self.path
-        return replace(self, path=path, variables=self.variables | env.keys())
+        read = tuple(map(_letters, (*words, *env.values())))
+        return replace(self, path=path, variables=self.variables | env.keys(), read=read)
 
     def words(self, arguments: Sequence[str]) -> Iterator[str]:
         """A program's arguments. No flag hides the word behind it: only the program knows if the flag takes a value.
@@ -112,6 +115,9 @@ class PartMask:
         if found := _NAMED.fullmatch(text):
             if found[2] in _HEADER_FLAGS:
                 return found[1] + self._word(found[3], found[2])
+            # `env A_TOKEN=VALUE sh -c '$A_TOKEN'`; the word itself has the name too.
+            if not found[1].startswith("-") and self._is_read(found[2], besides=1):
+                return self.own.text(text)
             if self._is_literal(found[3]) and self._hides(found[2], found[3]):
                 return found[1] + self._whole(found[3])
             if address := _url(_WORD).fullmatch(found[3]):
@@ -128,7 +134,9 @@ class PartMask:
         return value in self.own.names or _OPERATOR.search(value) is None
 
     def entry(self, name: str, value: str) -> str:
-        """The value of a program's variable."""
+        """The value of a program's variable. One that the command itself reads may be its code, package or host."""
+        if self._is_read(name):
+            return self.own.text(value)
         if self._hides(name, value):
             return self._whole(value)
         return self._json(value) if value.lstrip()[:1] in ("{", "[") else self._shown(value, _WORD)
@@ -136,6 +144,11 @@ class PartMask:
     def address(self, text: str) -> str:
         """The place that data is sent to."""
         return self._shown(text, _ADDRESS)
+
+    def _is_read(self, name: str, besides: int = 0) -> bool:
+        """Whether the command has a variable's name in more than ``besides`` of its words and values."""
+        letters = _letters(name)
+        return sum(letters in each for each in self.read) > besides
 
     def _hides(self, name: str, value: str) -> bool:
         """Whether a named value is a secret that no program could take for something to run or for a place.
@@ -217,6 +230,11 @@ class PartMask:
     def _whole(self, value: str) -> str:
         name = self.known.names.get(value) or self.own.names.get(value)
         return placeholder(name) if name else MASK
+
+
+def _letters(text: str) -> str:
+    """A text without signs: ``environ["A_" + "TOKEN"]`` and ``$A_TOKEN`` both name ``A_TOKEN``."""
+    return re.sub(r"\W+", "", text)
 
 
 def _is_begun_path(piece: str) -> bool:

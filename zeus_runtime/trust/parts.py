@@ -190,7 +190,9 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         mask: masks secrets in the lines; the digest is made from the values themselves.
     """
     found = covered_by(command, project)
-    mask = mask.within(command.env)
+    # The arguments of prompts are no variables.
+    sent = list(_sent_lines(command.sent, mask.within(command.env)))
+    mask = mask.within(command.env, command.words)
     program, *arguments = command.words
     cwd = project.directory / command.cwd
     told = {**dict(found.linked), **dict.fromkeys(found.refused, _STARTED)}
@@ -205,7 +207,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         *_file_lines(found, project.directory),
         *(("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data),
         *_notes(found, lambda index: _called(index, command), mask),
-        *_sent_lines(command.sent, mask),
+        *sent,
     ]
     # A server is shown by its name, which decides nothing; a hook by its place, which decides when it runs.
     at = {} if command.kind == "server" else {"path": command.name}
@@ -359,10 +361,13 @@ def _sent(sent: Mapping[str, object]) -> dict[str, object]:
 
 
 def _sent_lines(sent: Mapping[str, Mapping[str, object]], mask: PartMask) -> Iterator[tuple[str, str]]:
+    from zeus_runtime.escaping import word
+
     for name, arguments in sorted(sent.get("prompts", {}).items()):
         given = arguments if isinstance(arguments, Mapping) else {}
-        words = (f"{key}={mask.entry(key, value)}" for key, value in given.items())
-        yield "prompt", one_line(" ".join([name, *words]))
+        # Each piece by itself: joined, `a=b c=d` could be two arguments or one.
+        words = (f"{word(key)}={word(mask.entry(key, value))}" for key, value in given.items())
+        yield "prompt", " ".join([word(name), *words])
     for key, value in sent.get("oauth", {}).items():
         shown = MASK if key == "client_secret" else mask.word(str(value))
         yield "oauth", one_line(f"{key}: {shown}")

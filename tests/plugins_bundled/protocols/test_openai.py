@@ -14,7 +14,7 @@ import httpx
 import pytest
 from langchain_core.messages import AIMessage
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
-from zeus_plugins.protocols.openai.answer import TurnAnswer, _change
+from zeus_plugins.protocols.openai.answer import TurnAnswer, _change, _says_more
 
 from tests.support.agents import PositionModel, call, calling, script
 from tests.support.serving import TOKEN, until
@@ -173,6 +173,7 @@ async def test_an_approval_is_a_call_of_the_clients_tool_or_a_text(tmp_path: Pat
         (wanted,) = first.choices[0].message.tool_calls or ()
         told = json.loads(wanted.function.arguments)  # type: ignore[union-attr]
         assert (told["tool"], told["arguments"]) == ("record", {"text": "draft"})
+        assert "lines" not in told, "the client's function may have no such parameter"
         said = first.choices[0].message.model_dump(exclude_none=True)
 
         def answered(text: str) -> Any:
@@ -218,7 +219,9 @@ async def test_an_approval_hides_nothing_from_a_client_that_prints_it(tmp_path: 
     (request,) = response.output
     (wanted,) = called.choices[0].message.tool_calls or ()
     arguments = [request.arguments, wanted.function.arguments]  # type: ignore[union-attr]
-    assert [json.loads(arguments[0]), json.loads(arguments[1])["arguments"]] == [{"text": hiding}] * 2
+    first = json.loads(arguments[0])
+    assert first.pop("zeus_lines")
+    assert [first, json.loads(arguments[1])["arguments"]] == [{"text": hiding}] * 2
     for text in (*arguments, told.choices[0].message.content or ""):
         assert "a\\u202eb\\u009b31m\\u2028p\\u0430ypal" in text
         assert text.isascii()
@@ -291,14 +294,17 @@ async def test_a_text_about_a_waiting_call_has_its_change(tmp_path: Path) -> Non
     [
         ({"agent": "test/helper"}, "post waits for approval (a1); the sub-agent test/helper calls it"),
         ({"told": {"text": "<not the secret:A>"}}, "  text: <not the secret:A>"),
+        ({"reason": "the rule `ask: post`"}, "  because: the rule `ask: post`"),
+        ({"interrupted": True}, "  It was begun before"),
     ],
 )
-def test_a_question_that_says_more_than_its_arguments_is_there_in_lines(
-    more: dict[str, Any], line: str
-) -> None:
+def test_a_question_is_there_in_lines_with_all_that_it_says(more: dict[str, Any], line: str) -> None:
     shown = PendingApproval("a1", "s", "r", "0", "d", "post", {"text": "<secret:A>"}, **more)
-    assert line in _change(shown)["lines"]
-    assert _change(PendingApproval("a1", "s", "r", "0", "d", "post", {"text": "a"})) == {}
+    answer = TurnAnswer(cast(Any, None), cast(Any, None), 0)
+    answer.waiting.append({**shown.as_json(), **_change(shown)})
+    answer.asks_by_request()
+    assert any(each.startswith(line) for each in json.loads(answer.calls[0].arguments)["zeus_lines"])
+    assert _says_more(shown) == ("reason" not in more)
 
 
 async def test_a_text_about_a_sub_agents_call_names_the_sub_agent(tmp_path: Path) -> None:
@@ -502,7 +508,9 @@ async def test_a_response_calls_the_clients_tool_and_asks_for_approval(
         third = await create(model="test", input="record it")
         (request,) = third.output
         assert request.type == "mcp_approval_request"
-        assert json.loads(request.arguments) == {"text": "draft"}
+        told = json.loads(request.arguments)
+        assert told.pop("zeus_lines")[1:] == ["  text: draft", "  because: record is not on your allowlist"]
+        assert told == {"text": "draft"}
         no: Any = {
             "type": "mcp_approval_response",
             "approval_request_id": request.id,

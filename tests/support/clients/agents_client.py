@@ -40,7 +40,9 @@ async def main(url, token):
         return "approve"
 
     def approved(request):
-        asked.append([request.data.name, json.loads(request.data.arguments)])
+        told = json.loads(request.data.arguments)
+        assert told.pop("zeus_lines")
+        asked.append([request.data.name, told])
         return {"approve": True}
 
     hosted = HostedMCPTool(

@@ -107,7 +107,9 @@ class Responses:
                     self.ran.append(json.loads(each.arguments)["city"])
                     items.append({"type": "function_call_output", "call_id": each.call_id, "output": "rain"})
                 elif each.type == "mcp_approval_request":
-                    self.asked.append([each.name, json.loads(each.arguments)])
+                    told = json.loads(each.arguments)
+                    assert told.pop("zeus_lines")
+                    self.asked.append([each.name, told])
                     items.append(
                         {"type": "mcp_approval_response", "approval_request_id": each.id, "approve": True}
                     )

@@ -26,7 +26,7 @@ def command() -> None:
 @click.pass_obj
 def list_pending(process: Process, session: str | None, as_object: bool) -> None:
     """List the calls that wait for a decision, the oldest first."""
-    from zeus_runtime.cli.event_lines import call_line
+    from zeus_runtime.cli.event_lines import waiting_line
 
     with client_of(process) as client:
         found = [each for each in client.approvals() if session in (None, each.session)]
@@ -36,7 +36,7 @@ def list_pending(process: Process, session: str | None, as_object: bool) -> None
             each.session,
             local_time(each.created_ms),
             "" if each.expires_ms is None else local_time(each.expires_ms),
-            call_line(each.tool_name, each.parameters, 80),
+            waiting_line(each.subagent, each.tool_name, each.parameters, 80),
         )
         for each in found
     ]

@@ -16,6 +16,7 @@ from zeus_runtime.events import (
     Event,
     RunFailed,
     RunStarted,
+    SubAgentEvent,
     ToolCallResult,
     ToolCallStarted,
 )
@@ -69,12 +70,16 @@ class RemoteTurn:
         """The events of the turn, as a run of this machine yields them: a decision is part of it, and no end."""
         async with aclosing(self._client.events(run=self._run)) as events:
             async for each in events:
-                if each.event is None or each.run != self._run or self._is_repeated(each.event):
+                # Also those of its sub-agents, which name runs of their own.
+                if each.event is None or self._is_repeated(each.event):
                     continue
                 if isinstance(each.event, ApprovalRequested) and self._asking is not None:
                     await self._ask(each.event.id)
-                if each.waits and await self._decided():
-                    continue
+                if each.waits:
+                    async for request in self._unasked(each.event):
+                        yield request
+                    if await self._decided():
+                        continue
                 yield self._as_here(each.event)
                 if each.waits or each.ends:
                     return
@@ -88,16 +93,25 @@ class RemoteTurn:
         """Whether the event was shown before the user decided: a resumed run tells its waiting calls again."""
         if isinstance(event, RunStarted):
             return (event.resumed and "started" in self._told) or not self._new("started")
-        if isinstance(event, ToolCallStarted):
-            return not self._new(f"call {event.call_id}") and bool(self._asked)
-        if isinstance(event, ToolCallResult):
-            # A resumed run repeats no call with a result: another one of the same id is a call of its own.
-            self._told.discard(f"call {event.call_id}")
+        if isinstance(event, SubAgentEvent):
+            told = event.event
+            # Here a sub-agent goes on while its user is asked; in a service its run ends, and is resumed.
+            if self._asking is not None and told.get("code") == "approval_needed":
+                return True
+            return self._is_repeated_call(told["type"], f"{event.session} {told.get('call_id')}")
+        if isinstance(event, ToolCallStarted | ToolCallResult):
+            return self._is_repeated_call(event.type, event.call_id)
         if isinstance(event, ApprovalRequested):
             return event.id in self._asked
         if isinstance(event, ApprovalDecided):
             return not self._new(f"decided {event.id}")
         return False
+
+    def _is_repeated_call(self, kind: str, call: str) -> bool:
+        if kind == ToolCallResult.type:
+            # A resumed run repeats no call with a result: another one of the same id is a call of its own.
+            self._told.discard(f"call {call}")
+        return kind == ToolCallStarted.type and not self._new(f"call {call}") and bool(self._asked)
 
     def _as_here(self, event: Event) -> Event:
         """The event as a run of this machine tells it: the service resumes a run for each decision of this user."""
@@ -110,12 +124,23 @@ class RemoteTurn:
         self._told.add(name)
         return is_new
 
-    async def _ask(self, name: str) -> None:
+    async def _unasked(self, waits: Event) -> AsyncIterator[Event]:
+        """Ask about each call that the turn waits for and that no event asked about."""
+        pending = waits.details.get("pending", ()) if isinstance(waits, RunFailed) else ()
+        for each in pending if self._asking is not None else ():
+            if each["id"] not in self._asked:
+                asked = await self._ask(each["id"])
+                yield ApprovalRequested(
+                    asked.id, asked.session, asked.call_id, asked.tool, asked.arguments, asked.reason
+                )
+
+    async def _ask(self, name: str) -> PendingApproval:
         assert self._asking is not None
         pending = pending_of(await self._client.approval(name))
         self._asked[name] = asyncio.create_task(self._answered(self._asking, pending))
         # So that the task has begun to wait before the event is shown.
         await asyncio.sleep(0)
+        return pending
 
     async def _answered(self, asking: Asking, pending: PendingApproval) -> bool:
         """Ask the user and send the decision at once, as a run here stores it; whether the user decided.

@@ -87,6 +87,7 @@ class TurnAnswer:
     cached_tokens: int = 0
     _pieces: list[tuple[int, str]] = field(default_factory=list)
     _made: dict[str, Call] = field(default_factory=dict)
+    _brief: set[str] = field(default_factory=set)
     _call_began: int = 0
     _is_cut: bool = False
 
@@ -193,6 +194,8 @@ class TurnAnswer:
                 self.calls.append(self._made.get(name) or await self._call_before(name))
             else:
                 self.waiting.append({**each, **_change(shown.get(each["id"]))})
+                if not _says_more(shown.get(each["id"])):
+                    self._brief.add(each["id"])
 
     def _is_clients(self, pending: Mapping[str, Any]) -> bool:
         names = {each["name"] for each in self.turn.request.get("tools", ())}
@@ -211,7 +214,12 @@ class TurnAnswer:
     def asks_by_call(self) -> None:
         """Show the waiting calls as calls of the client's ``APPROVAL_TOOL``: JSON that it may print."""
         self.calls += [
-            Call(ASKED + _seal(each), APPROVAL_TOOL, json_shown(_question(each))) for each in self.waiting
+            Call(
+                ASKED + _seal(each),
+                APPROVAL_TOOL,
+                json_shown(_question(each, brief=each["id"] in self._brief)),
+            )
+            for each in self.waiting
         ]
 
     def asks_by_request(self) -> None:
@@ -245,16 +253,24 @@ def _call(event: Mapping[str, Any]) -> Call:
 
 
 def _change(shown: PendingApproval | None) -> Mapping[str, Any]:
-    """The text of a question and the name of its change, if it says more than its arguments; else nothing.
-
-    It says more with a change, for a sub-agent's call, and where a text only looks like the placeholder of a secret.
-    """
-    preview = None if shown is None else shown.preview
-    tells = preview is not None and bool(preview.changes or preview.problem)
-    if shown is None or not (tells or shown.agent or shown.told is not None or LINES in shown.arguments):
+    """The text of a question and the name of its change: its arguments alone lack the reason, and who calls."""
+    if shown is None:
         return {}
     seen = shown.seal.removeprefix(shown.id).removeprefix("@")
     return {"lines": question_and_form(shown)[0].split("\n"), **({"seen": seen} if seen else {})}
+
+
+def _says_more(shown: PendingApproval | None) -> bool:
+    """Whether a question says more than its arguments and its reason.
+
+    Only then a call of the client's tool has the lines: its function may have no such parameter.
+    """
+    if shown is None:
+        return False
+    tells = shown.preview is not None and bool(shown.preview.changes or shown.preview.problem)
+    return bool(
+        tells or shown.agent or shown.told is not None or shown.interrupted or LINES in shown.arguments
+    )
 
 
 def _seal(pending: Mapping[str, Any]) -> str:
@@ -262,10 +278,14 @@ def _seal(pending: Mapping[str, Any]) -> str:
     return f"{pending['id']}_{pending['seen']}" if "seen" in pending else str(pending["id"])
 
 
-def _question(pending: Mapping[str, Any]) -> Mapping[str, Any]:
+def _question(pending: Mapping[str, Any], *, brief: bool) -> Mapping[str, Any]:
     names = {"id": "approval_id", "tool_name": "tool", "parameters": "arguments"}
     kept = ("id", "tool_name", "parameters", "reason", "lines", "answer_schema")
-    return {names.get(name, name): pending[name] for name in kept if name in pending}
+    return {
+        names.get(name, name): pending[name]
+        for name in kept
+        if name in pending and not (brief and name == "lines")
+    }
 
 
 def _shown(pending: Mapping[str, Any]) -> Mapping[str, Any]:
