@@ -14,8 +14,8 @@ from zeus_runtime import ZeusError
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.validated import examine_config
 
-DECLARED = {"api_key", "client_secret"}
-"""The keys that their types declare to be secrets, and that stand here beside no address on another machine."""
+DECLARED = {"api_key"}
+"""The keys that their types declare to be secrets, and that stand here beside no address that asks."""
 REACH_OTHERS = {
     "metadata",
     "mcpServers.*.headers",
