@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -356,6 +357,11 @@ def taken(
     return head, lost, tail
 
 
+def _plain(shown: bytes) -> bytes:
+    """Output with each placeholder in one form."""
+    return re.sub(rb"<secret:KEY[^>]*>", b"<secret:KEY>", shown.replace(b"\0", b""))
+
+
 def test_output_of_any_pieces_keeps_its_beginning_and_its_end() -> None:
     output = CommandOutput(10)
     for piece in (b"abc", b"defgh", b"", b"ijklmnopqrstuvwxyz"):
@@ -545,7 +551,8 @@ def test_no_part_of_a_secret_is_in_output_that_is_read_in_pieces_and_cut(
             shown += masked_bytes(head + (b"|" if lost else b"") + tail, known)
             dropped |= bool(lost)
     if not dropped:
-        assert shown == masked_bytes(data, known)
+        # Of UTF-16, whether a placeholder has its letters in UTF-16 too depends on the bytes before it.
+        assert _plain(shown) == _plain(masked_bytes(data, known))
     for form in FORMS:
         assert not [at for at in range(len(form) - 5) if form[at : at + 6] in shown]
 
