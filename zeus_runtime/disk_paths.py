@@ -36,6 +36,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def is_file(path: Path) -> bool:
+    """Whether ``path`` leads to a file; not if this user may not look, nor for a text that cannot be a path."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def plain_path(path: str | Path) -> str:
     """``path`` without ``.`` and ``..``, as the system reads it: a link before ``..`` leads elsewhere than the text."""
     place = Path(path)

@@ -259,7 +259,7 @@ class ApprovalRequested(EventData):
         parameters: the arguments, with known secrets masked.
         reason: why the call needs a decision.
         expires_ms: UTC milliseconds since 1970; None if the request never expires.
-        kind: what it is about: ``call``, ``file`` (the call runs and reached a file that needs an approval of its own)
+        kind: what it is about: ``call``, ``file`` (the call runs and reached a file about which Zeus asks)
             or ``question`` (of a tool or its server, during the call).
         interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
     """

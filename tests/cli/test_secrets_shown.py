@@ -295,15 +295,20 @@ def register_tools():
 """
 
 
-def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def stray(project: Project, monkeypatch: pytest.MonkeyPatch, plugin: str) -> None:
+    """An agent that calls the tool of a plugin, which knows a secret of the environment."""
     monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
     monkeypatch.setenv("ZEUS_TRUST", "all")
-    project.write("stray.py", STRAY)
+    project.write("stray.py", plugin)
     config = project.agent({"call": "stray", "args": {}}, "done")
     text = config.read_text().replace("[scripted.py]", "[scripted.py, stray.py]")
     config.write_text(text.replace("[voices]", "[strays]"))
+
+
+def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stray(project, monkeypatch, STRAY)
     with spawn(["run", "zeus.yaml", "go"], project.folder) as process:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (0, "done\n"), err
@@ -344,12 +349,7 @@ def register_tools():
 def test_the_text_of_an_exit_is_printed_without_secrets(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
-    monkeypatch.setenv("ZEUS_TRUST", "all")
-    project.write("stray.py", EXITING)
-    config = project.agent({"call": "stray", "args": {}}, "done")
-    text = config.read_text().replace("[scripted.py]", "[scripted.py, stray.py]")
-    config.write_text(text.replace("[voices]", "[strays]"))
+    stray(project, monkeypatch, EXITING)
     told = zeus("run", "zeus.yaml", "go")
     assert told.exit_code == 1
     assert "error: task <secret:SHIP_TOKEN>\n" in told.err

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.sqlite_url import is_sqlite
 from zeus_runtime.config.yaml.tree import show_path
+from zeus_runtime.disk_paths import is_file
 from zeus_runtime.plan.part_sources import mask_of, with_owner
 
 if TYPE_CHECKING:
@@ -59,15 +59,8 @@ def destination_at(ground: FileSource, value: Marked) -> Iterator[Part]:
     """The part of one option; none for an address that needs no permission."""
     # Libraries of providers read addresses, and the names of more files, from a named file.
     sends = any(_sends(value.text, signs) for signs in value.signs)
-    if sends or (value.may_name_file and _is_file(ground.document.directory / value.text)):
+    if sends or (value.may_name_file and is_file(ground.document.directory / value.text)):
         yield from _destination(ground, value)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
-        return False
 
 
 def _sends(value: str, signs: Sequence[str]) -> bool:
@@ -77,7 +70,7 @@ def _sends(value: str, signs: Sequence[str]) -> bool:
 def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
     document, path, text = ground.document, value.path, value.text
     named = document.directory / value.text
-    file = named if value.may_name_file and _is_file(named) else None
+    file = named if value.may_name_file and is_file(named) else None
     is_database = path == ("storage", "url") and is_sqlite(text)
     # A SQLite file receives no data elsewhere; it is a file that Zeus writes, and a database.
     if is_database or (file is None and is_free(text, document, ground.trust)):

@@ -331,7 +331,7 @@ class ApprovalBroker:
         Args:
             name: the approval's id.
         """
-        # A sub-agent's work goes on where it stopped, and its own calls are asked about.
+        # A sub-agent's work continues where it stopped, and Zeus asks about its calls.
         if not name or tool.starts_agents:
             return run
 
@@ -345,7 +345,7 @@ class ApprovalBroker:
             try:
                 return await run()
             except (ApprovalPending, AccessAsked):
-                # It stopped by itself: the approval is for the call that goes on after the question, too.
+                # It stopped by itself: the approval also holds for the rest of the call, after the question.
                 await note_begun(self._log, self._thread, name, begun=False)
                 self._begun.discard(name)
                 raise

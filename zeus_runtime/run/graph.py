@@ -81,7 +81,7 @@ class StepFailedError(Exception):
 
 
 _CONTROL: Final = (GraphBubbleUp, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
-"""What ends a step and is no failure of it; the first is LangGraph's own, such as an interrupt."""
+"""Errors that end a step without being its failure; the first is LangGraph's own, such as an interrupt."""
 
 
 class _Unspoken:

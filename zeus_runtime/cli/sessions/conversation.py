@@ -22,14 +22,18 @@ def conversation(messages: Sequence[Message], stored: StoredSession) -> str:
     from zeus_runtime.models.messages import from_payload
     from zeus_runtime.store.branch import place_when_written
 
-    decided = [(each, text) for each in stored.approvals if (text := decision_text(each))]
+    # By run, so that a long session takes time by its length and not by its square.
+    decided: dict[str, list[tuple[PendingApproval, str]]] = {}
+    for each in stored.approvals:
+        if text := decision_text(each):
+            decided.setdefault(each.run_id, []).append((each, text))
 
     def decisions(message: Message) -> list[str]:
-        if message.payload["role"] != "tool" or not decided:
-            return []
         run_id, call_id = message.id.rpartition(".")[0], str(message.payload.get("tool_call_id"))
+        if message.payload["role"] != "tool" or run_id not in decided:
+            return []
         place = place_when_written(stored.rollbacks, message.seq)
-        return [text for each, text in decided if each.is_of(run_id, place, call_id)]
+        return [text for each, text in decided[run_id] if each.is_of(run_id, place, call_id)]
 
     def note(message: Message) -> str:
         aside = " (set aside)" if message.set_aside else ""

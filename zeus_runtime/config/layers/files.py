@@ -25,7 +25,7 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.disk_paths import expanded, is_file
 
 DISCOVERED: Final = "zeus.yaml"
 SERVICE_FILE: Final = "zeus-serve.yaml"
@@ -201,7 +201,7 @@ class Layers:
         """Add a notice: a repository may contain a preset whose name the user takes for another preset's."""
         own = self.directory / ".zeus"
         others = [home / "configs" / preset.name for home in self.homes if home != own]
-        hidden = next(filter(_is_file, others), None)
+        hidden = next(filter(is_file, others), None)
         if hidden is not None and preset.parent.parent == own:
             self.notices.append(
                 self.sources.diagnostic(
@@ -222,11 +222,11 @@ class Layers:
     def _found_preset(self, name: str, homes: Sequence[Path], position: Mark | None) -> Path | None:
         plugin, bare = split_preset(name)
         for home in () if plugin else homes:
-            if _is_file(path := home / "configs" / f"{bare}.yaml"):
+            if is_file(path := home / "configs" / f"{bare}.yaml"):
                 return path
         asked = [home for home in self._of_plugins() if not plugin or plugin in home.names]
         # By plugin: two Homes of one plugin do not conflict, and its first one counts.
-        found = {home.names: home for home in reversed(asked) if _is_file(home.file(bare))}
+        found = {home.names: home for home in reversed(asked) if is_file(home.file(bare))}
         if len(found) == 1:
             return next(iter(found.values())).file(bare)
         if found:
@@ -273,7 +273,7 @@ class Layers:
             for name in (entry.value for entry in reversed(waiting.entries)):
                 places = [home / "configs" / f"{name}.yaml" for home in near]
                 file = waiting.folder / expanded(name)
-                path = next(filter(_is_file, places if names_preset(name) else [file]), None)
+                path = next(filter(is_file, places if names_preset(name) else [file]), None)
                 try:
                     if path is not None:
                         yield read(decode(_bytes(path, name, self.sources, None), name), name)
@@ -354,7 +354,7 @@ class Layers:
             path = self._preset(name, homes_for(folder, self.directory, homes), position)
         else:
             path = folder / expanded(name)
-            if not _is_file(path):
+            if not is_file(path):
                 message, hint = f"there is no file {_cut(self.shown(path))} to extend", _siblings(path)
                 diagnostic = self.sources.diagnostic(
                     "file-not-found", message, position, path=("extends",), hint=hint
@@ -450,13 +450,6 @@ def _open_written(path: str, flags: int) -> int:
     # Only the opening must not wait: a pipe that has a writer is read to its end.
     os.set_blocking(descriptor, True)
     return descriptor
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def _siblings(path: Path) -> str:

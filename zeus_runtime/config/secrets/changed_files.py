@@ -14,7 +14,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.config.secrets.parts import places_secret, secrets_in
 from zeus_runtime.config.secrets.unloaded_configs import file_text, written_in
 from zeus_runtime.config.secrets.written_secrets import secrets_of_key_file
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.disk_paths import expanded, is_file
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
@@ -51,7 +51,7 @@ def key_files(document: Document) -> Mapping[Path, str]:
     for name, value in document.environ.items():
         if places_secret(name):
             found[document.directory / expanded(value)] = name
-    return {file: name for file, name in found.items() if _is_file(file)}
+    return {file: name for file, name in found.items() if is_file(file)}
 
 
 def _secrets_of(file: Path, document: Document) -> Iterator[tuple[str, str]]:
@@ -80,10 +80,3 @@ def _state(file: Path) -> _State | None:
         return None
     # A pipe would wait for its writer.
     return _State(found.st_ino, found.st_size, found.st_mtime_ns) if S_ISREG(found.st_mode) else None
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a text that cannot be a path
-        return False

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from zeus_plugins.middlewares.approve.readings import LONGEST
 from zeus_runtime.plugin.files import WorkspaceError, folded, parts_below
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> li
             found += _named(workspace, str(files.place(path)))
         for root in filter(None, (files.root, files.project)):
             host = os.path.expanduser(_below_root(root, path))  # noqa: PTH111 - pathlib raises if there is no home
-            if len(real := _real(host)) <= _LONGEST:
+            if len(real := _real(host)) <= LONGEST:
                 found += _read(partial(_named, workspace, real))
     return found
 
@@ -65,10 +66,6 @@ def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> li
 def _named(workspace: WorkspaceFiles, host: str) -> list[set[str]]:
     names = set(workspace.paths_of(Path(host)))
     return [names] if names else []
-
-
-_LONGEST: Final = 4_096
-"""Characters of a real path that a system takes."""
 
 
 def _below_root(root: Path, path: str) -> str:

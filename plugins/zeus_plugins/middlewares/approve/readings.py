@@ -38,7 +38,7 @@ _PLAIN_ADDRESS: Final = re.compile(
     r"(?!file://(?:[^/]|.*\?))[a-z][a-z0-9+.-]*://(?:(?:\[[0-9A-Fa-f:.]+\]|\w[\w.-]*)(?::[0-9]+)?)?(?P<path>(?:/.*)?)"
 )
 """An address with a host, or with none for a file; no user name, and a path before a query or a fragment."""
-_LONGEST: Final = 4_096
+LONGEST: Final = 4_096
 """Characters of a path that a system opens."""
 _DRIVE: Final = re.compile(r"\.?/?[^/]*:")
 """What may be a drive, a scheme or a machine at the start of a path."""
@@ -320,7 +320,7 @@ def is_open(path: str) -> bool:
     if not _REPLACED.search(path):
         return False
     try:
-        forms = (path, *(expand_braces(path) if len(path) <= _LONGEST else ()))
+        forms = (path, *(expand_braces(path) if len(path) <= LONGEST else ()))
     except ValueError:
         return True
     return any(".." in re.split(r"[/{},]", each) for each in forms)
