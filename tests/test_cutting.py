@@ -23,7 +23,7 @@ import zeus_runtime
 from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.cutting import cut_words, first_line, mask_before_cutting
 from zeus_runtime.models.error_classification import classify
-from zeus_runtime.plugin import Redactor, cut_address, cut_text, last_words, spare, unwrapped
+from zeus_runtime.plugin import Redactor, cut_address, cut_place, cut_text, last_words, spare, unwrapped
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.database_url import bare_url, without_password
 from zeus_runtime.store.masked_log import MaskedLog
@@ -530,3 +530,14 @@ def test_an_address_is_shown_without_its_login_and_query() -> None:
     assert cut_address("https://ann:pw@h:1/a/@b?q=c@d#e") == "https://h:1/a/@b"
     assert cut_address("https://h#x@y") == "https://h"
     assert cut_address("http://[not-one/?q") == "http://[not-one/"
+
+
+def test_a_masked_text_is_cut_before_a_placeholder_and_never_within_it() -> None:
+    shown = "<secret:API_KEY:base64-1>"
+    text = f"ab{shown}cd"
+    within = range(3, 2 + len(shown))
+    assert [cut_place(text, at) for at in range(len(text) + 1) if at not in within] == [
+        at for at in range(len(text) + 1) if at not in within
+    ]
+    assert {cut_place(text, at) for at in within} == {2}
+    assert cut_place("a <secret: of ours", 9) == 9

@@ -18,6 +18,8 @@ from zeus_runtime.tools.masked_text import masked_bytes, written_masked
 
 ALIKE = ("sk-a7Qx90LmZt-W3", "tb-k4Vw15OnHs-E8")
 """Two secrets of one shape."""
+LONG = "".join(f"{number * 7919 % 99991:05}k" for number in range(250))
+"""A secret of 1,500 characters, such as a token with many claims."""
 PAIRS = (
     ALIKE,
     ("Bearer sk-Abc9dEf0123456789xyz", "Bearer tb-Vut4dEf0123456789qwe"),
@@ -86,6 +88,26 @@ def test_a_word_after_a_chinese_one_waits_alone() -> None:
     known = Redactor().adding({ALIKE[0]: "S", "Gr\u00fc\u00dfe-4711-x": "T"})
     assert known.settled("\u4f60\u597d\u4e16\u754c") == ("\u4f60\u597d\u4e16\u754c", "")
     assert known.settled("\u4f60\u597d sk") == ("\u4f60\u597d ", "sk")
+
+
+@pytest.mark.parametrize(
+    ("secret", "written"),
+    [
+        ("correct horse battery staple", "correct horse battery staple"),
+        (LONG, LONG.encode("utf-16-le").hex()),
+        (LONG, base64.b64encode(LONG.encode("utf-16-le")).decode()),
+    ],
+    ids=["words", "hexadecimal", "base64"],
+)
+def test_no_beginning_of_a_secret_is_told_while_a_text_grows(secret: str, written: str) -> None:
+    known = Redactor().adding({secret: "S"})
+    text = f"a {written} b"
+    shown, rest = "", ""
+    for at in range(0, len(text), 1 if len(text) < 100 else 1_500):
+        more, rest = known.settled(rest + text[at : at + (1 if len(text) < 100 else 1_500)])
+        shown += more
+    assert written[:8] not in shown
+    assert shown + known.text(rest) == known.text(text)
 
 
 def test_a_long_word_does_not_wait_whole() -> None:

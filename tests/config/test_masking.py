@@ -1152,3 +1152,10 @@ def test_a_token_of_a_known_form_is_masked_although_no_secret_is_known() -> None
         assert redactor.text(f"{TOKEN_OF_SERVICE} another-secret-77") == f"{shown} <secret:A>"
     wide = masked_bytes(TOKEN_OF_SERVICE.encode("utf-16-le"), known)
     assert TOKEN_OF_SERVICE.encode("utf-16-le") not in wide
+
+
+def test_a_text_that_is_shorter_than_most_secrets_is_searched() -> None:
+    spaced = Redactor().adding({"correct \t  horse1": "S"})
+    assert spaced.text("correct horse1").startswith("<secret:S:escaped-")
+    known = Redactor(form=KEY_FORM).adding({TOKEN_OF_SERVICE * 2: "LONG"})
+    assert known.text(TOKEN_OF_SERVICE) == "<secret:ZEUS_KEY-0123456789>"
