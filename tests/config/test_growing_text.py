@@ -149,6 +149,7 @@ def test_a_secret_is_found_in_latin_1() -> None:
     masked = masked_bytes(data, known)
     assert masked.startswith(b"pw=<secret:S:escaped-")
     assert written_masked(masked, lambda: data, known) == data
+    assert known.text(quote(secret, encoding="latin-1")).startswith("<secret:S:escaped-")
 
 
 EATING = ["\\x", "\\\\x", "\\0", "\\u00", "%", "%4", "%25", "\\u{", "&#x", "\\"]
