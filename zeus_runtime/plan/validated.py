@@ -13,7 +13,7 @@ from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
-from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Redactor
+from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Learned, Redactor
 from zeus_runtime.config.secrets.secret_files import SecretFiles
 from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
@@ -37,7 +37,6 @@ from zeus_runtime.trust.decision import recorded_trust
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
     from zeus_runtime.config.model import Plugins
-    from zeus_runtime.config.secrets.masking import Learned
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profile_tables import Table
@@ -197,10 +196,13 @@ class Checked:
 
     def standing_beside(self, others: Sequence[Checked]) -> Checked:
         """The same config in a service that also runs these: it closes their files, and masks what they know now."""
+        # Not where this config's own are: the others would learn theirs back from there, and none would go.
+        theirs = Learned()
         for each in others:
-            self.secrets.learn_all(each.secrets)
+            self.secrets.learn_all(each.secrets, theirs)
         work = (folder for each in others for folder in each.work)
-        return replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
+        own = replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
+        return own.knowing(theirs)
 
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""
