@@ -23,7 +23,13 @@ SERVER: Final = (
 CONFIG: Final = "mcpServers: {t: {command: 'true', disabled: true, env: {SHOP_TOKEN: SECRET}}}\n"
 REMOTE: Final = '[remote "o"]\n\turl = https://ann:SECRET@example.com/x\n'
 PEM: Final = "-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n"
-HELPER: Final = "version: 1\nname: helper\nmodel: gpt-4o\n"
+HELPER: Final = """version: 1
+name: helper
+model: gpt-4o
+tools: [subagents]
+agents: {deep: {description: Helps., config: deep.yaml}}
+"""
+DEEP: Final = "version: 1\nname: deep\nmodel: gpt-4o\n"
 MAIN: Final = """version: 1
 extends: base.yaml
 name: tester
@@ -31,10 +37,12 @@ model: {litellm: {model: gpt-4o, extra: {vertex_credentials: sa.json}}}
 tools: [subagents, mcp: {files: [.mcp.json]}]
 agents: {helper: {description: Helps., config: sub/helper.yaml}}
 workspace: {routes: {/routed: routed}}
+metadata: {api_key: '${SHOP_USER:-}'}
 """
 SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
     "an extended config": {"base.yaml": "version: 1\n" + CONFIG},
     "a sub-agent's config": {"sub/helper.yaml": HELPER + CONFIG},
+    "the config of a sub-agent's sub-agent": {"sub/deep.yaml": DEEP + CONFIG},
     "a sub-agent's .env": {"sub/.env": "SHOP_API_KEY=SECRET\n"},
     "an overlay": {"zeus.prod.yaml": CONFIG},
     "a preset": {".zeus/configs/other.yaml": CONFIG},
@@ -57,8 +65,8 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
         "zeus.yaml": MAIN.replace("sa.json", "new.json"),
     },
     "a config that a new line names": {
-        "further.yaml": "version: 1\n" + CONFIG,
-        "zeus.yaml": MAIN.replace("base.yaml", "further.yaml"),
+        "sub/further.yaml": "version: 1\n" + CONFIG,
+        "zeus.yaml": MAIN.replace("base.yaml", "sub/further.yaml"),
     },
     ".env": {".env": "SHOP_API_KEY=SECRET\n"},
     "a variable in a secret place": {
@@ -66,7 +74,7 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
         ".env": "SHOP_ACCOUNT=SECRET\n",
     },
     "a variable in a secret place of the config": {
-        "zeus.yaml": MAIN + CONFIG.replace("SECRET", "'${SHOP_USER:-}'"),
+        "zeus.yaml": MAIN,
         ".env": "SHOP_USER=SECRET\n",
     },
     "a file that a new variable names": {"later": "SECRET\n", ".env": "LATER_TOKEN_FILE=later\n"},
@@ -75,6 +83,7 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
 BESIDE: Final = {
     "base.yaml": "version: 1\n",
     "sub/helper.yaml": HELPER,
+    "sub/deep.yaml": DEEP,
     "zeus.yaml": MAIN,
     ".mcp.json": '{"mcpServers": {}}',
 }
@@ -100,24 +109,39 @@ async def test_a_file_that_gives_secrets_at_the_start_gives_them_when_it_changes
     old = {kind: f"skLiveOld{number}aa22bb" for number, kind in enumerate(SOURCES, 10)}
     new = {kind: f"skLiveNew{number}cc44dd" for number, kind in enumerate(SOURCES, 10)}
     written(folder, {**BESIDE, "../.git/HEAD": "", "routed/.git/HEAD": "", ".git/HEAD": ""})
-    shared = {"zeus.yaml", ".env", ".mcp.json", ".git/config"}
-    apart = [kind for kind, files in SOURCES.items() if shared.isdisjoint(files)] if is_there else []
-    for kind in apart:
+    # Those that share a file with another kind, or let an agent read all its files, change in a run of their own.
+    shared = {"zeus.yaml", ".env", "sub/.env", ".mcp.json", ".git/config"}
+    apart = [kind for kind, files in SOURCES.items() if shared.isdisjoint(files)]
+    alone = [kind for kind in SOURCES if kind not in apart]
+    former = " ".join(map(old.__getitem__, apart if is_there else ()))
+    for kind in apart if is_there else ():
         written(folder, SOURCES[kind], old[kind])
     model = PositionModel(lambda _request: "Done.")
     agent = Agent.from_config("zeus.yaml", directory=folder, environ=ENVIRON, trust="all", model=model)
     told = []
     async with agent:
-        former = " ".join(["Hello", *map(old.get, apart)])
-        session = (await agent.run(former)).session
-        for kind, files in SOURCES.items():
-            written(folder, files, new[kind])
-            await agent.run(f"Now it is {new[kind]}.", session=session)
-            told += [kind] if new[kind] in str(model.requests[-1].messages[-1].content) else []
+        session = (await agent.run(f"Before: {former}")).session
+        for kinds in (apart, *([each] for each in alone)):
+            for kind in kinds:
+                written(folder, SOURCES[kind], new[kind])
+            await agent.run(" ".join(map(new.__getitem__, kinds)), session=session)
+            sent = str(model.requests[-1].messages[-1].content)
+            told += [kind for kind in kinds if new[kind] in sent]
         await agent.run(f"{former} {' '.join(new.values())}", session=session)
         stored = str(await agent.history(session))
     assert told == []
-    assert [each for each in (*map(old.get, apart), *new.values()) if each in stored] == []
+    assert [each for each in (*former.split(), *new.values()) if each in stored] == []
+
+
+def test_a_config_that_a_new_line_of_the_only_config_names_is_read(tmp_path: Path) -> None:
+    (tmp_path / "bases").mkdir()
+    written(
+        tmp_path, {"zeus.yaml": "version: 1\nmodel: x\n", "bases/other.yaml": "version: 1\n" + CONFIG}, NEW
+    )
+    files = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all")).secret_files
+    assert files.changed() == {}
+    written(tmp_path, {"zeus.yaml": "version: 1\nmodel: x\nextends: bases/other.yaml\n"})
+    assert NEW in files.changed()
 
 
 async def test_a_file_that_did_not_change_is_not_read(
@@ -144,8 +168,8 @@ async def test_a_file_that_did_not_change_is_not_read(
         assert reads == []
         written(tmp_path, {"token": "SECRET"}, NEW)
         await agent.run("Again.", session=session)
-        # By the agent and by its sub-agent.
-        assert reads == [tmp_path / "token"] * 2
+        # By the agent and by its sub-agents.
+        assert reads == [tmp_path / "token"] * 3
 
 
 async def test_a_service_that_keeps_a_former_config_masks_the_present_secrets(tmp_path: Path) -> None:
@@ -160,6 +184,23 @@ async def test_a_service_that_keeps_a_former_config_masks_the_present_secrets(tm
         await until(client, run, "complete")
         assert NEW not in (await client.get(f"/v1/sessions/{session}/messages")).text
     assert NEW not in str([each.content for each in model.requests[-1].messages])
+
+
+async def test_the_agents_of_a_service_look_each_for_itself_at_the_files_of_all(tmp_path: Path) -> None:
+    """The second run masks what the first one found already."""
+    for name in ("one", "two"):
+        written(tmp_path, {f"{name}/.git/config": REMOTE, f"{name}/a.txt": ""})
+        (tmp_path / f"{name}.yaml").write_text(
+            f"version: 1\nname: {name}\nmodel: x\nworkspace: {{root: {name}}}\n"
+        )
+    model: Any = PositionModel(lambda _request: "Done.")
+    hosting = service_of(tmp_path, model, ("one.yaml", "two.yaml")).hosting
+    agents = [hosting.named(name).of(None) for name in ("one", "two")]
+    written(tmp_path, {"one/.git/config": REMOTE}, NEW)
+    for each in reversed(agents):
+        await each.run(f"Now it is {NEW}.")
+        assert NEW not in str(model.requests[-1].messages[-1].content)
+    await hosting.aclose()
 
 
 def test_a_pipe_in_the_place_of_a_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

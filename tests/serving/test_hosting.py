@@ -128,8 +128,8 @@ async def test_the_secrets_of_a_former_config_stay_masked_the_newest_of_them(
 ) -> None:
     """Also by an agent whose config stayed, and that knew them from the other one."""
     monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(hosting, "MOST_FORMER", 3)
-    values = [f"Key{number}secretZz26abc" for number in range(6)]
+    monkeypatch.setattr(hosting, "MOST_FORMER", 2)
+    values = [f"Key{number}secretZz26abc" for number in range(5)]
     for name in ("one", "two"):
         (tmp_path / f"{name}.yaml").write_text(f"version: 1\nname: {name}\nmodel: x\n")
     found = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml")).hosting
@@ -144,7 +144,9 @@ async def test_the_secrets_of_a_former_config_stay_masked_the_newest_of_them(
             async for _ in hosted.of(None).stream(" ".join(values)):
                 pass
             told = str(model.requests[-1].messages[-1].content)
-            newest = values[: values.index(value) + 1][-4:]
+            newest = values[: values.index(value) + 1][-3:]
+            known = (await hosted.with_middlewares(None)).secrets
+            assert all(map(known.hides, newest[:-1]))
             assert [each for each in values if each not in told] == newest, (name, told)
             assert [each for each in values if hosted.masked(each) == each] == [
                 each for each in values if each not in newest
