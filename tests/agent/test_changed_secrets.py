@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,58 +12,164 @@ import pytest
 from tests.support.agents import PositionModel, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
-from zeus_runtime.config.secrets import changed_files
-from zeus_runtime.config.secrets.changed_files import ChangedFiles
+from zeus_runtime.config.secrets import secret_files
 from zeus_runtime.plan.validated import check
 from zeus_runtime.trust.decision import recorded_trust
 
-OLD: Final = "sk-live-Old-11aa22bb"
 NEW: Final = "sk-live-New-33cc44dd"
-SERVER: Final = '{"mcpServers": {"s": {"command": "true", "disabled": true, "env": {"SHOP_TOKEN": "%s"}}}}'
-CONFIG: Final = "mcpServers: {{t: {{command: 'true', disabled: true, env: {{SHOP_TOKEN: {}}}}}}}\n"
+SERVER: Final = (
+    '{"mcpServers": {"s": {"command": "true", "disabled": true, "env": {"SHOP_TOKEN": "SECRET"}}}}'
+)
+CONFIG: Final = "mcpServers: {t: {command: 'true', disabled: true, env: {SHOP_TOKEN: SECRET}}}\n"
+REMOTE: Final = '[remote "o"]\n\turl = https://ann:SECRET@example.com/x\n'
+PEM: Final = "-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n"
+HELPER: Final = """version: 1
+name: helper
+model: gpt-4o
+tools: [subagents]
+agents: {deep: {description: Helps., config: deep.yaml}}
+"""
+DEEP: Final = "version: 1\nname: deep\nmodel: gpt-4o\n"
+MAIN: Final = """version: 1
+extends: base.yaml
+name: tester
+model: {litellm: {model: gpt-4o, extra: {vertex_credentials: sa.json}}}
+tools: [subagents, mcp: {files: [.mcp.json]}]
+agents: {helper: {description: Helps., config: sub/helper.yaml}}
+workspace: {routes: {/routed: routed}}
+metadata: {api_key: '${SHOP_USER:-}'}
+"""
+SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
+    "an extended config": {"base.yaml": "version: 1\n" + CONFIG},
+    "a sub-agent's config": {"sub/helper.yaml": HELPER + CONFIG},
+    "the config of a sub-agent's sub-agent": {"sub/deep.yaml": DEEP + CONFIG},
+    "a sub-agent's .env": {"sub/.env": "SHOP_API_KEY=SECRET\n"},
+    "an overlay": {"zeus.prod.yaml": CONFIG},
+    "a preset": {".zeus/configs/other.yaml": CONFIG},
+    "settings of a service": {"zeus-serve.yaml": "mail: {password: SECRET}\n"},
+    "a file of servers": {".mcp.json": SERVER},
+    "a file that an option names": {"sa.json": '{"private_key": "SECRET"}'},
+    "a file that a variable names": {"token": "SECRET\n"},
+    "JSON that a variable names": {"google.json": '{"client_secret": "SECRET"}'},
+    "PEM that a variable names": {"tls.pem": PEM},
+    "a repository": {".git/config": REMOTE},
+    "a worktree": {".git/config.worktree": REMOTE},
+    "a fetch": {".git/FETCH_HEAD": "abc\t\tbranch 'main' of https://ann:SECRET@example.com/x\n"},
+    "a submodule": {".git/modules/libs/config": REMOTE, ".git/config": "[core]\n"},
+    "a repository around it": {"../.git/config": REMOTE},
+    "the repository of a route": {"routed/.git/config": REMOTE},
+    "the config": {"zeus.yaml": MAIN + CONFIG},
+    "a default": {"zeus.yaml": MAIN + "instructions: '${SHOP_API_KEY:-SECRET}'\n"},
+    "a file that a new option names": {
+        "new.json": '{"private_key": "SECRET"}',
+        "zeus.yaml": MAIN.replace("sa.json", "new.json"),
+    },
+    "a config that a new line names": {
+        "sub/further.yaml": "version: 1\n" + CONFIG,
+        "zeus.yaml": MAIN.replace("base.yaml", "sub/further.yaml"),
+    },
+    ".env": {".env": "SHOP_API_KEY=SECRET\n"},
+    "a variable in a secret place": {
+        ".mcp.json": SERVER.replace("SECRET", "${SHOP_ACCOUNT}"),
+        ".env": "SHOP_ACCOUNT=SECRET\n",
+    },
+    "a variable in a secret place of the config": {
+        "zeus.yaml": MAIN,
+        ".env": "SHOP_USER=SECRET\n",
+    },
+    "a file that a new variable names": {"later": "SECRET\n", ".env": "LATER_TOKEN_FILE=later\n"},
+}
+"""Each kind of source to the files that have its secret, and the text of each."""
+BESIDE: Final = {
+    "base.yaml": "version: 1\n",
+    "sub/helper.yaml": HELPER,
+    "sub/deep.yaml": DEEP,
+    "zeus.yaml": MAIN,
+    ".mcp.json": '{"mcpServers": {}}',
+}
+ENVIRON: Final = {
+    "SHOP_TOKEN_FILE": "token",
+    "GOOGLE_APPLICATION_CREDENTIALS": "google.json",
+    "TLS_KEY_FILE": "tls.pem",
+}
 
 
-def written(folder: Path, file: str, secret: str) -> None:
-    if file == "zeus.yaml":
-        write_agent(folder, CONFIG.format(secret), tools="[probe, mcp: {files: [.mcp.json]}]")
-    elif file == ".mcp.json":
-        (folder / file).write_text(SERVER % secret)
-    else:
-        (folder / file).write_text(f"SHOP_API_KEY={secret}\n")
+def written(folder: Path, files: Mapping[str, str], secret: str = "x") -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text.replace("SECRET", secret))
 
 
-@pytest.mark.parametrize("before", [OLD, ""])
-@pytest.mark.parametrize("file", [".env", ".mcp.json", "zeus.yaml"])
-async def test_a_secret_that_was_changed_is_masked_from_the_next_run_on(
-    tmp_path: Path, file: str, before: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "absent"])
+async def test_a_file_that_gives_secrets_at_the_start_gives_them_when_it_changes(
+    tmp_path: Path, is_there: bool
 ) -> None:
-    for each in ("zeus.yaml", ".mcp.json"):
-        written(tmp_path, each, "x")
-    if before:
-        written(tmp_path, file, before)
+    """Of each kind of source, also if there was none at the start; what it gave before stays masked."""
+    folder = tmp_path / "project"
+    old = {kind: f"skLiveOld{number}aa22bb" for number, kind in enumerate(SOURCES, 10)}
+    new = {kind: f"skLiveNew{number}cc44dd" for number, kind in enumerate(SOURCES, 10)}
+    written(folder, {**BESIDE, "../.git/HEAD": "", "routed/.git/HEAD": "", ".git/HEAD": ""})
+    # Those that share a file with another kind, or let an agent read all its files, change in a run of their own.
+    shared = {"zeus.yaml", ".env", "sub/.env", ".mcp.json", ".git/config"}
+    apart = [kind for kind, files in SOURCES.items() if shared.isdisjoint(files)]
+    alone = [kind for kind in SOURCES if kind not in apart]
+    former = " ".join(map(old.__getitem__, apart if is_there else ()))
+    for kind in apart if is_there else ():
+        written(folder, SOURCES[kind], old[kind])
     model = PositionModel(lambda _request: "Done.")
-    reads: list[str] = []
-    read = changed_files.file_text
+    agent = Agent.from_config("zeus.yaml", directory=folder, environ=ENVIRON, trust="all", model=model)
+    told = []
+    async with agent:
+        session = (await agent.run(f"Before: {former}")).session
+        for kinds in (apart, *([each] for each in alone)):
+            for kind in kinds:
+                written(folder, SOURCES[kind], new[kind])
+            await agent.run(" ".join(map(new.__getitem__, kinds)), session=session)
+            sent = str(model.requests[-1].messages[-1].content)
+            told += [kind for kind in kinds if new[kind] in sent]
+        await agent.run(f"{former} {' '.join(new.values())}", session=session)
+        stored = str(await agent.history(session))
+    assert told == []
+    assert [each for each in (*former.split(), *new.values()) if each in stored] == []
 
-    def noted(path: Path) -> str | None:
-        reads.append(path.name)
-        return read(path)
 
-    monkeypatch.setattr(changed_files, "file_text", noted)
-    agent = Agent.from_config("zeus.yaml", directory=tmp_path, environ={}, trust="all", model=model)
+def test_a_config_that_a_new_line_of_the_only_config_names_is_read(tmp_path: Path) -> None:
+    (tmp_path / "bases").mkdir()
+    written(
+        tmp_path, {"zeus.yaml": "version: 1\nmodel: x\n", "bases/other.yaml": "version: 1\n" + CONFIG}, NEW
+    )
+    files = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all")).secret_files
+    assert files.changed() == {}
+    written(tmp_path, {"zeus.yaml": "version: 1\nmodel: x\nextends: bases/other.yaml\n"})
+    assert NEW in files.changed()
+
+
+async def test_a_file_that_did_not_change_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, {**BESIDE, ".git/config": REMOTE, "token": "x", ".env": ""})
+    reads: list[object] = []
+
+    def noted(name: str) -> None:
+        real = getattr(secret_files, name)
+        monkeypatch.setattr(
+            secret_files, name, lambda *words, **more: (reads.append(words[0]), real(*words, **more))[1]
+        )
+
+    for each in ("file_text", "secrets_of_file", "secrets_of_key_file", "secrets_of_repository"):
+        noted(each)
+    model = PositionModel(lambda _request: "Done.")
+    agent = Agent.from_config("zeus.yaml", directory=tmp_path, environ=ENVIRON, trust="all", model=model)
     async with agent:
         session = (await agent.run("Hello.")).session
+        assert reads, "the check reads them"
         reads.clear()
         await agent.run("Again.", session=session)
-        assert reads == [], "an unchanged file is not read"
-        written(tmp_path, file, NEW)
-        await agent.run(f"Now it is {NEW}, and was {before or 'none'}.", session=session)
-        assert reads == [file]
-        told = str([each.content for each in model.requests[-1].messages])
-        stored = str(await agent.history(session))
-    for text in (told, stored):
-        assert NEW not in text
-        assert OLD not in text
+        assert reads == []
+        written(tmp_path, {"token": "SECRET"}, NEW)
+        await agent.run("Again.", session=session)
+        # By the agent and by its sub-agents.
+        assert reads == [tmp_path / "token"] * 3
 
 
 async def test_a_service_that_keeps_a_former_config_masks_the_present_secrets(tmp_path: Path) -> None:
@@ -79,14 +186,31 @@ async def test_a_service_that_keeps_a_former_config_masks_the_present_secrets(tm
     assert NEW not in str([each.content for each in model.requests[-1].messages])
 
 
+async def test_the_agents_of_a_service_look_each_for_itself_at_the_files_of_all(tmp_path: Path) -> None:
+    """The second run masks what the first one found already."""
+    for name in ("one", "two"):
+        written(tmp_path, {f"{name}/.git/config": REMOTE, f"{name}/a.txt": ""})
+        (tmp_path / f"{name}.yaml").write_text(
+            f"version: 1\nname: {name}\nmodel: x\nworkspace: {{root: {name}}}\n"
+        )
+    model: Any = PositionModel(lambda _request: "Done.")
+    hosting = service_of(tmp_path, model, ("one.yaml", "two.yaml")).hosting
+    agents = [hosting.named(name).of(None) for name in ("one", "two")]
+    written(tmp_path, {"one/.git/config": REMOTE}, NEW)
+    for each in reversed(agents):
+        await each.run(f"Now it is {NEW}.")
+        assert NEW not in str(model.requests[-1].messages[-1].content)
+    await hosting.aclose()
+
+
 def test_a_pipe_in_the_place_of_a_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would wait for its writer."""
     write_agent(tmp_path)
-    (tmp_path / ".env").write_text(f"SHOP_API_KEY={OLD}\n")
-    document = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all")).document
+    (tmp_path / ".env").write_text(f"SHOP_API_KEY={NEW}\n")
+    checked = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
     (tmp_path / ".env").unlink()
     os.mkfifo(tmp_path / ".env")
     reads: list[str] = []
-    monkeypatch.setattr(changed_files, "file_text", lambda path: reads.append(path.name))
-    ChangedFiles(document).learn(document.redactor)
-    assert reads == ["zeus.yaml"]
+    monkeypatch.setattr(secret_files, "file_text", lambda path: reads.append(path.name))
+    assert checked.secret_files.changed() == {}
+    assert reads == ["zeus.yaml"], "its variables may have other values now"

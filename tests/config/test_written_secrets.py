@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -231,6 +232,7 @@ def test_a_repository_without_secrets_or_with_what_cannot_be_read_has_none(tmp_p
     assert secrets_of_repository(tmp_path / ".git") == {}
     (tmp_path / ".git" / "config").mkdir(parents=True)
     (tmp_path / ".git" / "FETCH_HEAD").write_bytes(b"\xff = \x00\n[core]\n\tbare = false\n")
+    os.mkfifo(tmp_path / ".git" / "config.worktree")
     assert secrets_of_repository(tmp_path / ".git") == {}
 
 

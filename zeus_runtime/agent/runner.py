@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.agent.background_memory import BackgroundMemory
 from zeus_runtime.agent.running import Running
 from zeus_runtime.agent.session_plans import SessionPlans, make_roots
-from zeus_runtime.config.secrets.changed_files import ChangedFiles
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
@@ -33,11 +33,12 @@ from zeus_runtime.tools.attachments import GivenFile, Reference
 from zeus_runtime.tools.run_to_completion import all_tried, finished
 
 if TYPE_CHECKING:
-    from zeus_runtime.config import Redactor
+    from zeus_runtime.config.secrets.secret_files import SecretFiles
     from zeus_runtime.memory.document_facts import DocumentPart
     from zeus_runtime.models.interface import Model
     from zeus_runtime.models.recorder import Tape
     from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.subagents import PlannedAgent
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.resources import RunResources
     from zeus_runtime.store.event_log import AtEnd, EventLog, StoredEvent
@@ -79,7 +80,8 @@ class Runner:
             self.running.__contains__,
         )
         self._plans = SessionPlans(checked, plan)
-        self._files = ChangedFiles(checked.document)
+        # The look is this agent's own: another one, which shares the config, masks by another redactor.
+        self._files = [each.copy() for each in _secret_files(checked, plan)]
         self._is_trusted = False
         self.tape: Tape | None = None
         self.stored: Callable[[str, Sequence[StoredEvent]], None] | None = None
@@ -118,7 +120,8 @@ class Runner:
         if prompt is not None:
             _refuse_bad_text(prompt, is_all=not attachments)
         self._require_trust()
-        self._files.learn(self.redactor)
+        for each in self._files:
+            self.redactor.learn_all(Redactor().adding(each.changed()))
         connections = await self.connections()
         name = session or new_session_id()
         thread, policies = None, None
@@ -400,6 +403,18 @@ class _Outlet:
         """Store what waits, also if the run is cancelled meanwhile."""
         if self.keeper is not None:
             await finished(self.keeper.aclose())
+
+
+def _secret_files(checked: Checked, plan: Plan) -> Iterable[SecretFiles]:
+    """The files that make secrets: the agent's, its sub-agents', and those of the agents of the same service."""
+    below = (each.checked for each in _agents_of(plan))
+    return dict.fromkeys(each.secret_files for each in (checked, *below, *checked.beside))
+
+
+def _agents_of(plan: Plan) -> Iterator[PlannedAgent]:
+    for each in plan.agents.values():
+        yield each
+        yield from _agents_of(each.plan)
 
 
 @contextmanager

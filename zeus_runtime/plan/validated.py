@@ -13,14 +13,8 @@ from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
-from zeus_runtime.config.secrets.changed_files import key_files
-from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Redactor
-from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
-from zeus_runtime.config.secrets.written_secrets import (
-    repositories_of,
-    secrets_of_key_file,
-    secrets_of_repository,
-)
+from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Learned, Redactor
+from zeus_runtime.config.secrets.secret_files import SecretFiles
 from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
@@ -43,7 +37,6 @@ from zeus_runtime.trust.decision import recorded_trust
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
     from zeus_runtime.config.model import Plugins
-    from zeus_runtime.config.secrets.masking import Learned
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profile_tables import Table
@@ -68,6 +61,7 @@ class Checked:
         given_environ: the environment that the config was checked with, without ``.env``.
         environ: the same, with ``.env`` for the variables that it lacks.
         trust: decides which of its parts may be executed.
+        secret_files: the files whose text makes secrets, as the check saw them.
         parts: the parts that it would execute, without those of its sub-agents.
         lifting: the rules that lift a built-in protection, each with why its files are protected.
         notices: what the user should know before a run.
@@ -91,6 +85,7 @@ class Checked:
     given_environ: Mapping[str, str]
     environ: Mapping[str, str]
     trust: Trust
+    secret_files: SecretFiles = field(repr=False, compare=False)
     parts: tuple[Part, ...] = ()
     lifting: tuple[tuple[AccessRule, Sequence[str]], ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -170,6 +165,7 @@ class Checked:
             registry=found.registry,
             config=replace(found.config, memory=self.config.memory),
             trust=found.trust,
+            secret_files=found.secret_files,
             parts=found.parts,
             lifting=found.lifting,
             notices=found.notices,
@@ -200,10 +196,13 @@ class Checked:
 
     def standing_beside(self, others: Sequence[Checked]) -> Checked:
         """The same config in a service that also runs these: it closes their files, and masks what they know now."""
+        # Not where this config's own are: the others would learn theirs back from there, and none would go.
+        theirs = Learned()
         for each in others:
-            self.secrets.learn_all(each.secrets)
+            self.secrets.learn_all(each.secrets, theirs)
         work = (folder for each in others for folder in each.work)
-        return replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
+        own = replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
+        return own.knowing(theirs)
 
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""
@@ -394,23 +393,24 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     except ConfigError as error:
         raise _with_plugins(error, document, registry) from None
     config = document.config()
-    private = _private(homes, registry)
-    keys = key_files(document)
-    in_keys = (secrets_of_key_file(each, document.environ, variable=name) for each, name in keys.items())
-    document = hiding(
-        replace(document, further=(*document.further, *keys)),
-        {
-            **{secret: name for each in in_keys for secret, name in each.items()},
-            **_secrets_of_repositories(document, config),
-            **unloaded_secrets(document, private, trust.paths),
-        },
+    # A program in the workspace asks Git for the addresses of its repositories.
+    folders = (".", config.workspace.root, *config.workspace.routes.values())
+    secret_files = SecretFiles(
+        document,
+        folders=[document.directory / each for each in dict.fromkeys(folders)],
+        # Also those that are not there yet, since the next run would look there.
+        homes=list(dict.fromkeys((*_private(homes, registry), directory / ".zeus", *user_home(environ)))),
+        given=trust.paths,
     )
+    further = (*document.further, *secret_files.named)
+    document = hiding(replace(document, further=further), secret_files.changed())
     checked = Checked(
         document=document,
         registry=registry,
         homes=homes,
         config=config,
         trust=trust,
+        secret_files=secret_files,
         directory=directory,
         given_environ=environ,
         environ=document.environ,
@@ -469,15 +469,6 @@ def discovered(
 def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:
     installed = {home for plugin, home in registry.homes if plugin.distribution is not None}
     return [home for home in homes if home not in installed and home != bundled_home()]
-
-
-def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:
-    """The secrets of the repositories that the workspace is in: a program in it asks Git for their addresses."""
-    folders = (".", config.workspace.root, *config.workspace.routes.values())
-    kept = (each for folder in folders for each in repositories_of(document.directory / folder))
-    return {
-        secret: name for each in dict.fromkeys(kept) for secret, name in secrets_of_repository(each).items()
-    }
 
 
 def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:

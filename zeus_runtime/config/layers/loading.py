@@ -308,6 +308,27 @@ def shown_text(document: Document, text: str) -> str:
     return _filled(root, document.environ, sources, redactor, replaced)[2].text(name)
 
 
+def with_text(
+    document: Document, name: str, text: str, environs: Iterable[Mapping[str, str]]
+) -> Document | None:
+    """A document of another content of one file alone, which knows the secrets of this content by their places.
+
+    Args:
+        name: the file's, as messages show it.
+        environs: its variables are filled in with each of these.
+
+    Returns:
+        None for a text that is no config.
+    """
+    try:
+        root = read(text, name)
+    except ConfigError:
+        return None
+    trees = (*(tree for environ in environs for tree in filled_in(root, environ)), literal(root))
+    redactor = _knowing_written(trees, Redactor(_secret_defaults((root,))))
+    return replace(document, root=trees[0], sources=Sources({}, redactor), replaced=trees, problems=())
+
+
 def filled_in(root: Node, environ: Mapping[str, str]) -> tuple[Node, ...]:
     """A file's tree with its variables filled in; behind it, the tree with their defaults, if that is another one.
 

@@ -12,12 +12,10 @@ from zeus_runtime.config.document import Document, Early
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
 from zeus_runtime.config.schema.marked import from_home, is_at_work, is_path
-from zeus_runtime.config.schema.markers import HOLDS_SECRETS
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets.masking import HiddenStr, told_apart
-from zeus_runtime.config.secrets.written_secrets import secrets_of_file
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.scalars import NotJsonError, resolve
 from zeus_runtime.config.yaml.sources import Sources
@@ -67,16 +65,8 @@ def check(
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise document.error([*diagnostics, *document.notices])
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)
-    document = replace(document, root=_resolved(document, document.root, schema))
-    # After the paths are absolute, because the files are opened.
-    files = dict.fromkeys(_files_with_secrets(document, schema))
-    secrets: dict[str, str] = {}
-    for each in files:
-        for secret, name in secrets_of_file(each, document.environ).items():
-            secrets.setdefault(secret, name)
-    document = hiding(document, secrets)
-    further = (*document.further, *files)
-    return replace(document, notices=notices, problems=(), schema=schema, further=further)
+    document = with_absolute_paths(document, schema)
+    return replace(document, notices=notices, problems=(), schema=schema)
 
 
 def read_early(document: Document) -> Early:
@@ -163,13 +153,6 @@ def prepared(document: Document, schema: Mapping[str, Any]) -> Document:
     return hiding(replace(document, root=root), {text: shown[text, name] for text, name in reversed(secrets)})
 
 
-def _files_with_secrets(document: Document, schema: Mapping[str, Any]) -> Iterator[FilePath]:
-    """The files that the schema says hold secrets, there or not."""
-    for _, node, places in walk_with(document.root, schema):
-        if isinstance(node.value, str) and any(place.get(HOLDS_SECRETS) for place in places):
-            yield FilePath(node.value)
-
-
 def hiding(document: Document, secrets: Mapping[str, str]) -> Document:
     """The document with further secrets known."""
     redactor = document.redactor.adding(secrets)
@@ -199,6 +182,11 @@ def _converted(node: Node, allowed: frozenset[str]) -> Node:
     if name in allowed or (name == "integer" and "number" in allowed):
         return node._replace(value=value)
     return node
+
+
+def with_absolute_paths(document: Document, schema: Mapping[str, Any]) -> Document:
+    """The document with its paths as ``check`` makes them."""
+    return replace(document, root=_resolved(document, document.root, schema))
 
 
 def _resolved(document: Document, root: Node, schema: Mapping[str, Any]) -> Node:

@@ -385,15 +385,28 @@ class Redactor:
             if each.most is None:
                 each.add(secret, name)
 
-    def learn_all(self, other: Redactor) -> None:
-        """Also mask what ``other`` knows now, here and in every redactor made from this one."""
+    def learn_all(self, other: Redactor, into: Learned | None = None) -> None:
+        """Also mask what ``other`` knows now, here and in every redactor made from this one.
+
+        Args:
+            into: keeps it for those that have this one.
+        """
         known = self._now.names
         taken = set(known.values())
         for secret, name in other._now.names.items():
             if secret not in known:
                 # Not a number: it would depend on the order in which the others are known.
-                for own in self.learned[:1]:
+                for own in self.learned[:1] if into is None else (into,):
                     own.add(secret, f"{name}-{_mark(secret)}" if name in taken else name)
+
+    def keep(self, former: Redactor, kept: Learned) -> None:
+        """Put into ``kept`` what ``former`` knows now and this one does not."""
+        known = self._now.names
+        for secret, name in former._now.names.items():
+            if secret not in known:
+                # Always marked: another value may have the name now, or get it later.
+                mark = f"-{_mark(secret)}"
+                kept.add(secret, name.removesuffix(mark) + mark)
 
     @property
     def learned_count(self) -> int:

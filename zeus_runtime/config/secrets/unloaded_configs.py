@@ -80,12 +80,11 @@ def unloaded_configs(
     yield from _read_on(waiting, seen, document.environ)
 
 
-def unloaded_secrets(document: Document, homes: Iterable[Path], given: Iterable[Path]) -> dict[str, str]:
-    """The secrets that are written out in these configs, and in the settings of a service here, to their names."""
-    settings = document.directory / SERVICE_FILE
+def secrets_of_unloaded(configs: Iterable[UnloadedConfig]) -> dict[str, str]:
+    """The secrets that are written out in these configs, to their names."""
     return {
         secret: f"{each.file.name}/{name}"
-        for each in unloaded_configs(document, homes, (*given, settings))
+        for each in configs
         for secret, name in (written_in(each.text) or {} if each.text is not None else {}).items()
     }
 

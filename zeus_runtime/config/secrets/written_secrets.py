@@ -12,6 +12,7 @@ from typing import Any, Final
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
 from zeus_runtime.config.secrets.parts import holds_secret, secrets_within
 from zeus_runtime.config.yaml.tree import show_path
+from zeus_runtime.disk_paths import is_file
 from zeus_runtime.strict_json import read_json
 
 _WITH_ADDRESSES: Final = frozenset({"config", "config.worktree", "FETCH_HEAD"})
@@ -78,7 +79,7 @@ def secrets_of_repository(kept: Path) -> dict[str, str]:
         kept: the folder in which Git keeps it (``.git``).
     """
     found: dict[str, str] = {}
-    for file in _files_of_repository(kept):
+    for file in filter(is_file, files_of_repository(kept)):
         try:
             with file.open("rb") as stream:
                 text = stream.read(_MOST_BYTES).decode("utf-8", "replace")
@@ -92,17 +93,15 @@ def secrets_of_repository(kept: Path) -> dict[str, str]:
     return found
 
 
-def _files_of_repository(root: Path) -> Iterator[Path]:
-    """The files that hold addresses, of the repository first."""
-    for folder, folders, files in islice(os.walk(root), _MOST_FOLDERS):
+def files_of_repository(kept: Path) -> Iterator[Path]:
+    """The files that hold addresses, there or not: of the repository first, then of its submodules."""
+    yield from (kept / name for name in sorted(_WITH_ADDRESSES))
+    for folder, folders, files in islice(os.walk(kept), _MOST_FOLDERS):
         # A submodule may have such a name, but it lies in no folder with a config.
         # In place: `os.walk` then enters these only, in an order that gives each secret the same name in every run.
         folders[:] = sorted(set(folders) - (_WITHOUT_ADDRESSES if "config" in files else frozenset()))
-        yield from (
-            each
-            for name in sorted(_WITH_ADDRESSES.intersection(files))
-            if (each := Path(folder, name)).is_file()
-        )
+        if folder != str(kept) and _WITH_ADDRESSES.intersection(files):
+            yield from (Path(folder, name) for name in sorted(_WITH_ADDRESSES))
 
 
 def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:

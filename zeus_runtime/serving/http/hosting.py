@@ -64,6 +64,8 @@ class ConfigReader(Protocol):
 
 MOST_TOKENS: Final = 32
 """Of each user, the newest tokens of an issuer are secrets of the user's agents: it makes new ones all the time."""
+MOST_FORMER: Final = 256
+"""So many secrets of former contents of a config stay masked, the newest: their issuers may still accept them."""
 LOOK_SECONDS: Final = 1.0
 """How often the files of a config are looked at, and a plan that failed is made again, at most."""
 
@@ -108,6 +110,7 @@ class HostedAgent:
     family: tuple[Checked, ...] = field(init=False, default=())
     _beside: tuple[Checked, ...] = field(init=False, default=())
     _learned: Learned = field(init=False, default_factory=Learned)
+    _former_secrets: Learned = field(init=False, default_factory=lambda: Learned(MOST_FORMER))
     _tokens: dict[Owner | None, Learned] = field(init=False, default_factory=dict)
     _preparing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
@@ -298,7 +301,7 @@ class HostedAgent:
         def read() -> Checked:
             from zeus_runtime.plan.parts_with_subagents import all_parts
 
-            present = self.read(()).knowing(self._learned)
+            present = self._remembering(self.read(()))
             return (
                 present
                 if text is None
@@ -315,7 +318,7 @@ class HostedAgent:
         """
         former, self._beside = self._beside, tuple(others)
         self._learned = learned
-        self.checked = self.checked.standing_beside(self._beside).knowing(learned)
+        self._stand()
         if self._beside != former:
             self._let_go()
 
@@ -368,7 +371,7 @@ class HostedAgent:
 
     def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
         self.family = family
-        self.checked = family[-1].standing_beside(self._beside).knowing(self._learned)
+        self._stand()
         files = {file for each in family for file in (*each.document.files.values(), *each.document.further)}
         # Known only now: if its content is another one already, the next look must find a change.
         new = _stats(files - before.keys())
@@ -378,6 +381,16 @@ class HostedAgent:
             # The look from before the reading counts: a file that changed since differs at the next one.
             **{each: before[each] for each in files & before.keys()},
         }
+
+    def _stand(self) -> None:
+        """Use the newest content of the config beside the other agents; what was masked until now stays so."""
+        former: Checked | None = getattr(self, "checked", None)
+        self.checked = self._remembering(self.family[-1].standing_beside(self._beside))
+        if former is not None:
+            self.checked.secrets.keep(former.secrets, self._former_secrets)
+
+    def _remembering(self, checked: Checked) -> Checked:
+        return checked.knowing(self._learned).knowing(self._former_secrets)
 
     def _let_go(self) -> None:
         # Their turns continue. Sessions are claimed in the database, so no other agent runs one meanwhile.

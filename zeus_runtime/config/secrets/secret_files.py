@@ -1,0 +1,225 @@
+"""The files whose text makes secrets of a config: one list, for the config's check and before each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from zeus_runtime.config.layers.dotenv import parse_dotenv
+from zeus_runtime.config.layers.files import SERVICE_FILE
+from zeus_runtime.config.layers.loading import with_text
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
+from zeus_runtime.config.secrets.parts import places_secret, secrets_in
+from zeus_runtime.config.secrets.unloaded_configs import (
+    config_places,
+    file_text,
+    secrets_of_unloaded,
+    unloaded_configs,
+)
+from zeus_runtime.config.secrets.written_secrets import (
+    files_of_repository,
+    repositories_of,
+    secrets_of_file,
+    secrets_of_key_file,
+    secrets_of_repository,
+)
+from zeus_runtime.disk_paths import expanded, is_file
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.document import Document
+    from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
+
+_DOTENV: Final = ".env"
+
+
+class _State(NamedTuple):
+    inode: int
+    size: int
+    changed_ns: int
+
+
+class _Source(NamedTuple):
+    """Files that are read together.
+
+    Args:
+        key: the same at each look.
+        paths: the files, there or not, and the folders where further ones may appear; asked only before they are read.
+        read: their secrets now, to their names.
+    """
+
+    key: object
+    paths: Callable[[], Iterable[Path]]
+    read: Callable[[], Mapping[str, str]]
+
+
+class SecretFiles:
+    """Finds the secrets in the files of a config: at first in all, then in each that changed since the last look.
+
+    Args:
+        document: the config, checked.
+        folders: those whose Git repositories count.
+        homes: the Homes whose presets may have secrets.
+        given: the configs that are trusted by their paths.
+    """
+
+    def __init__(
+        self, document: Document, *, folders: Sequence[Path], homes: Sequence[Path], given: Sequence[Path]
+    ) -> None:
+        self._document = document
+        self._folders = folders
+        self._homes = homes
+        self._given = (*given, document.directory / SERVICE_FILE)
+        self._seen: dict[object, Mapping[Path, _State | None]] = {}
+        self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
+        self._anew: dict[Path, Document] = {}
+
+    def copy(self) -> SecretFiles:
+        """One with a look of its own, which starts from the last look of this one."""
+        other = copy(self)
+        other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
+        return other
+
+    def changed(self) -> dict[str, str]:
+        """The secrets of each file that changed since the last look, to their names."""
+        found: dict[str, str] = {}
+        former = dict(self._variables)
+        self._look(self._dotenvs(), found)
+        if former and former != self._variables:
+            # Their values may be filled in in any other file.
+            self._seen = {each.key: self._seen[each.key] for each in self._dotenvs()}
+        self._look(self._others(), found)
+        return found
+
+    @property
+    def named(self) -> Sequence[Path]:
+        """The files that values of the config and variables name, there or not."""
+        return [*self._json_files(), *self._key_files()]
+
+    def _look(self, sources: Iterable[_Source], found: dict[str, str]) -> None:
+        for each in sources:
+            seen = self._seen.get(each.key)
+            if seen is not None and seen == _states(seen):
+                continue
+            # First the states: a change while they are read is found by the next look.
+            self._seen[each.key] = _states(each.paths())
+            for secret, name in each.read().items():
+                found.setdefault(secret, name)
+
+    def _dotenvs(self) -> Iterator[_Source]:
+        document = self._document
+        for file in dict.fromkeys((*document.files.values(), *document.further)):
+            if file.name == _DOTENV:
+                yield _single(file, self._of_dotenv)
+
+    def _others(self) -> Iterator[_Source]:
+        """Those whose reading may need the variables; the configs first, since a new line may name a file."""
+        document = self._document
+        for name, file in document.files.items():
+            if file.name != _DOTENV:
+                yield _single(file, partial(self._of_config, name))
+        for file in self._json_files():
+            yield _single(file, self._of_json)
+        for file, variable in self._key_files().items():
+            yield _single(file, partial(self._of_keys, variable))
+        kept = (each for folder in self._folders for each in repositories_of(folder))
+        for each in dict.fromkeys(kept):
+            yield _Source(each, partial(files_of_repository, each), partial(secrets_of_repository, each))
+        yield _Source("", self._places_of_unloaded, self._of_unloaded)
+
+    def _json_files(self) -> Sequence[Path]:
+        marked = (each for document in self._readings for each in document.marked if each.holds_secrets)
+        return list(dict.fromkeys(Path(each.text) for each in marked))
+
+    def _key_files(self) -> Mapping[Path, str]:
+        """The files from which libraries read keys, each with the variable that names it, or empty if the config
+        does."""
+        folder = self._document.directory
+        marked = (each for document in self._readings for each in document.marked if each.may_name_file)
+        found = {folder / each.text: "" for each in marked}
+        for name, value in chain(self._document.environ.items(), *self._variables.values()):
+            if places_secret(name):
+                found[folder / expanded(value)] = name
+        return found
+
+    @property
+    def _readings(self) -> Iterator[Document]:
+        yield self._document
+        yield from self._anew.values()
+
+    @property
+    def _environs(self) -> Sequence[Mapping[str, str]]:
+        """The variables as the config was read with them, and with those of ``.env`` now."""
+        environ = self._document.environ
+        now = {**environ, **{name: value for each in self._variables.values() for name, value in each}}
+        return (environ,) if now == environ else (environ, now)
+
+    def _of_dotenv(self, file: Path) -> Mapping[str, str]:
+        text = file_text(file) if is_file(file) else None
+        try:
+            variables = () if text is None else parse_dotenv(text, _DOTENV)
+        except ConfigError:
+            return {}  # the next process that reads the config tells of it
+        self._variables[file] = variables
+        return {secret: name for name, value in variables for secret in secrets_in(name, value)}
+
+    def _of_config(self, name: str, file: Path) -> Mapping[str, str]:
+        text = file_text(file) if is_file(file) else None
+        self._anew.pop(file, None)
+        if text is None or text == self._document.sources.texts.get(name):
+            # What it had when it was read is known, but for the values of variables that changed.
+            text = self._document.sources.texts.get(name) if len(self._environs) > 1 else None
+        if text is None or (document := with_text(self._document, name, text, self._environs)) is None:
+            return {}
+        schema = document.schema
+        assert schema is not None  # a checked one has it
+        self._anew[file] = with_absolute_paths(prepared(document, schema), schema)
+        return {secret: f"{file.name}/{place}" for secret, place in self._anew[file].redactor.names.items()}
+
+    def _of_json(self, file: Path) -> Mapping[str, str]:
+        return _together(secrets_of_file(file, environ) for environ in self._environs)
+
+    def _of_keys(self, variable: str, file: Path) -> Mapping[str, str]:
+        return _together(secrets_of_key_file(file, environ, variable=variable) for environ in self._environs)
+
+    def _of_unloaded(self) -> Mapping[str, str]:
+        return secrets_of_unloaded(self._unloaded)
+
+    def _places_of_unloaded(self) -> Iterator[Path]:
+        # A new overlay or preset changes its folder, and a new line of a config may name another config.
+        yield from (each.folder for each in config_places(self._document, self._given))
+        yield from (home / "configs" for home in self._homes)
+        yield from self._document.files.values()
+        yield from (each.file for each in self._unloaded)
+
+    @property
+    def _unloaded(self) -> Iterator[UnloadedConfig]:
+        for document in self._readings:
+            yield from unloaded_configs(document, self._homes, self._given)
+
+
+def _single(file: Path, read: Callable[[Path], Mapping[str, str]]) -> _Source:
+    return _Source(file, lambda: (file,), partial(read, file))
+
+
+def _together(each: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
+    return {secret: name for found in each for secret, name in found.items()}
+
+
+def _states(paths: Iterable[Path]) -> Mapping[Path, _State | None]:
+    return {path: _state(path) for path in paths}
+
+
+def _state(path: Path) -> _State | None:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    # A pipe would wait for its writer, so it is as good as absent.
+    is_read = S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)
+    return _State(found.st_ino, found.st_size, found.st_mtime_ns) if is_read else None
