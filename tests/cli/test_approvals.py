@@ -7,8 +7,10 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -125,6 +127,29 @@ def test_a_decision_with_what_was_shown_is_about_that_change(zeus: Zeus, project
     assert "- old" in zeus("approvals", "show", pending["id"]).out
     assert decide(f"{sealed[1]}=approve").exit_code == 0
     assert (project.folder / "a.txt").read_text() == "new\n"
+
+
+def test_a_call_of_a_services_user_is_shown_here_and_decided_by_the_service(
+    zeus: Zeus, project: Project
+) -> None:
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": "new\n"}}
+    project.agent(write, "done", more="middlewares: [approve]\n")
+    file = project.folder / "zeus.yaml"
+    file.write_text(file.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    session = pending["session"]
+    with closing(sqlite3.connect(project.folder / ".zeus" / "zeus.db")) as database, database:
+        database.execute("UPDATE thread SET owner = 'ann'")
+    shown = zeus("approvals", "show", pending["id"])
+    assert "+ new" in shown.out
+    assert f"zeus --remote URL approvals decide {pending['id']}@" in shown.err
+    for words in (("--decide", f"{pending['id']}=always"), ()):
+        refused = zeus("resume", session, *words)
+        assert refused.exit_code == 2, refused.err
+        assert f"zeus --remote URL run --session {session}" in refused.err
+    assert "has no session to continue" in zeus("run", "zeus.yaml", "--continue", "-p", "more").err
+    assert waiting(zeus) == [pending]
 
 
 def test_an_always_that_cannot_be_remembered_decides_nothing(zeus: Zeus, project: Project) -> None:
