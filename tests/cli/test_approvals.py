@@ -178,8 +178,11 @@ def test_an_always_for_a_sub_agents_folder_is_not_for_the_agent_above_it(
         (project.agent(task, write, "done", more=above), "[filesystem, subagents]"),
     ):
         path.write_text(path.read_text().replace("[voices]", tools))
-    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    asked = zeus("run", "zeus.yaml", "go")
+    assert asked.exit_code == 7
     (pending,) = waiting(zeus)
+    assert f"? tester/w → write_file needs approval ({pending['id']})" in asked.err
+    assert f"1 call waits for approval: tester/w → write_file ({pending['id']})" in asked.err
     went = zeus("resume", pending["session"], "--decide", f"{pending['id']}=always")
     assert went.exit_code == 7, went.err
     assert (project.folder / "scratch" / "f.txt").exists()
