@@ -50,9 +50,9 @@ class ApprovalNeededError(ZeusError):
         calls = ", ".join(f"{caller_label(each.agent, each.tool)} ({each.id})" for each in pending)
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
-            remedy=f"Decide and resume with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`."
-            " To run tools without asking, pass `--yes` for one run, or write `approvals: run_everything` in the"
-            " config.",
+            remedy=f"Decide and resume with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`,"
+            " in a service with `zeus --remote URL approvals decide ID approve`. To run tools without asking, pass"
+            " `--yes` for one run, or write `approvals: run_everything` in the config.",
         )
         self.pending = tuple(pending)
 
