@@ -262,6 +262,7 @@ class ApprovalRequested(EventData):
         kind: what it is about: ``call``, ``file`` (the call runs and reached a file about which Zeus asks)
             or ``question`` (of a tool or its server, during the call).
         interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
+        subagent: the sub-agent that calls, such as ``tester/helper``; empty for the agent itself.
     """
 
     type: ClassVar[str] = "approval_requested"
@@ -274,6 +275,7 @@ class ApprovalRequested(EventData):
     expires_ms: int | None = None
     kind: str = "call"
     interrupted: bool = False
+    subagent: str = ""
 
 
 @dataclass(frozen=True)

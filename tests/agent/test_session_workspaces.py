@@ -18,7 +18,7 @@ from tests.support.agents import PositionModel, call, calling, script, write_age
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.agent import runner, session_plans
 from zeus_runtime.agent.session_plans import SessionPlans
-from zeus_runtime.errors import MissingError
+from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.shown import reach_object
@@ -763,3 +763,38 @@ async def test_a_sessions_search_in_a_knowledge_base_keeps_the_rules_of_its_work
         # Another session's plan, closed or not, leaves the agent's own bases open.
         assert (await agent.knowledge.search("codeword", names=["notes"])).hits
         await agent.run("search", session=session)
+
+
+async def test_an_agent_of_this_machine_does_not_work_on_a_session_of_a_services_user(
+    tmp_path: Path, work: Path
+) -> None:
+    yaml = "workspace: {root: work, per: user}\nmiddlewares: [approve]\n"
+    ann = Owner("ann")
+    async with agent_in(tmp_path, yaml, writing("note.txt"), ann) as hers:
+        _ = [event async for event in hers.stream("Write it.")]
+        (pending,) = await hers.pending_approvals()
+    session, before = pending.session, names_in(work)
+    async with agent_in(tmp_path, yaml, script("Mine.")) as agent:
+        for refused in (
+            agent.decide(session, {pending.id: Decision("approve", always=True)}),
+            agent.run("And another.", session=session),
+            anext(agent.resume(session)),
+            agent.compact(session),
+            agent.artifacts(session),
+        ):
+            with pytest.raises(UsageError, match=f"{session} is a session of ann, a user of `zeus serve`"):
+                await refused
+        shown = (await agent.previewed(pending.id)).preview
+        assert shown is not None
+        assert [each.after for each in shown.changes] == ["mine"]
+        assert await agent.latest_session() is None
+        assert [each.session for each in await agent.sessions()] == [session]
+        assert names_in(work) == before
+        own = (await agent.run("Say it.")).session
+        assert await agent.latest_session() == own
+    async with agent_in(tmp_path, yaml, writing("note.txt"), ann) as hers:
+        assert await hers.latest_session() == session
+        await hers.decide(session, {pending.id: Decision("approve")})
+        _ = [event async for event in hers.resume(session)]
+    written = {each.partition("~")[0]: names_in(work / each) for each in names_in(work)}
+    assert written == {"ann": ["note.txt"], "local": []}

@@ -7,8 +7,10 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -127,6 +129,29 @@ def test_a_decision_with_what_was_shown_is_about_that_change(zeus: Zeus, project
     assert (project.folder / "a.txt").read_text() == "new\n"
 
 
+def test_a_call_of_a_services_user_is_shown_here_and_decided_by_the_service(
+    zeus: Zeus, project: Project
+) -> None:
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": "new\n"}}
+    project.agent(write, "done", more="middlewares: [approve]\n")
+    file = project.folder / "zeus.yaml"
+    file.write_text(file.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    session = pending["session"]
+    with closing(sqlite3.connect(project.folder / ".zeus" / "zeus.db")) as database, database:
+        database.execute("UPDATE thread SET owner = 'ann'")
+    shown = zeus("approvals", "show", pending["id"])
+    assert "+ new" in shown.out
+    assert f"zeus --remote URL approvals decide {pending['id']}@" in shown.err
+    for words in (("--decide", f"{pending['id']}=always"), ()):
+        refused = zeus("resume", session, *words)
+        assert refused.exit_code == 2, refused.err
+        assert f"zeus --remote URL run --session {session}" in refused.err
+    assert "has no session to continue" in zeus("run", "zeus.yaml", "--continue", "-p", "more").err
+    assert waiting(zeus) == [pending]
+
+
 def test_an_always_that_cannot_be_remembered_decides_nothing(zeus: Zeus, project: Project) -> None:
     project.agent(shouting(), "done", more="middlewares: [{approve: {mode: ask}}]\n")
     assert zeus("run", "zeus.yaml", "go").exit_code == 7
@@ -153,8 +178,11 @@ def test_an_always_for_a_sub_agents_folder_is_not_for_the_agent_above_it(
         (project.agent(task, write, "done", more=above), "[filesystem, subagents]"),
     ):
         path.write_text(path.read_text().replace("[voices]", tools))
-    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    asked = zeus("run", "zeus.yaml", "go")
+    assert asked.exit_code == 7
     (pending,) = waiting(zeus)
+    assert f"? tester/w → write_file needs approval ({pending['id']})" in asked.err
+    assert f"1 call waits for approval: tester/w → write_file ({pending['id']})" in asked.err
     went = zeus("resume", pending["session"], "--decide", f"{pending['id']}=always")
     assert went.exit_code == 7, went.err
     assert (project.folder / "scratch" / "f.txt").exists()

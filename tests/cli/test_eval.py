@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Project, Result, Zeus, spawn
+from zeus_runtime.config import ConfigError
 from zeus_runtime.testing.cases import reading
 
 
@@ -338,6 +339,60 @@ def test_a_secret_is_in_no_output_and_no_recording(
     ]
     assert {"out.xml", "case_1.jsonl"} <= {path.name for path in written}
     assert not any(secret in path.read_text("utf-8", "replace") for path in written)
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        "agent: AGENT\ncases: [{name: a, prompt: Go., expect: {contains: SECRET}}, SECRET]",
+        "agent: AGENT\ncases: [&case {name: SECRET, prompt: Go., expect: [max_steps: 1]}, *case]",
+        "agents: [AGENT, SECRET]\ncases: [{name: a, prompt: Go., expect: [max_steps: 1]}]",
+    ],
+)
+@pytest.mark.parametrize("place", ["agents/.env", "agents/zeus.yaml", "cases/.env", ".env"])
+def test_a_slip_in_an_evaluation_shows_no_secret_that_its_configs_would_mask(
+    project: Project, zeus: Zeus, place: str, slip: str
+) -> None:
+    secret = "pearl harbour lights 26 " * 20 + "."
+    for name in ("agents", "cases"):
+        (project.folder / name).mkdir()
+    project.write("agents/zeus.yaml", "version: 1\n")
+    named = f"metadata: {{shop_api_key: {secret}}}\nversion: 1\n"
+    project.write(place, named if place.endswith(".yaml") else f"SHOP_API_KEY={secret}\n")
+    written = slip.replace("AGENT", "../agents/zeus.yaml").replace("SECRET", secret)
+    project.write("cases/cases.yaml", f"version: 1\n{written}\n")
+    result = zeus("eval", "cases/cases.yaml")
+    assert (result.exit_code, "<secret:" in result.err) == (3, True), result.err
+    assert "harbour" not in result.err
+
+
+@pytest.mark.parametrize("place", [".env", "cases/.env"])
+@pytest.mark.parametrize("cases", ["[{name: SECRET}]", "[{name: 'SECRET}]"])
+def test_errors_of_a_program_that_reads_an_evaluation_show_no_secret(
+    project: Project, place: str, cases: str
+) -> None:
+    (project.folder / "cases").mkdir()
+    project.write(place, "SHOP_API_KEY=pearl-harbour-26\n")
+    written = f"version: 1\nagent: default\ncases: {cases.replace('SECRET', 'pearl-harbour-26')}\n"
+    project.write("cases/cases.yaml", written)
+    with pytest.raises(ConfigError) as caught:
+        reading.read_evaluation(Path("cases/cases.yaml"), directory=project.folder, environ={})
+    assert "<secret:SHOP_API_KEY>" in str(caught.value)
+    assert "harbour" not in str(caught.value)
+
+
+@pytest.mark.parametrize("folder", ["", "cases/"])
+def test_a_case_that_is_not_there_is_named_without_the_secret_of_another(
+    project: Project, zeus: Zeus, folder: str
+) -> None:
+    (project.folder / "cases").mkdir()
+    project.write(f"{folder}.env", "SHOP_API_KEY=pearl-harbour-26\n")
+    text = "version: 1\nagent: zeus.yaml\ncases: [{name: pearl-harbour-26, prompt: Go., expect: [max_steps: 1]}]\n"
+    project.write(f"{folder}zeus.yaml", "version: 1\n")
+    project.write(f"{folder}cases.yaml", text)
+    result = zeus("eval", f"{folder}cases.yaml", "--case", "pearl-harbour-27")
+    assert (result.exit_code, "<secret:SHOP_API_KEY>" in result.err) == (2, True), result.err
+    assert "harbour-26" not in result.err
 
 
 def test_the_name_of_a_recording_has_no_secret(

@@ -585,7 +585,9 @@ def test_a_terminal_elsewhere_asks_about_the_calls_of_sub_agents(zeus: Zeus, tmp
         assert (tmp_path / "effects.txt").read_text() == "of the helper\n"
         # Without a terminal it waits, and the lines are those of `zeus run`.
         waits = zeus("--remote", service.url, "run", "delegate")
-        assert (waits.exit_code, "? record needs approval" in waits.err) == (7, True)
+        assert (waits.exit_code, "? test/helper → record needs approval" in waits.err) == (7, True)
+        assert "1 call waits for approval: test/helper → record (" in waits.err
+        assert "in a service with `zeus --remote URL approvals decide ID approve`" in waits.err
         listed = zeus("--remote", service.url, "approvals", "pending")
         assert "test/helper → record(" in listed.out
     finally:

@@ -618,12 +618,15 @@ def trusted(zeus: Zeus, *words: str) -> list[bool]:
 
 
 def test_plan_shows_what_would_be_executed(server: Project, zeus: Zeus) -> None:
-    shown = zeus("plan").out
-    assert "small" in shown
-    assert "not trusted: zeus trust" in shown
+    planned = zeus("plan", "zeus.yaml")
+    assert "small" in planned.out
+    assert "not trusted: zeus trust" in planned.out
+    assert planned.err == "1 part needs your permission before a run: zeus trust zeus.yaml\n"
     assert not (server.folder / "started").exists()
+    assert zeus("plan", "--format", "json").err == zeus("plan", "--prompt").err == ""
     zeus("trust")
-    assert "not trusted" not in zeus("plan").out
+    allowed = zeus("plan")
+    assert ("not trusted" in allowed.out, allowed.err) == (False, "")
 
 
 @pytest.mark.parametrize("words", [("run", "zeus.yaml", "hi"), ("tools", "list", "--connect"), ("mcp",)])

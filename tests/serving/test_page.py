@@ -19,13 +19,24 @@ from urllib.request import urlopen
 import pytest
 
 from tests.serving.test_page_texts import rule
-from tests.support.page_service import FOREIGN, KEEPER, LENGTHY, LONG, LONG_NAME, MIDDLE, NUMBERS, SAYS
+from tests.support.page_service import (
+    DISGUISED,
+    FOREIGN,
+    KEEPER,
+    LENGTHY,
+    LONG,
+    LONG_NAME,
+    MIDDLE,
+    NUMBERS,
+    SAYS,
+)
 from tests.support.pictures import png
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context.inspection import overview_of
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
+from zeus_runtime.escaping import exact
 from zeus_runtime.serving.http.bundled import BUNDLE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -239,16 +250,18 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     page = user.tab()
     say(page, "record something hidden")
     card = page.get_by_role("region", name="Approve this call?")
-    assert r"text: pay\u202e\u200bbob" in card.locator(".exact").inner_text()
+    # An escape, and a text that looks like one, are told apart as in the terminal.
+    assert exact(DISGUISED) in card.locator(".exact").inner_text()
     card.get_by_role("button", name="Edit arguments").click()
     written = card.get_by_role("textbox", name="Arguments")
-    assert r'"pay\u202e\u200bbob"' in written.input_value()
+    assert r'"pay\u202e\u200bbob ' in written.input_value()
     card.get_by_role("button", name="Approve", exact=True).click()
     turn = answered(page)
-    assert (user.server.folder / "effects.txt").read_text().endswith("pay\u202e\u200bbob\n")
-    assert r"pay\u{202e}\u{200b}bob" in turn.locator(".tool .gist").inner_text()
+    assert (user.server.folder / "effects.txt").read_text().endswith(f"{DISGUISED}\n")
+    shown = exact(DISGUISED).replace("u202e", "u{202e}").replace("u200b", "u{200b}")
+    assert shown in turn.locator(".tool .gist").inner_text()
     turn.get_by_role("button", name="record").click()
-    assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
+    assert turn.locator(".exact").first.inner_text() == shown
 
 
 def test_a_call_tells_how_many_of_its_lines_are_out_of_sight(user: User) -> None:

@@ -114,6 +114,7 @@ async def late(run) -> str:
 @hookimpl
 '''
 
+DISGUISED = "pay\u202e\u200bbob" + r" \u{202e}\x1b\\ " + "\\\u202eC:\\dir\\"
 HIDDEN = "pay \u202e\u200bbob\0 &#x202e;"
 """Characters that a browser hides or drops, one of them written as Markdown may write it."""
 SAYS = "say exactly\n"
@@ -167,7 +168,7 @@ def answer(request: ModelRequest) -> AIMessage:
     if "edit" in prompt and not made:
         return calling(call("edit_file", f"e{tag}", path="/plan.md", old="Ship", new="Ship\u200b today:"))
     if "record" in prompt and not made:
-        text = "pay\u202e\u200bbob" if "hidden" in prompt else FOREIGN if "foreign" in prompt else "draft"
+        text = DISGUISED if "hidden" in prompt else FOREIGN if "foreign" in prompt else "draft"
         if "at length" in prompt:
             text = "\n".join(f"line {number}" for number in range(1, 31))
         return calling(call("record", f"r{tag}", text=text))

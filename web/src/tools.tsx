@@ -12,7 +12,7 @@ import { addressOf } from "./place";
 import { useRead } from "./reading";
 import { subAgentsOf } from "./trace";
 import { type KeptChange, type KeptFile, type Part, type SubTurn, type ToolPart, turnsOf } from "./transcript";
-import { inLine } from "./visible";
+import { doubled, inLine } from "./visible";
 
 const MOST_OF_LINE = 160;
 
@@ -20,7 +20,7 @@ const MOST_OF_LINE = 160;
 function summary(args: Json | null, written: string): string {
   if (!args) return written;
   return Object.values(args)
-    .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
+    .map((value) => (typeof value === "string" ? doubled(value) : JSON.stringify(value)))
     .join("  ");
 }
 
@@ -31,9 +31,9 @@ function Arguments({ args }: { args: Json }) {
   return (
     <dl class="arguments">
       {entries.map(([name, value]) => [
-        <dt key={`${name}:`}><Exact text={/^\S+$/.test(name) ? name : JSON.stringify(name)} /></dt>,
+        <dt key={`${name}:`}><Exact text={/^\S+$/.test(name) ? doubled(name) : JSON.stringify(name)} /></dt>,
         <dd key={name}>
-          {typeof value === "string" ? <pre class="exact"><Exact text={value} /></pre> : <pre class="exact json"><Exact text={JSON.stringify(value, null, 2)} /></pre>}
+          {typeof value === "string" ? <pre class="exact"><Exact text={doubled(value)} /></pre> : <pre class="exact json"><Exact text={JSON.stringify(value, null, 2)} /></pre>}
         </dd>,
       ])}
     </dl>
@@ -143,7 +143,7 @@ export const ToolCard = memo(
       <div class={`tool ${part.state}`}>
         <button class="head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name={isOpen ? "down" : "right"} />
-          <span class="name"><Exact text={part.name} /></span>
+          <span class="name"><Exact text={doubled(part.name)} /></span>
           <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written), MOST_OF_LINE)} /></span>
           {part.changes && <Size changes={part.changes} />}
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>

@@ -23,6 +23,12 @@ export function visible(text: string): string {
     heaped.has(at) || (char !== "\n" && char !== "\t" && !kept.has(at)) ? `\\u{${char.codePointAt(0)!.toString(16)}}` : char);
 }
 
+// A backslash before what an escape begins with, here or in the terminal, and before a character that becomes one.
+const BEFORE_ESCAPE = new RegExp(`\\\\(?=[\\\\xuU]|(?![\\n\\t])(?:${UNSEEN.source})|${HEAPED.source})`, "gu");
+
+/** `text` in a form that no escape of `visible` looks like: as in the terminal, a backslash that could begin one is doubled. */
+export const doubled = (text: string): string => (text.includes("\\") ? text.replace(BEFORE_ESCAPE, "\\\\") : text);
+
 /** The beginning of a text in one line, with its size if it is cut; only spaces, tabs and line ends become a space. */
 export function inLine(text: string, most = 200): string {
   const part = text.slice(0, 10 * most);

@@ -255,6 +255,7 @@ class Agent(ErrorsMasked):
         connections = await self._open()
         log = connections.log
         await log.find(session)
+        await self._runner.require_own(session)
         give_back = await connections.database.claim(session) if unless_running else None
         try:
             given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
@@ -434,9 +435,9 @@ class Agent(ErrorsMasked):
         return (await self._open()).log
 
     async def latest_session(self) -> str | None:
-        """The session that this agent used last; None if it has none."""
+        """The session that this agent used last, and can continue; None if it has none."""
         connections = await self._open()
-        found = await connections.log.sessions(agent=self._plan.config.name, limit=1)
+        found = await connections.log.sessions(agent=self._plan.config.name, limit=1, only_own=True)
         return found[0].session if found else None
 
     async def outermost(self, session: str) -> str:

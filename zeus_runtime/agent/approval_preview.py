@@ -37,6 +37,9 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
     if pending.is_question:
         return pending
     entries, outermost = await _entries(log, pending.session)
+    # For a user of a service, whose folder and memories the change is about.
+    if not checked.place and (owner := await log.owner_of(outermost)) is not None:
+        checked = checked.acting_for(*owner)
     plan = await asyncio.to_thread(make_plan, replace(checked, session=outermost))
     judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
     judged = pending.judged(judgement)

@@ -55,7 +55,8 @@ class Runner:
         checked: the agent's config.
         plan: exactly what runs.
         model: replaces the plan's model.
-        owner: the user of a service; None for the config's user, who may use every session.
+        owner: the user of a service; None for the config's user, who may read every session, and writes only to those
+            that no such user began.
 
     Attributes:
         user: whose allowlist counts.
@@ -71,6 +72,7 @@ class Runner:
         self._plan = plan
         self.user = plan.config.user if owner is None else owner.user
         self.redactor = checked.secrets
+        self._owner = owner
         self._pool = ConnectionPool(plan, model, self.redactor, self._recorded, owner)
         self.running = Running()
         self._memory = BackgroundMemory(
@@ -127,6 +129,7 @@ class Runner:
         thread, policies = None, None
         if session is not None:
             thread, policies = await _own_thread(connections.log, session)
+            await self.require_own(session)
         async with self._plans.lent(name, connections, policies) as plan:
             # Before the session is made: a prompt whose files cannot be read leaves no empty session behind.
             references = await brought_along(plan, prompt, attachments, self.secrets)
@@ -203,6 +206,7 @@ class Runner:
         self._require_trust()
         connections = await self.connections()
         thread, policies = await with_policies(connections.log, session)
+        await self.require_own(session)
         self.running.refuse(session)
         emit = self._emitter(lambda _event: None, session)
         async with self._plans.lent(session, connections, policies) as plan:
@@ -266,6 +270,20 @@ class Runner:
         connections.log.events[thread.session] = keeper
         return keeper
 
+    async def require_own(self, session: str) -> None:
+        """Check that a session, which exists, is not one of a service's user where this agent works for none.
+
+        Raises:
+            UsageError: it is; the agent has neither the workspace nor the memories and the allowlist of that user.
+        """
+        log = (await self.connections()).log
+        if self._owner is None and (owner := await log.owner_of(session)) is not None:
+            raise UsageError(
+                f"{session} is a session of {owner.user}, a user of `zeus serve`: only the service works for its users",
+                remedy=f"Ask the service: `zeus --remote URL run --session {session} PROMPT` continues it,"
+                " `zeus --remote URL approvals` decides what waits.",
+            )
+
     async def lifecycle(self) -> SessionLifecycle:
         """Archives, deletes and rolls back the sessions of the agent's database."""
         return self._lifecycle_of(await self.connections())
@@ -279,9 +297,10 @@ class Runner:
         """The plan of a session, open inside the block: with a workspace of its own, if sessions have one.
 
         Raises:
-            UsageError: the session does not exist, or it is archived.
+            UsageError: the session does not exist, is archived, or is a user's (``require_own``).
         """
         connections, policies = await self.connections(), await self.policies_of(session)
+        await self.require_own(session)
         async with self._plans.lent(session, connections, policies) as plan:
             yield plan
 

@@ -86,21 +86,27 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
 
     checked, _ = read_owner(process, which)
 
-    async def work(log: ThreadLog) -> PendingApproval | None:
+    async def work(log: ThreadLog) -> tuple[PendingApproval, bool] | None:
         found = next((each for each in await open_approvals(log) if each.id == name), None)
-        return found and await previewed(checked, log, found)
+        if found is None:
+            return None
+        return await previewed(checked, log, found), await log.owner_of(found.session) is None
 
-    pending = with_log(process, checked, work)
-    if pending is None:
+    shown = with_log(process, checked, work)
+    if shown is None:
         raise UsageError(
             f"nothing waits for a decision under the id {name!r}",
             remedy="`zeus approvals pending` lists what waits.",
         )
-    pending = masked_pending(pending, process.secrets.masked)
+    pending, is_own = masked_pending(shown[0], process.secrets.masked), shown[1]
     for line in question_lines(pending, whole=True, width=reader_columns()):
         answer(line.text, style=line.style)
     if pending.shown:
-        deciding = which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")
+        deciding = (
+            which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")
+            if is_own
+            else f"zeus --remote URL approvals decide {pending.seal} approve"
+        )
         complain(f"approve this change with: {deciding}", laid_out=True)
 
 

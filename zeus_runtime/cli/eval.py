@@ -127,7 +127,7 @@ def run_cases(
     """
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.cli.trusting import read_trusted_evaluation
-    from zeus_runtime.config.secrets.masking import learn_each_other, secrets_of_environment
+    from zeus_runtime.config.secrets.masking import learn_each_other
     from zeus_runtime.testing.cases.running import planned_runs
 
     given: dict[Source, bool] = {"record": record, "replay": replay, "live": live}
@@ -136,7 +136,6 @@ def run_cases(
         raise click.UsageError(f"--{sources[0]} and --{sources[1]} exclude each other", ctx)
     if junit is not None and not junit.parent.is_dir():
         raise click.UsageError(f"there is no folder {junit.parent} for --junit", ctx)
-    process.learn(secrets_of_environment(process.environ))
     read = read_trusted_evaluation(process, file, may_ask=not as_object)
     read = _changed(read, models, repeats)
     _check_names(ctx, read, names)

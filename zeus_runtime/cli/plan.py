@@ -114,6 +114,8 @@ def command(
         answer(rendered([*_parts_of(checked, plan, whole=whole)], mask=redact))
     for notice in plan.notices:
         complain(redact(f"note: {notice.message}"), "yellow")
+    if output == "text" and not prompt:
+        _count_needed(checked)
 
 
 def _of_session(process: Process, checked: Checked, session: str) -> Checked:
@@ -163,6 +165,17 @@ def _tell_needed(checked: Checked, output: str) -> None:
     else:
         missing = [part for part in all_parts(checked) if not checked.trust.allows(part)]
         answer("\n".join(("needs your permission", *folded_lines(shown(missing), terminal_columns()))))
+
+
+def _count_needed(checked: Checked) -> None:
+    """Say how many of the shown parts a run would refuse, and what allows them."""
+    from zeus_runtime.plan.parts_with_subagents import all_parts
+
+    needed = sum(not checked.trust.allows(part) for part in all_parts(checked))
+    if needed:
+        parts = "1 part needs" if needed == 1 else f"{needed} parts need"
+        told = f"{parts} your permission before a run: {checked.trust.command}"
+        complain(checked.document.redactor(told), "yellow")
 
 
 def _explained(ctx: click.Context, checked: Checked, path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,9 +71,10 @@ class Process:
         Before any is read, those of the working directory's ``.env`` count.
         """
         from zeus_runtime.config.secrets.masking import secrets_of_environment
+        from zeus_runtime.config.secrets.unloaded_configs import dotenv_of_folder
 
         if self._known is None:
-            written = () if self._redactor else self._dotenv
+            written = () if self._redactor else dotenv_of_folder(Path())
             known = secrets_of_environment({**dict(written), **self.environ}, written)
             self._known = known.joined(self._redactor) if self._redactor else known
         return self._known
@@ -81,14 +82,3 @@ class Process:
     def redact(self, text: str) -> str:
         """``text`` without ``secrets``."""
         return self.secrets(text)
-
-    @property
-    def _dotenv(self) -> Sequence[tuple[str, str]]:
-        from zeus_runtime.config.layers.dotenv import parse_dotenv
-        from zeus_runtime.config.messages.diagnostics import ConfigError
-
-        try:
-            return parse_dotenv(Path(".env").read_text("utf-8"), ".env")
-        except (OSError, ValueError, ConfigError):
-            # Whatever reads a config says what is wrong with the file; this only prints another error.
-            return ()

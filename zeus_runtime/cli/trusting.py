@@ -97,7 +97,9 @@ def read_trusted_evaluation(process: Process, file: Path, *, may_ask: bool = Tru
     def read() -> ReadEvaluation:
         return read_evaluation(file, directory=process.directory, environ=process.environ)
 
-    return _read_asking(read, lambda: examined_evaluation(process, file), may_ask=may_ask)
+    found = _read_asking(read, lambda: examined_evaluation(process, file), may_ask=may_ask)
+    process.learn(found.document.redactor)
+    return found
 
 
 def read_trusted_settings(process: Process, file: Path | None, *, may_ask: bool = True) -> ReadSettings:

@@ -17,7 +17,7 @@ from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_diges
 from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, shows_place
-from zeus_runtime.tools.question import texts_of, tool_label
+from zeus_runtime.tools.question import caller_label, texts_of, tool_label
 from zeus_runtime.tools.tool import ToolResult
 from zeus_runtime.tracing import TraceSpan
 
@@ -47,12 +47,12 @@ class ApprovalNeededError(ZeusError):
     code = "approval_needed"
 
     def __init__(self, session: str, pending: Sequence[PendingApproval]) -> None:
-        calls = ", ".join(f"{each.tool} ({each.id})" for each in pending)
+        calls = ", ".join(f"{caller_label(each.agent, each.tool)} ({each.id})" for each in pending)
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
-            remedy=f"Decide and resume with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`."
-            " To run tools without asking, pass `--yes` for one run, or write `approvals: run_everything` in the"
-            " config.",
+            remedy=f"Decide and resume with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`,"
+            " in a service with `zeus --remote URL approvals decide ID approve`. To run tools without asking, pass"
+            " `--yes` for one run, or write `approvals: run_everything` in the config.",
         )
         self.pending = tuple(pending)
 
@@ -439,7 +439,10 @@ class ApprovalBroker:
                 await note_shown(self._log, pending)
             self._emit(
                 ApprovalRequested(
-                    **_told(pending), expires_ms=pending.expires_ms, interrupted=pending.interrupted
+                    **_told(pending),
+                    expires_ms=pending.expires_ms,
+                    interrupted=pending.interrupted,
+                    subagent=pending.agent,
                 )
             )
             about = {"gen_ai.tool.name": request.tool, "gen_ai.tool.call.id": self._known(request.call_id)}

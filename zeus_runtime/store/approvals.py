@@ -472,7 +472,7 @@ def _decidable(
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
-            remedy=f"`zeus resume {session}` goes on.",
+            remedy=f"`zeus resume {session}` goes on; in a service, a prompt does.",
         )
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")

@@ -56,11 +56,13 @@ def list_sessions(
     archived: bool,
     owner: Owner | None = None,
     after: SessionPlace | None = None,
+    only_own: bool = False,
 ) -> Sequence[SessionInfo]:
     """The user's sessions, last used first; with ``archived``, the archived ones instead of the others.
 
     Args:
         after: only those after this place of a list that is read in parts, the first from ``BEFORE_ALL``.
+        only_own: without ``owner``, only those without an owner.
     """
     query = _INFOS[archived].order_by(THREAD.c.updated_ms.desc())
     if after is None:
@@ -68,7 +70,8 @@ def list_sessions(
     else:
         same = and_(THREAD.c.updated_ms == after.updated_ms, THREAD.c.session > after.session)
         query = query.where(or_(THREAD.c.updated_ms < after.updated_ms, same)).order_by(THREAD.c.session)
-    query = query.where(PARENT.c.thread.is_(None), owned(owner))
+    whose = THREAD.c.owner.is_(None) if only_own and owner is None else owned(owner)
+    query = query.where(PARENT.c.thread.is_(None), whose)
     if agent is not None:
         query = query.where(THREAD.c.agent == agent)
     if limit is not None:

@@ -73,8 +73,11 @@ class MaskedLog(ThreadLog):
         limit: int | None = None,
         archived: bool = False,
         after: SessionPlace | None = None,
+        only_own: bool = False,
     ) -> Sequence[SessionInfo]:
-        found = await super().sessions(agent=agent, limit=limit, archived=archived, after=after)
+        found = await super().sessions(
+            agent=agent, limit=limit, archived=archived, after=after, only_own=only_own
+        )
         return [self._titled(each) for each in found]
 
     async def children(self, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:

@@ -412,15 +412,23 @@ class ThreadLog:
         limit: int | None = None,
         archived: bool = False,
         after: SessionPlace | None = None,
+        only_own: bool = False,
     ) -> Sequence[SessionInfo]:
         """The user's sessions, last used first; with ``archived``, the archived ones instead of the others.
 
         Args:
             after: only those after this place of a list that is read in parts, the first from ``BEFORE_ALL``.
+            only_own: leave out the sessions of a service's users, if this log is for everyone.
         """
         return await self.database.run(
             lambda connection: list_sessions(
-                connection, agent=agent, limit=limit, archived=archived, owner=self.owner, after=after
+                connection,
+                agent=agent,
+                limit=limit,
+                archived=archived,
+                owner=self.owner,
+                after=after,
+                only_own=only_own,
             )
         )
 

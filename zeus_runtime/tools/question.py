@@ -191,6 +191,11 @@ def tool_label(name: str | None) -> str:
     return cut_line(exact_line(name), _LONGEST_NAME) if name else "(no name)"
 
 
+def caller_label(agent: str, tool: str) -> str:
+    """A tool's name, and before it the sub-agent that calls it, whose files may be others."""
+    return f"{exact_line(agent)} → {tool_label(tool)}" if agent else tool_label(tool)
+
+
 def question_lines(
     pending: PendingApproval,
     *,

@@ -146,12 +146,17 @@ class Trust:
         return _DATABASE if self.digests and any(part.kind == "database" for part in missing) else ""
 
     @property
-    def remedy(self) -> str:
-        """The command that allows the config's parts."""
+    def command(self) -> str:
+        """The command that shows and allows the config's parts."""
         import shlex
 
+        return shlex.join(["zeus", "trust", *self.words])
+
+    @property
+    def remedy(self) -> str:
+        """How to allow the config's parts."""
         return (
-            f"look at what it needs and allow it: {shlex.join(['zeus', 'trust', *self.words])}"
+            f"look at what it needs and allow it: {self.command}"
             f" (in a container: {VARIABLE}, see docs/explanation/trust.md)"
         )
 

@@ -131,7 +131,13 @@ class RemoteTurn:
             if each["id"] not in self._asked:
                 asked = await self._ask(each["id"])
                 yield ApprovalRequested(
-                    asked.id, asked.session, asked.call_id, asked.tool, asked.arguments, asked.reason
+                    asked.id,
+                    asked.session,
+                    asked.call_id,
+                    asked.tool,
+                    asked.arguments,
+                    asked.reason,
+                    subagent=asked.agent,
                 )
 
     async def _ask(self, name: str) -> PendingApproval:

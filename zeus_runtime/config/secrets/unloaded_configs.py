@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from glob import escape
 from pathlib import Path
@@ -10,9 +10,11 @@ from stat import S_ISDIR, S_ISREG
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, names_preset
 from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import find, plain
@@ -106,6 +108,27 @@ def secrets_of_folder(folder: Path) -> dict[str, str]:
             for secret, name in written_secrets(plain(literal(root))).items():
                 found.setdefault(secret, f"{file.name}/{name}")
     return found
+
+
+def secrets_of_folders(folders: Iterable[Path], environ: Mapping[str, str]) -> Redactor:
+    """The secrets of the environment, and those in the ``.env`` and the configs of these folders."""
+    listed = [*dict.fromkeys(folders)]
+    written = [pair for folder in listed for pair in dotenv_of_folder(folder)]
+    known = secrets_of_environment(environ, written)
+    for folder in listed:
+        known = known.adding(secrets_of_folder(folder))
+    return known
+
+
+def dotenv_of_folder(folder: Path) -> Sequence[tuple[str, str]]:
+    """The names and values of a folder's ``.env``; none if it cannot be read or is not sound."""
+    file = folder / ".env"
+    text = file_text(file) if _is_there(file) else None
+    try:
+        return () if text is None else parse_dotenv(text, file.name)
+    except ConfigError:
+        # Whatever loads a config there says what is wrong with the file.
+        return ()
 
 
 def with_extended(file: Path, environ: Mapping[str, str]) -> Iterator[UnloadedConfig]:

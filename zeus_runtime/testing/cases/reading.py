@@ -18,17 +18,20 @@ from zeus_runtime.config.schema.construct import BuildError, build
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import DOCUMENT
 from zeus_runtime.config.schema.validate import check
-from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.secrets.unloaded_configs import secrets_of_folders
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Path as ConfigPath
 from zeus_runtime.config.yaml.tree import show_path
-from zeus_runtime.cutting import first_line
+from zeus_runtime.cutting import first_line, mask_before_cutting
 from zeus_runtime.disk_paths import real_path
+from zeus_runtime.errors import masking_errors
 from zeus_runtime.escaping import printable
 from zeus_runtime.testing.cases.format import Evaluation, FileState
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.yaml.tree import Node
+    from zeus_runtime.plan.part_sources import FileSource
     from zeus_runtime.testing.cases.format import Case, Expectation
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
@@ -87,6 +90,16 @@ class ReadEvaluation:
         """
         return self.cassette / f"{name}{kind}.jsonl"
 
+    @property
+    def ground(self) -> FileSource:
+        """The inputs for finding the parts of the file."""
+        from zeus_runtime.plan.part_sources import FileSource
+
+        # A word may be a preset's, and otherwise a file or folder in the working directory.
+        configs = {each: self.document.directory / self.config_of(each) for each in self.agents}
+        document = replace(self.document, files={**configs, **self.document.files})
+        return FileSource(document, self.trust, installed=())
+
     def parts(self) -> Sequence[Part]:
         """The parts of the file that need permission, as the disk is now; its configs have their own.
 
@@ -94,12 +107,8 @@ class ReadEvaluation:
         in ``format``.
         """
         from zeus_runtime.plan.executed_parts import elsewhere_part, named_parts
-        from zeus_runtime.plan.part_sources import FileSource
 
-        # A word may be a preset's, and otherwise a file or folder in the working directory.
-        configs = {each: self.document.directory / self.config_of(each) for each in self.agents}
-        document = replace(self.document, files={**configs, **self.document.files})
-        ground = FileSource(document, self.trust, installed=())
+        ground = self.ground
         found: dict[str, Part] = {}
         for part in (
             *([] if self.answers is None else [self.answers]),
@@ -133,7 +142,8 @@ def read_evaluation(
     Args:
         path: relative to ``directory``.
         directory: the working directory, from which errors name the file.
-        environ: its secrets are masked in errors.
+        environ: its secrets are masked in errors, as are those in the file's folder, the working directory and the
+            folders of the configs that the file names.
         is_run: whether its cases are run, so that its answers count.
 
     Raises:
@@ -161,12 +171,17 @@ def examine_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str
         message = f"{path} cannot be read: {error.strerror}"
         raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
     name = str(path)
-    text = decode(data, name)
+    folders = (file.parent, directory)
+    with masking_errors(secrets_of_folders(folders, environ)):
+        text = decode(data, name)
+        root = read(text, name)
+    secrets = secrets_of_folders((*_agents_folders(root, file.parent), *folders), environ)
+    mask_before_cutting(secrets)
     document = Document(
         source=name,
         path=file,
-        root=read(text, name),
-        sources=Sources({name: text}, secrets_of_environment(environ)),
+        root=root,
+        sources=Sources({name: text}, secrets),
         folders={name: file.parent},
         files={name: file},
         environ=environ,
@@ -185,20 +200,28 @@ def examine_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str
     return replace(found, answers=_answers(found, data), choice=_choice(found))
 
 
+def _agents_folders(root: Node, folder: Path) -> Iterator[Path]:
+    """The folders of the configs that an evaluation names, which is not checked yet."""
+    named = [root.value[key] for key in ("agent", "agents") if key in root.value]
+    for node in [each for entry in named for each in (entry.value if entry.is_list else [entry])]:
+        if isinstance(node.value, str) and is_file_name(node.value):
+            config = folder / node.value
+            yield from (each for each in (config, config.parent) if os.path.isdir(each))  # noqa: PTH112 - it never raises
+
+
 def _choice(read: ReadEvaluation) -> Part:
-    from zeus_runtime.plan.part_sources import FileSource, with_owner
+    from zeus_runtime.plan.part_sources import with_owner
     from zeus_runtime.trust.parts import choice_part
 
     evaluation, document = read.evaluation, read.document
     choices = {"agent": read.agents, "model": evaluation.models, "judge": evaluation.judges}
     key: ConfigPath = ("agents",) if evaluation.agent is None else ("agent",)
-    part = choice_part(choices, where=str(document.position(key)))
-    return with_owner(FileSource(document, read.trust, installed=()), part)
+    return with_owner(read.ground, choice_part(choices, where=str(document.position(key))))
 
 
 def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
     """The part of ``approvals: allow``: prompts, files and recordings decide what the agents ask, and nobody looks."""
-    from zeus_runtime.plan.part_sources import FileSource, with_owner
+    from zeus_runtime.plan.part_sources import with_owner
     from zeus_runtime.trust.parts import answers_part
 
     cases = enumerate(read.evaluation.cases)
@@ -227,7 +250,7 @@ def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
         document.directory,
         where=str(document.position(given[0])),
     )
-    return with_owner(FileSource(document, read.trust, installed=()), part)
+    return with_owner(read.ground, part)
 
 
 def _refuse(document: Document, problems: Iterable[_Problem]) -> None:
