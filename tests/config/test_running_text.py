@@ -55,7 +55,9 @@ def test_the_text_of_a_command_has_the_secrets_of_a_list_of_its_words(server: An
         "Authorization: Bearer {}",
         "Authorization: ApiKey {}",
         "curl -H 'Authorization: Bearer {}' https://h/",
+        "The gateway wants Bearer {} now.",
         "--api-key={}",
+        "run --token \\\n  {}",
         "run --token {} --verbose",
         "run --token: {}",
         "run /token:{}",
@@ -73,6 +75,17 @@ def test_a_key_in_running_text_is_a_secret_under_any_name(text: str) -> None:
     value = text.replace("{{", "{").replace("}}", "}").replace("{}", KEY)
     assert secrets_of_environment({"SOME_TEXT": value}).text(f"it is {KEY}!") == "it is <secret:SOME_TEXT>!"
     assert KEY in written_secrets({"a": {"text": f"# first line\n{value}"}})
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("export DB_TOKEN='a,b;Abc11Def22Ghi33'; run", "a,b;Abc11Def22Ghi33"),
+        ("Authorization: Bearer abcdefgh12", "abcdefgh12"),
+    ],
+)
+def test_quotes_hold_all_of_a_key_and_a_header_needs_no_long_one(text: str, secret: str) -> None:
+    assert secrets_of_environment({"SOME_TEXT": text}).secrets == {secret}
 
 
 def test_a_login_of_a_basic_header_is_found_within_a_text() -> None:
@@ -97,6 +110,7 @@ PROSE: Final = (
     "Keep the token in /run/secrets/a1b2c3d4e5/token and pass --token /run/secrets/a1b2c3d4e5/token.",
     "Commit 0123456789abcdef0123456789abcdef01234567 has the key; order 2024-A1B2C3D4E5 has none.",
     "Run `docker run --user 1000:1000 -v data:/srv image:1a2b3c4d5e` and `chown -u ann:staff file1a2b3c4d`.",
+    "Of access_token a1b2c3d4e5f6 is a hash. Token: 1234567890123. --path a1b2c3d4e5f6, key: a1b2c3d4e5f6.",
     "The API key of https://h.example/a1b2c3d4e5f6?x=1 is in API_KEY=$(op read op://a1b2c3d4e5/f6).",
 )
 
