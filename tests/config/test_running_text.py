@@ -10,9 +10,12 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.agents import PositionModel, write_agent
+from zeus_runtime import Agent
 from zeus_runtime.config import ConfigError, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.secrets.parts import secrets_in
 from zeus_runtime.config.secrets.running_text import shell_words
 from zeus_runtime.config.secrets.written_secrets import secrets_of_file, written_secrets
 from zeus_runtime.errors import OptionsError
@@ -121,15 +124,21 @@ def test_honest_prose_holds_no_secret(text: str) -> None:
     assert not written_secrets({"instructions": text, "a": {"description": f"{text}\n{text}"}})
 
 
-def test_the_prompts_of_a_config_stay_as_they_are(tmp_path: Path) -> None:
+async def test_the_prompts_of_a_config_arrive_as_they_are_and_the_key_of_a_command_does_not(
+    tmp_path: Path,
+) -> None:
     prompt = "\n".join(PROSE).replace("${", "$")
-    (tmp_path / "zeus.yaml").write_text(
-        f"version: 1\nmodel: gpt-4o\ninstructions: {json.dumps(prompt)}\n"
-        f"mcpServers: {{x: {{command: sh, args: [-c, \"run --token {KEY} -H 'X-Key: $TOKEN'\"]}}}}\n"
-    )
-    redactor = check("zeus.yaml", directory=tmp_path, environ={}).document.redactor
-    assert redactor.masked(prompt) == prompt
-    assert redactor.secrets == {KEY}
+    command = json.dumps(f"run --token {KEY} -H 'X-Api-Key: $TOKEN'")
+    server = f'{{x: {{disabled: true, command: sh, args: ["-c", {command}]}}}}'
+    write_agent(tmp_path, f"instructions: {json.dumps(prompt)}\nmcpServers: {server}\n")
+    model = PositionModel(lambda _request: "Done.")
+    async with Agent.from_config(
+        "zeus.yaml", directory=tmp_path, environ={}, trust="all", model=model
+    ) as agent:
+        await agent.run(f"{prompt}\nIt is {KEY}.")
+    told = [str(each.content) for each in model.requests[-1].messages]
+    assert prompt in told[0]
+    assert told[-1] == f"{prompt}\nIt is <secret:mcpServers.x.args.1>."
 
 
 @pytest.mark.parametrize(
@@ -173,13 +182,10 @@ def test_a_slip_in_a_file_of_servers_shows_no_secret(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("key" * 10_000, "-u /" * 8_000, "--user-" * 4_000, "token=" * 5_000, "token:" + " " * 30_000),
-        *("token=" + "a" * 30_000 + "1b2c", "-x '" + "=$(" * 10_000 + "'", '--token "' + "\\" * 30_000),
-    ],
+    "part", ["key", "/-u", "--user-", "token:1a2", "token:  ", "token 1b2c", "a", "'\""]
 )
-def test_a_long_text_takes_linear_time(text: str) -> None:
+def test_a_long_text_takes_linear_time(part: str) -> None:
     before = process_time()
-    secrets_of_environment({"TEXT": f"a1b2c3d4 {text}", "ARGS": text})
-    assert process_time() - before < 2
+    for name, length in (("TEXT", 60_000), ("ARGS", 10_000)):
+        list(secrets_in(name, f"-x token='{part * (length // len(part))}1a2b3c4d5e"))
+    assert process_time() - before < 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 LOGIN_FLAG: Final = r"-(?<![\w-]-)(?:[uU]|-?(?:[\w-]+-)?user)"
@@ -45,6 +46,9 @@ def keys_in_text(text: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
     Args:
         words: in small letters, ``token`` among them; a name that contains none of them is not looked for.
     """
+    runs = [each.start() for each in re.finditer(_KEY, text)]
+    if not runs:
+        return
     lowered = text.replace("İ", "I").lower()  # of all letters, only this one becomes longer
     name_after, value_after, name_before = map(re.compile, (r"[\w.-]*+", _BEHIND_NAME, _NAME))
     for word in (*words, "bearer", "basic"):
@@ -52,7 +56,7 @@ def keys_in_text(text: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
         while (at := lowered.find(word, end)) >= 0:
             rest = name_after.match(text, at + len(word))
             end = rest.end() if rest else len(text)
-            if not (found := value_after.match(text, end)) or not _is_key(value := _value(found)):
+            if not (found := value_after.match(text, end)) or not (value := _key(found, runs)):
                 continue
             name = name_before.search(text, max(0, at - _LONGEST_NAME), end)
             if name and name["name"].lower() in _SCHEMES:
@@ -60,9 +64,8 @@ def keys_in_text(text: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
             elif name and (name["flag"] or found["blank"] is None):
                 yield name["name"], value
     if "-u" in lowered or "user" in lowered:
-        yield from (
-            ("password", value) for each in re.finditer(_LOGIN, text) if _is_key(value := _value(each))
-        )
+        found_keys = (_key(each, runs) for each in re.finditer(_LOGIN, text))
+        yield from (("password", value) for value in found_keys if value)
 
 
 def shell_words(text: str) -> list[str]:
@@ -81,10 +84,14 @@ def shell_words(text: str) -> list[str]:
     return [re.sub(_EXPANDED, "", each) for each in words]
 
 
-def _value(found: re.Match[str]) -> str:
-    return found["value"].rstrip(_ENDS)
+def _key(found: re.Match[str], runs: Sequence[int]) -> str:
+    """The value, if it has a random run and is nothing that prose and code name too; otherwise empty.
 
-
-def _is_key(value: str) -> bool:
-    """Whether a value looks random, and not like what prose and code name: ``base64url``, ``f(x)``, a path."""
-    return re.search(_KEY, value) is not None and re.search(_NO_KEY, value) is None
+    Args:
+        runs: where those of the text start.
+    """
+    at = bisect_left(runs, found.start("value"))
+    if at == len(runs) or runs[at] >= found.end("value"):
+        return ""
+    value = found["value"].rstrip(_ENDS)
+    return "" if re.search(_NO_KEY, value) else value
