@@ -181,9 +181,7 @@ def test_a_slip_in_a_file_of_servers_shows_no_secret(tmp_path: Path) -> None:
     assert KEY not in secrets_of_environment({}).adding(known)(str(failed.value))
 
 
-@pytest.mark.parametrize(
-    "part", ["key", "/-u", "--user-", "token:1a2", "token:  ", "token 1b2c", "a", "'\""]
-)
+@pytest.mark.parametrize("part", ["key", "/-u", "--user-", "token:1a2", "token:  ", "token 1b2c", "a", "'\""])
 def test_a_long_text_takes_linear_time(part: str) -> None:
     before = process_time()
     for name, length in (("TEXT", 60_000), ("ARGS", 10_000)):
