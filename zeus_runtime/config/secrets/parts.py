@@ -15,6 +15,7 @@ from zeus_runtime.config.secrets.placeholders import (
     lines_of_key,
     looks_random,
 )
+from zeus_runtime.config.secrets.running_text import LOGIN_FLAG, keys_in_text, may_hold_keys, shell_words
 
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
 _SECRET_ENDS: Final = (
@@ -31,6 +32,11 @@ _SECRET_ENDS: Final = (
 _ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
 """Ordinary words too, so the whole name and the value decide with them."""
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
+_HINTS: Final = ("key", "token", "secret", "credential", "authorization", "pass", "pwd", "pat")
+"""Each name that says secret contains one of them."""
+_COMMAND_HINTS: Final = (*_HINTS, "-u", "user", "://")
+_COMMANDS: Final = frozenset({"COMMAND", "CMD", "ARGS", "OPTS", "OPTIONS", "FLAGS"})
+"""The last word of a name whose text is words of a command: ``command``, ``JAVA_OPTS``."""
 URL_PASSWORD: Final = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
 )
@@ -69,14 +75,21 @@ _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
 _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
 _QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
-_BASIC: Final = r"(?i:Basic)\s+([A-Za-z0-9+/]+=*)"
+_WITH_SCHEME: Final = rf"(?:[\w-]+:\s*)?{_SCHEME}"
+_BASIC: Final = r"(?<![\w-])(?i:Basic)\s+([A-Za-z0-9+/]+=*)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
-_NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
+_NAMED: Final = r"(?:--?([A-Za-z][\w.-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_][\w.]*)=)(.+)"
+_LOGIN_WORD: Final = rf"{LOGIN_FLAG}(?:=|\s)?[^\s:]+:(\S+)"
 _HEADER: Final = r"([\w.%-]+)\s*[=:]\s*(.+)"
 _TOKEN: Final = r"[\w.+=~-]{16,}"
 """Of a program's variables a path or an address is none."""
 
 
+# A config's few hundred names are asked about several times each, and the environment's.
+_cached: Final = lru_cache(maxsize=4096)
+
+
+@_cached
 def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
@@ -105,8 +118,9 @@ def holds_secret(name: str, value: str) -> bool:
     if looks_secret(name):
         return True
     words = _words(name)
-    one_word = re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value)
-    return len(words) > 1 and words[-1] in _ENDINGS and one_word is not None
+    if len(words) < 2 or words[-1] not in _ENDINGS:
+        return False
+    return re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value) is not None
 
 
 def secret_entry(key: str, value: str) -> bool:
@@ -203,7 +217,7 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     """The secrets in a named value.
 
     The name decides about the whole value, the text after ``Bearer`` and the items of a list (``API_KEYS``). Secrets
-    in a URL, a connection string, a header or JSON are found under any name.
+    in a URL, a connection string, a header or JSON are found under any name, and so are keys in running text.
     """
     text = value.strip()
     if holds_secret(name, text):
@@ -212,6 +226,8 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
         yield from (each for each in re.split(r"[\s,;]+", text) if looks_random(each) and is_searched(each))
     if holds_headers(name):
         yield from filter(is_searched, _of_headers(text))
+    if _is_command(name, text):
+        yield from _of_command(text)
     yield from filter(is_searched, _by_shape(text))
 
 
@@ -225,8 +241,7 @@ def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     yield from _found(value, (), "")
 
 
-# A config's few hundred names are asked about several times each, and the environment's.
-@lru_cache(maxsize=4096)
+@_cached
 def _words(name: str) -> tuple[str, ...]:
     # `dbPassword` is DB and PASSWORD, `KEYBOARD` one word.
     return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()))
@@ -236,9 +251,27 @@ def _is_secret_word(word: str) -> bool:
     return word in _SECRET_WORDS or word.endswith(_SECRET_ENDS)
 
 
+@_cached
 def _is_list(name: str) -> bool:
     """Whether a name is the plural of one that says secret; ``MAX_TOKENS`` is one too, so the items decide."""
     return any(word.endswith("S") and _is_secret_word(word.removesuffix("S")) for word in _words(name))
+
+
+def _is_command(name: str, text: str) -> bool:
+    """Whether a text is a command that may hold a secret: ``command``, ``MCP_ARGS``; of prose, no word is one."""
+    if _words(name)[-1] not in _COMMANDS or not ("=" in text or re.search(r"(?:\A|\s)-\S+\s", text)):
+        return False
+    return any(map(text.lower().__contains__, _COMMAND_HINTS))
+
+
+def _of_command(text: str) -> Iterator[str]:
+    """The secrets in a command, by the rules for a list of its words."""
+    words = shell_words(text)
+    yield from _of_arguments(words)
+    for word in words:
+        # It may be a command again (`sh -c '…'`). Each is shorter, so this ends.
+        if word != text:
+            yield from secrets_in("args", word)
 
 
 def _of_secret(text: str) -> Iterator[str]:
@@ -273,10 +306,14 @@ def _of_headers(text: str) -> Iterator[str]:
 
 
 def _by_shape(text: str) -> Iterator[str]:
-    if (scheme := re.fullmatch(_SCHEME, text)) and looks_random(scheme[1]):
-        yield scheme[1]
-    if basic := re.fullmatch(_BASIC, text):
-        yield from _of_login(basic[1])
+    if " " in text or "\t" in text:
+        if (scheme := re.fullmatch(_WITH_SCHEME, text)) and looks_random(scheme[1]):
+            yield scheme[1]
+        if "asic " in text:
+            for encoded in re.findall(_BASIC, text):
+                yield from _of_login(encoded)
+    if may_hold_keys(text):
+        yield from (value for name, value in keys_in_text(text, _HINTS) if secret_entry(name, value))
     if "://" in text:
         yield from url_passwords(text)
         yield from _quoted_parts(text)
@@ -402,10 +439,10 @@ def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]
 def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
     """The secrets in a list of words; ``Password: some prose`` is none without a flag before it."""
     for flag, value in pairwise(["", *arguments]):
-        named = re.fullmatch(_NAMED, value)
+        named = re.fullmatch(_NAMED, value) if "=" in value or ":" in value else None
         if named and named[1] and not secret_entry(named[1], named[4]):
             named = re.fullmatch(_NAMED, named[4])  # `--header=Authorization: VALUE`
-        before = re.fullmatch(_FLAG, flag)
+        before = re.fullmatch(_FLAG, flag) if flag[:1] == "-" else None
         if named and secret_entry(_name(named), named[4]):
             is_header = re.fullmatch(_SCHEME, named[4]) or any(_pieces(named[4]))
             is_prose = named[2] and len(named[4].split()) > 1 and not is_header
@@ -413,6 +450,8 @@ def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
                 yield from secrets_in(_name(named), named[4])
         elif before and secret_entry(before[1], value) and not re.fullmatch(_FLAG, value):
             yield from secrets_in(before[1], value)
+        elif ":" in value and (login := re.fullmatch(_LOGIN_WORD, f"{flag} {value}" if before else value)):
+            yield from filter(looks_random, login.groups())
 
 
 def _name(named: re.Match[str]) -> str:

@@ -24,11 +24,11 @@ _PRIVATE_KEY: Final = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[^-]+-----END [A-Z0
 
 
 def written_secrets(value: Any) -> dict[str, str]:
-    """Secret text to its place: literals under keys and after flags whose name says secret, passwords in URLs, and
-    header values that look random; pure.
+    """Secret text to its place: literals under keys and after flags whose name says secret, passwords in URLs, header
+    values that look random, and keys in running text; pure.
 
     Args:
-        value: JSON. In a list of words, such as a command, ``--api-key VALUE``, ``--api-key=VALUE``,
+        value: JSON. In a list of words and in a command's text, ``--api-key VALUE``, ``--api-key=VALUE``,
             ``API_KEY=VALUE`` and ``Authorization: VALUE`` count. Of ``Bearer VALUE`` the value alone is a secret too.
     """
     found: dict[str, str] = {}
@@ -88,7 +88,7 @@ def secrets_of_repository(kept: Path) -> dict[str, str]:
         for line in text.splitlines():
             # An address may be anywhere (a section's name, a comment); a header is a key's value.
             parts = [line.strip(), *(each.strip().strip('"') for each in line.partition("=")[2:])]
-            for secret in written_secrets({"args": parts}):
+            for secret in written_secrets({"lines": parts}):
                 found.setdefault(secret, f".git/{file.relative_to(kept).as_posix()}")
     return found
 
