@@ -8,7 +8,7 @@ The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
@@ -262,6 +262,8 @@ class ApprovalRequested(EventData):
         kind: what it is about: ``call``, ``file`` (the call runs and reached a file about which Zeus asks)
             or ``question`` (of a tool or its server, during the call).
         interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
+        begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``; a program
+            may not approve it then.
     """
 
     type: ClassVar[str] = "approval_requested"
@@ -274,6 +276,7 @@ class ApprovalRequested(EventData):
     expires_ms: int | None = None
     kind: str = "call"
     interrupted: bool = False
+    begun_with: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)

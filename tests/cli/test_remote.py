@@ -427,6 +427,8 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
         preview=Preview((Change("/a.md", "one\n", "two\n"),), problem="there is a problem"),
         agent="test/helper",
         told={"path": "<not the secret:KEY>"},
+        interrupted=True,
+        begun_with=({"path": "b.md"},),
     )
     told = waiting_call("test", given)
     here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))

@@ -243,9 +243,15 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     if pending.reason and not pending.is_question:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
     if pending.interrupted:
+        how = ", with the arguments below," if pending.begun_with else ""
         yield StyledLine(
-            "  It was begun before and was interrupted: whether it took effect is unknown.", "yellow"
+            f"  It was begun before{how} and was interrupted: whether it took effect is unknown.", "yellow"
         )
+        for begun in pending.begun_with:
+            text = json.dumps(begun, ensure_ascii=False, default=str)
+            kept = text if rest is None else _cut(text)
+            yield StyledLine(f"  begun with: {exact_json(kept)}")
+            yield from _unshown(text, kept, rest)
     if pending.expires_ms is not None:
         until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
         yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {exact_line(pending.on_timeout)}")
