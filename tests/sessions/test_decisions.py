@@ -13,6 +13,7 @@ from zeus_runtime.cli.event_lines import decision_line
 from zeus_runtime.cli.sessions.conversation import conversation
 from zeus_runtime.cli.sessions.trace import _name
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested
+from zeus_runtime.sessions.stored import as_markdown
 from zeus_runtime.sessions.trace import Span, trace_of
 
 PLUGIN = '''
@@ -134,6 +135,21 @@ async def test_a_decision_from_before_a_rollback_stays_with_its_own_call(tmp_pat
     lines = conversation(stored.messages, stored)
     assert "── tool record · 3 (set aside) · approved by the user\n" in lines
     assert "── tool record (error) · 6 · rejected by the user: not now\n" in lines
+
+
+async def test_the_arguments_that_a_user_wrote_are_in_the_record(tmp_path: Path) -> None:
+    class Changes:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return Decision("approve", arguments={"text": "mi\u202ene"})
+
+    config = write_agent(tmp_path, "middlewares: [approve]\n", plugin=PLUGIN)
+    model = script(calling(call("record", "0", text="a")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await events_of(agent.stream("go", approvals=Changes()))
+        stored = await agent.stored_session(events[-1].session)
+    said = 'approved by the user, with changed arguments {"text": "mi\\u202ene"}'
+    assert f"── tool record · 3 · {said}\n" in conversation(stored.messages, stored)
+    assert f"Decided:\n\n```\n{said}\n```\n" in as_markdown(stored)
 
 
 def test_a_decision_from_before_is_told_as_one() -> None:
