@@ -133,7 +133,7 @@ def _written(message: Message, decided: Sequence[PendingApproval]) -> list[str]:
 
     payload = message.payload
     at = datetime.fromtimestamp(message.created_ms / 1000, UTC)
-    name = f" `{tool_label(payload.get('name'))}`" if payload["role"] == "tool" else ""
+    name = f" {_code(tool_label(payload.get('name')))}" if payload["role"] == "tool" else ""
     aside = " · set aside" if message.set_aside else ""
     shown = from_payload(payload)
     who = "Zeus" if FROM_RUNTIME in shown.additional_kwargs else _WHO.get(payload["role"], payload["role"])
@@ -144,7 +144,7 @@ def _written(message: Message, decided: Sequence[PendingApproval]) -> list[str]:
         parts.append(_fenced(text) if payload["role"] == "tool" else _quoted(text))
     parts += [picture.label for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
-        parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(_shown(call['args']), 'json')}")
+        parts.append(f"Calls {_code(tool_label(call['name']))}:\n\n{_fenced(_shown(call['args']), 'json')}")
     return parts
 
 
@@ -159,15 +159,19 @@ def _quoted(text: str) -> str:
 
 def _fenced(text: str, language: str = "") -> str:
     """``text`` in a fence that nothing in it can close."""
-    longest = max((len(run) for run in _backticks(text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max(3, _longest_run(text) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _backticks(text: str) -> list[str]:
-    import re
+def _code(line: str) -> str:
+    """``line`` as a code span that nothing in it can close."""
+    ticks = "`" * (_longest_run(line) + 1)
+    # Markdown takes a space from both ends.
+    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
 
-    return re.findall(r"`+", text)
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _json(text: str) -> Any:

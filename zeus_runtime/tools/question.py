@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,8 @@ MOST_NAME: Final = 200
 
 _LONGEST_NAME: Final = 64
 """As long as a tool's name may be; a model may call one that is longer."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./:-]+")
+
 
 _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " ": "plain"}
 _OWN: Final = frozenset({"answer", "because", "until"})
@@ -187,8 +190,10 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def tool_label(name: str | None) -> str:
-    """A tool's name as a model wrote it, which may be anything, exactly, in one short line."""
-    return cut_line(exact_line(name), _LONGEST_NAME) if name else "(no name)"
+    """A tool's name, quoted unless it is plain: a model may write anything as one, also the words of our own lines."""
+    if not name:
+        return "(no name)"
+    return cut_line(name if _PLAIN_NAME.fullmatch(name) else json_shown(name), _LONGEST_NAME)
 
 
 def question_lines(
