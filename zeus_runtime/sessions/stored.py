@@ -116,8 +116,8 @@ def as_document(stored: StoredSession) -> dict[str, Any]:
 def as_markdown(stored: StoredSession) -> str:
     """The conversation to read: a heading for each message; results, calls, decisions and what was set aside."""
     title = printable(unwrapped(stored.info.title))
-    parts = [f"# {title or stored.info.session}"]
-    parts.append(f"Session `{stored.info.session}` of the agent {stored.info.agent}.")
+    parts = [f"# {_in_line(title or stored.info.session)}"]
+    parts.append(f"Session `{stored.info.session}` of the agent {_in_line(printable(stored.info.agent))}.")
     beside = decided_beside(stored.approvals, stored.rollbacks)
     for each in stored.messages:
         parts.extend(_written(each, beside(each.seq, each.id, each.payload)))
@@ -141,8 +141,9 @@ def _written(message: Message, decided: Sequence[PendingApproval]) -> list[str]:
     if decided:
         parts.append("Decided:\n\n" + _fenced("\n".join(map(decision_text, decided))))
     if text := text_of(shown).strip("\n"):
-        parts.append(_fenced(text) if payload["role"] == "tool" else _quoted(text))
-    parts += [picture.label for picture in pictures_of(shown)]
+        is_quoted = payload["role"] != "tool" and _is_drawn_whole(text)
+        parts.append(_quoted(text) if is_quoted else _fenced(text))
+    parts += [_in_line(picture.label) for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
         parts.append(f"Calls {_code(tool_label(call['name']))}:\n\n{_fenced(_shown(call['args']), 'json')}")
     return parts
@@ -150,6 +151,21 @@ def _written(message: Message, decided: Sequence[PendingApproval]) -> list[str]:
 
 def _shown(arguments: Any) -> str:
     return json_text(json.dumps(plain_json(arguments), ensure_ascii=False, indent=2))
+
+
+_NOT_DRAWN: Final = re.compile(r"[&<\[\\|]|(?:`{3,}+|~{3,}+)(?![ \t]*[\w+#.-]{0,20}[ \t]*$)", re.MULTILINE)
+"""What Markdown may draw as something else, or not at all: entities, HTML, definitions and titles of links, pictures,
+escapes, cells that a table has no column for, words behind the language of a fence.
+"""
+
+
+def _is_drawn_whole(text: str) -> bool:
+    """Whether a program that renders Markdown shows all of ``text``."""
+    return _NOT_DRAWN.search(text) is None
+
+
+def _in_line(line: str) -> str:
+    return line if _is_drawn_whole(line) else _code(line)
 
 
 def _quoted(text: str) -> str:
