@@ -154,6 +154,7 @@ async def test_a_result_has_the_decisions_about_its_call(tmp_path: Path) -> None
         await until(client, run, "complete")
         listed = (await client.get(f"/v1/sessions/{session}/messages")).json()
         told = {
+            "kind": "call",
             "text": 'approved by the user, with changed arguments {"text": "mine"}',
             "changed": body["changed"],
         }

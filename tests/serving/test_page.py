@@ -219,7 +219,14 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     card.get_by_role("textbox", name="Arguments").fill('{"text": "final"}')
     card.get_by_role("textbox", name="Reason or instruction").fill("Then tell the customer.")
     card.get_by_role("button", name="Approve", exact=True).click()
-    answered(page)
+    made = answered(page).locator(".tool")
+    for _ in range(2):
+        assert made.locator(".gist").inner_text() == "final"
+        assert made.locator(".badge").all_inner_texts() == ["arguments changed", "done"]
+        made.get_by_role("button", name="record").click()
+        assert made.locator(".arguments").all_inner_texts() == ["text\ndraft", "text\nfinal"]
+        page.reload()
+        made.wait_for()
     session = page.url.split("#/")[1]
     stored = page.request.get(f"{user.server.address}v1/sessions/{session}/messages").text()
     assert "Then tell the customer." in stored
@@ -247,6 +254,7 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     turn = answered(page)
     assert (user.server.folder / "effects.txt").read_text().endswith("pay\u202e\u200bbob\n")
     assert r"pay\u{202e}\u{200b}bob" in turn.locator(".tool .gist").inner_text()
+    assert turn.locator(".tool .badge").all_inner_texts() == ["done"], "they were looked at, and not changed"
     turn.get_by_role("button", name="record").click()
     assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
 

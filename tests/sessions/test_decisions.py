@@ -13,6 +13,7 @@ from zeus_runtime.cli.event_lines import decision_line
 from zeus_runtime.cli.sessions.conversation import conversation
 from zeus_runtime.cli.sessions.trace import _name
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested
+from zeus_runtime.sessions.decisions import decision_text
 from zeus_runtime.sessions.stored import as_markdown
 from zeus_runtime.sessions.trace import Span, trace_of
 
@@ -166,6 +167,13 @@ async def test_no_name_of_a_tool_passes_for_a_decision(tmp_path: Path) -> None:
     assert f'## 3 · Tool `"{names[0]}"` · ' in text
     assert f'## 5 · Tool ``` "{names[1]}" ``` · ' in text
     assert f'Calls ``` "{names[1]}" ```:\n' in text
+
+
+@pytest.mark.parametrize(("written", "told"), [(1, ""), (True, ', with changed arguments {"n": true}')])
+def test_arguments_that_were_written_again_are_not_changed(written: object, told: str) -> None:
+    decision = Decision("approve", arguments={"n": written})
+    pending = PendingApproval("a1", "s", "r", "0", "d", "record", {"n": 1}, decision=decision)
+    assert decision_text(pending) == f"approved by the user{told}"
 
 
 def test_a_decision_from_before_is_told_as_one() -> None:

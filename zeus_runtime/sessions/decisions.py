@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -86,4 +87,7 @@ def changed_arguments(pending: PendingApproval) -> dict[str, Any] | None:
     decision = pending.decision
     if decision is None or decision.arguments is None or pending.is_question:
         return None
-    return dict(decision.arguments)
+    written, asked = (
+        json.dumps(dict(each), sort_keys=True) for each in (decision.arguments, pending.arguments)
+    )
+    return None if written == asked else dict(decision.arguments)

@@ -41,7 +41,7 @@ async def messages(
     """Every message of the conversation, unchanged by any context policy; `number` is its place, from 1.
 
     The changes that a call made are here without their lines. `decisions` of a result are those about its call:
-    `text`, and in `changed` the arguments that the user wrote instead of the call's.
+    `kind`, `text`, and in `changed` the arguments that the user wrote instead of the call's.
     """
     _, agent = await service_of(request).of_session(caller, session)
     log = await agent.masked_log()
@@ -97,7 +97,10 @@ async def file(
 
 
 def _decisions(decided: Sequence[PendingApproval]) -> dict[str, Any]:
-    told = [{"text": decision_text(each), "changed": changed_arguments(each)} for each in decided]
+    told = [
+        {"kind": each.kind, "text": decision_text(each), "changed": changed_arguments(each)}
+        for each in decided
+    ]
     return {"decisions": told} if told else {}
 
 
