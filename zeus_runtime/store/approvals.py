@@ -552,8 +552,10 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
     begun = _begun_with(connection, row, request["arguments"], shown) if request.get("interrupted") else ()
+    expires = row["expires_ms"]
     if begun:
-        # Whoever approved the call that was begun did not approve this one.
+        # Whoever approved the call that was begun did not approve this one. Without a rejection by time it waits.
+        expires = None if request["on_timeout"] == "approve" else expires
         request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}
     return PendingApproval(
         id=row["id"],
@@ -562,7 +564,7 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         place=row["place"],
         digest=row["digest"],
         created_ms=row["created_ms"],
-        expires_ms=row["expires_ms"],
+        expires_ms=expires,
         decision=decision,
         decided_ms=row["decided_ms"],
         withdrawn=row["verdict"] == WITHDRAWN,
