@@ -308,7 +308,9 @@ async def test_the_end_of_the_time_approves_no_other_call_than_the_one_that_was_
     again, _ = await resumed(agent(folder, over), session)
     found = {(each.decision, each.by) for each in decided([*first, *again])}
     assert found == ({("reject", "timeout")} if on_timeout == "reject" else set())
-    assert (getattr(again[-1], "code", "") == "approval_needed") is (on_timeout == "approve")
+    waiting = getattr(again[-1], "details", {}).get("pending", ())
+    left = [] if on_timeout == "reject" else [(None, "reject")]
+    assert [(each["expires_ms"], each["on_timeout"]) for each in waiting] == left
     assert effects(folder) == ["mine"]
 
 
