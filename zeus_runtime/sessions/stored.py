@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import unwrapped
 from zeus_runtime.escaping import json_text, printable
-from zeus_runtime.sessions.decisions import decided_beside, decision_text
+from zeus_runtime.sessions.decisions import approvals_in, decided_beside, decision_text
 from zeus_runtime.strict_json import plain_json
 from zeus_runtime.tools.question import tool_label
 
@@ -61,7 +61,6 @@ async def read(log: ThreadLog, session: str, *, whole: bool = False) -> StoredSe
     Raises:
         UsageError: there is no such session, or it is archived.
     """
-    from zeus_runtime.sessions.decisions import approvals_in
     from zeus_runtime.store.branch import line_of
     from zeus_runtime.store.rollbacks import rollbacks
     from zeus_runtime.store.snapshots import snapshots
