@@ -8,7 +8,7 @@ The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
@@ -263,6 +263,8 @@ class ApprovalRequested(EventData):
             or ``question`` (of a tool or its server, during the call).
         interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
         subagent: the sub-agent that calls, such as ``tester/helper``; empty for the agent itself.
+        begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``; a program
+            may not approve it then.
     """
 
     type: ClassVar[str] = "approval_requested"
@@ -276,6 +278,7 @@ class ApprovalRequested(EventData):
     kind: str = "call"
     interrupted: bool = False
     subagent: str = ""
+    begun_with: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)

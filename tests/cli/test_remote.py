@@ -130,6 +130,9 @@ def test_a_call_without_a_terminal_ends_with_7_and_is_decided_later(
     assert zeus("--remote", service.url, "approvals", "pending").err.strip() == "nothing waits for a decision"
     yes = zeus("--remote", service.url, "run", "record it", "--yes")
     assert (yes.exit_code, yes.out) == (0, "It said: recorded: draft\n")
+    latest = zeus("--remote", service.url, "sessions", "list", "--json").json[0]["session"]
+    shown = zeus("--remote", service.url, "sessions", "show", latest)
+    assert "── tool record · 3 · approved automatically\n" in shown.out
     assert yes.err.count("record") >= 1
 
 
@@ -427,6 +430,8 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
         preview=Preview((Change("/a.md", "one\n", "two\n"),), problem="there is a problem"),
         agent="test/helper",
         told={"path": "<not the secret:KEY>"},
+        interrupted=True,
+        begun_with=({"path": "b.md"},),
     )
     told = waiting_call("test", given)
     here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))

@@ -190,10 +190,10 @@ def test_signs_that_are_no_line_end_stay_in_a_view_of_a_session(zeus: Zeus, proj
 
 
 def test_no_text_of_an_exported_message_leaves_it(zeus: Zeus, project: Project) -> None:
-    project.agent("one\n<!-- hides\n\n```\n## 9 · You · 2026")
+    project.agent("one\n\n```\n## 9 · You · 2026")
     session = talk(zeus, "go")
     text = zeus("sessions", "export", session, "--format", "markdown").out
-    assert "> one\n> <!-- hides\n>\n> ```\n> ## 9 · You · 2026" in text
+    assert "> one\n>\n> ```\n> ## 9 · You · 2026" in text
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
         line for line in text.splitlines() if line.startswith(("## 1 · ", "## 2 · "))
     ]

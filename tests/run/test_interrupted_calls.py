@@ -13,7 +13,9 @@ import pytest
 from tests.support.agents import call, calling, events_of, script, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision, PendingApproval
+from zeus_runtime.cli.approval_prompt import YesApprovals
 from zeus_runtime.cli.sessions.conversation import conversation
+from zeus_runtime.errors import UsageError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
 from zeus_runtime.tools.question import question_lines
 
@@ -246,3 +248,94 @@ async def test_a_call_that_a_rule_lets_run_is_resumed_as_it_was(folder: Path) ->
     events, _ = await resumed(agent(folder, ALLOWED), session)
     assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == ["once"] * 2
+
+
+CHANGED = Decision("approve", arguments={"what": "mine"})
+
+
+async def test_a_call_that_was_begun_with_changed_arguments_is_shown_with_them(
+    folder: Path, database_url: str
+) -> None:
+    session = await interrupted(folder, agent(folder, url=database_url), Person(CHANGED))
+    second = Person(YES)
+    await interrupted(folder, agent(folder, url=database_url), second, session)
+    (folder / "slow").unlink()
+    third = Person(Decision("approve", arguments={"what": "third"}))
+    events, _ = await resumed(agent(folder, url=database_url), session, third)
+    told = [each.begun_with for each in events if isinstance(each, ApprovalRequested)]
+    assert effects(folder) == ["mine", "once", "third"]
+    for pending, begun in ((second.asked[0], ["mine"]), (third.asked[0], ["mine", "once"])):
+        lines = "\n".join(line.text for line in question_lines(pending))
+        assert "  what: once\n" in lines
+        assert (
+            "It was begun before, with the arguments below, and was interrupted: whether it took effect is unknown.\n"
+            + "\n".join(f'  begun with: {{"what": "{each}"}}' for each in begun)
+        ) in lines
+        assert pending.as_json()["begun_with"] == [{"what": each} for each in begun]
+    assert [list(each) for each in told] == [[{"what": "mine"}, {"what": "once"}]]
+    async with agent(folder, url=database_url) as living:
+        stored = await living.stored_session(session)
+    # What a later claim began is not said of an earlier question.
+    assert [len(each.begun_with) for each in stored.approvals] == [0, 1, 2]
+
+
+async def test_only_a_person_approves_another_call_than_the_one_that_was_begun(folder: Path) -> None:
+    session = await interrupted(folder, agent(folder), Person(CHANGED))
+    (folder / "slow").unlink()
+    async with agent(folder) as living:
+        ending = (await events_of(living.resume(session, approvals=YesApprovals(None))))[-1]
+        assert isinstance(ending, RunFailed)
+        assert ending.code == "approval_needed"
+        (pending,) = ending.details["pending"]
+        assert (pending["needs_person"], pending["on_timeout"]) == (True, "reject")
+        with pytest.raises(UsageError, match="only a person may approve it"):
+            await living.decide(session, {pending["id"]: Decision("approve", by="automatic")})
+        await living.decide(session, {pending["id"]: YES})
+        assert isinstance((await events_of(living.resume(session)))[-1], RunCompleted)
+    assert effects(folder) == ["mine", "once"]
+
+
+@pytest.mark.parametrize("on_timeout", ["approve", "reject"])
+async def test_the_end_of_the_time_approves_no_other_call_than_the_one_that_was_begun(
+    folder: Path, on_timeout: str
+) -> None:
+    options = {"timeout_seconds": 60, "on_timeout": on_timeout}
+    yaml = f"middlewares: [{json.dumps({'approve': options})}]\n"
+    session = await interrupted(folder, agent(folder, yaml), Person(CHANGED))
+    (folder / "slow").unlink()
+    over = yaml.replace("60", "0.001")
+    first, _ = await resumed(agent(folder, over), session)
+    again, _ = await resumed(agent(folder, over), session)
+    found = {(each.decision, each.by) for each in decided([*first, *again])}
+    assert found == ({("reject", "timeout")} if on_timeout == "reject" else set())
+    waiting = getattr(again[-1], "details", {}).get("pending", ())
+    left = [] if on_timeout == "reject" else [(None, "reject")]
+    assert [(each["expires_ms"], each["on_timeout"]) for each in waiting] == left
+    assert effects(folder) == ["mine"]
+
+
+async def test_the_same_arguments_written_again_are_no_other_call(folder: Path) -> None:
+    same = Decision("approve", arguments={"what": "once"})
+    session = await interrupted(folder, agent(folder), Person(same))
+    (folder / "slow").unlink()
+    async with agent(folder) as living:
+        events = await events_of(living.resume(session, approvals=YesApprovals(None)))
+    assert isinstance(events[-1], RunCompleted)
+    assert [each.begun_with for each in events if isinstance(each, ApprovalRequested)] == [()]
+
+
+async def test_a_rule_that_lets_the_call_run_resumes_what_the_person_wrote(folder: Path) -> None:
+    session = await interrupted(folder, agent(folder), Person(CHANGED))
+    (folder / "slow").unlink()
+    events, _ = await resumed(agent(folder, ALLOWED), session)
+    assert isinstance(events[-1], RunCompleted)
+    assert effects(folder) == ["mine"] * 2
+
+
+async def test_a_secret_in_what_was_begun_is_masked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Decision("approve", arguments={"what": "long-hidden-value"})
+    session = await interrupted(folder, agent(folder), Person(written))
+    monkeypatch.setenv("LATER_TOKEN", "long-hidden-value")
+    person = Person(NO)
+    await resumed(agent(folder), session, person)
+    assert list(person.asked[0].begun_with) == [{"what": "<secret:LATER_TOKEN>"}]

@@ -140,3 +140,22 @@ async def test_a_file_of_a_message_is_given_to_its_user_alone_and_never_runs(tmp
         assert (
             await client.get(address.replace("/1/", "/2/"), params={"path": kept["shelf.png"]})
         ).status_code == 404
+
+
+async def test_a_result_has_the_decisions_about_its_call(tmp_path: Path) -> None:
+    model = script(calling(call("record", "a", text="theirs")), "Done.")
+    write_agent(tmp_path, "middlewares: [approve]\n")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        (waits,) = (await client.get("/v1/approvals")).json()
+        body = {"decision": "approve", "changed": {"text": "mine"}}
+        assert (await client.post(f"/v1/approvals/{waits['id']}", json=body)).status_code == 200
+        await until(client, run, "complete")
+        listed = (await client.get(f"/v1/sessions/{session}/messages")).json()
+        told = {
+            "kind": "call",
+            "text": 'approved by the user, with changed arguments {"text": "mine"}',
+            "changed": body["changed"],
+        }
+        assert [each.get("decisions") for each in listed] == [None, None, [told], None]

@@ -229,8 +229,19 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     card.get_by_role("button", name="Edit arguments").click()
     card.get_by_role("textbox", name="Arguments").fill('{"text": "final"}')
     card.get_by_role("textbox", name="Reason or instruction").fill("Then tell the customer.")
+    page.route("**/messages", lambda _: None)  # what is stored comes later than what runs
     card.get_by_role("button", name="Approve", exact=True).click()
-    answered(page)
+    page.locator(".live .tool.done").wait_for()
+    assert page.locator(".live .tool .badge").all_inner_texts() == ["arguments changed", "done"]
+    page.unroute("**/messages")
+    made = answered(page).locator(".tool")
+    for _ in range(2):
+        assert made.locator(".gist").inner_text() == "final"
+        assert made.locator(".badge").all_inner_texts() == ["arguments changed", "done"]
+        made.get_by_role("button", name="record").click()
+        assert made.locator(".arguments").all_inner_texts() == ["text\ndraft", "text\nfinal"]
+        page.reload()
+        made.wait_for()
     session = page.url.split("#/")[1]
     stored = page.request.get(f"{user.server.address}v1/sessions/{session}/messages").text()
     assert "Then tell the customer." in stored
@@ -255,11 +266,16 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     card.get_by_role("button", name="Edit arguments").click()
     written = card.get_by_role("textbox", name="Arguments")
     assert r'"pay\u202e\u200bbob ' in written.input_value()
+    page.route("**/messages", lambda _: None)
     card.get_by_role("button", name="Approve", exact=True).click()
+    page.locator(".live .tool.done").wait_for()
+    assert page.locator(".live .tool .badge").all_inner_texts() == ["done"], "looked at, and not changed"
+    page.unroute("**/messages")
     turn = answered(page)
     assert (user.server.folder / "effects.txt").read_text().endswith(f"{DISGUISED}\n")
     shown = exact(DISGUISED).replace("u202e", "u{202e}").replace("u200b", "u{200b}")
     assert shown in turn.locator(".tool .gist").inner_text()
+    assert turn.locator(".tool .badge").all_inner_texts() == ["done"]
     turn.get_by_role("button", name="record").click()
     assert turn.locator(".exact").first.inner_text() == shown
 

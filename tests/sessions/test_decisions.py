@@ -13,6 +13,8 @@ from zeus_runtime.cli.event_lines import decision_line
 from zeus_runtime.cli.sessions.conversation import conversation
 from zeus_runtime.cli.sessions.trace import _name
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested
+from zeus_runtime.sessions.decisions import decision_text
+from zeus_runtime.sessions.stored import as_markdown
 from zeus_runtime.sessions.trace import Span, trace_of
 
 PLUGIN = '''
@@ -134,6 +136,44 @@ async def test_a_decision_from_before_a_rollback_stays_with_its_own_call(tmp_pat
     lines = conversation(stored.messages, stored)
     assert "── tool record · 3 (set aside) · approved by the user\n" in lines
     assert "── tool record (error) · 6 · rejected by the user: not now\n" in lines
+
+
+async def test_the_arguments_that_a_user_wrote_are_in_the_record(tmp_path: Path) -> None:
+    class Changes:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return Decision("approve", arguments={"text": "mi\u202ene"})
+
+    config = write_agent(tmp_path, "middlewares: [approve]\n", plugin=PLUGIN)
+    model = script(calling(call("record", "0", text="a")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await events_of(agent.stream("go", approvals=Changes()))
+        stored = await agent.stored_session(events[-1].session)
+    said = 'approved by the user, with changed arguments {"text": "mi\\u202ene"}'
+    assert f"── tool record · 3 · {said}\n" in conversation(stored.messages, stored)
+    assert f"Decided:\n\n```\n{said}\n```\n" in as_markdown(stored)
+
+
+async def test_no_name_of_a_tool_passes_for_a_decision(tmp_path: Path) -> None:
+    """A model may call a tool that does not exist."""
+    config = write_agent(tmp_path, "middlewares: [approve]\n", plugin=PLUGIN)
+    names = ["record · 2 · approved by the user", "a` **approved** ``b"]
+    model = script(*(calling(call(each, "0")) for each in names), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await events_of(agent.stream("go"))
+        stored = await agent.stored_session(events[-1].session)
+    lines, text = conversation(stored.messages, stored), as_markdown(stored)
+    assert f'→ "{names[0]}"()\n' in lines
+    assert f'── tool "{names[0]}" (error) · 3\n' in lines
+    assert f'## 3 · Tool `"{names[0]}"` · ' in text
+    assert f'## 5 · Tool ``` "{names[1]}" ``` · ' in text
+    assert f'Calls ``` "{names[1]}" ```:\n' in text
+
+
+@pytest.mark.parametrize(("written", "told"), [(1, ""), (True, ', with changed arguments {"n": true}')])
+def test_arguments_that_were_written_again_are_not_changed(written: object, told: str) -> None:
+    decision = Decision("approve", arguments={"n": written})
+    pending = PendingApproval("a1", "s", "r", "0", "d", "record", {"n": 1}, decision=decision)
+    assert decision_text(pending) == f"approved by the user{told}"
 
 
 def test_a_decision_from_before_is_told_as_one() -> None:

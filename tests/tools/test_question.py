@@ -20,7 +20,7 @@ from zeus_runtime.tools import diff
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.diff import difference
 from zeus_runtime.tools.preview import Change, Preview
-from zeus_runtime.tools.question import MOST_CHARACTERS, MOST_LINES, AnswerField, question_lines
+from zeus_runtime.tools.question import MOST_CHARACTERS, MOST_LINES, AnswerField, question_lines, tool_label
 
 ODD = st.sampled_from(' "\\x1u0\n\t\r\x1b\u202e\u200b\u2028\xa0\u3000│┊…{}[],:漢\ud800')
 texts = st.text(st.one_of(ODD, st.characters()), max_size=20)
@@ -501,3 +501,22 @@ def test_the_texts_of_a_form_are_exact() -> None:
         "choices": [],
     }
     assert AnswerField("a  b", {}, required=True).form == {"title": "a \\x20b", "choices": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("run_command", "run_command"),
+        ("docs/a.b:c-d_2", "docs/a.b:c-d_2"),
+        ("run_command ", '"run_command "'),
+        ("run_command\n", r'"run_command\n"'),
+        ("pay (error) · 2 · approved by the user", '"pay (error) · 2 · approved by the user"'),
+        ('a" · b', r'"a\" · b"'),
+        ("p\u0430y", r'"p\u0430y"'),
+        ("(no name)", '"(no name)"'),
+        ("", "(no name)"),
+        ("a b" * 100, '"' + "a b" * 14 + "a b… (302 characters)"),
+    ],
+)
+def test_a_name_of_a_tool_is_quoted_unless_it_is_plain(name: str, label: str) -> None:
+    assert tool_label(name) == label

@@ -32,6 +32,8 @@ const texts = {
   "open": "进行中",
   "Reasoning": "思考过程",
   "Arguments": "参数",
+  "Changed to": "已改为",
+  "arguments changed": "参数已修改",
   "Result": "结果",
   "Change": "改动",
   "{a} lines added, {b} removed": "新增 {a} 行，删除 {b} 行",

@@ -144,8 +144,9 @@ export const ToolCard = memo(
         <button class="head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name={isOpen ? "down" : "right"} />
           <span class="name"><Exact text={doubled(part.name)} /></span>
-          <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written), MOST_OF_LINE)} /></span>
+          <span class="gist"><Exact text={inLine(part.progress || summary(part.changed ?? part.args, part.written), MOST_OF_LINE)} /></span>
           {part.changes && <Size changes={part.changes} />}
+          {part.changed && <span class="badge">{t("arguments changed")}</span>}
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>
         </button>
         {(part.sub ? [part.sub] : isOpen ? subs : []).map((each) => <SubAgent key={each.session} sub={each} />)}
@@ -154,6 +155,7 @@ export const ToolCard = memo(
             {part.state === "done" && part.seq && (session ?? of) && part.changes?.length !== 0 && <Made session={(session ?? of)!} seq={part.seq} />}
             <p class="label">{t("Arguments")}</p>
             {part.args ? <Arguments args={part.args} /> : <pre class="exact"><Exact text={part.written} /></pre>}
+            {part.changed && <><p class="label">{t("Changed to")}</p><Arguments args={part.changed} /></>}
             {part.result !== null && (
               <>
                 <p class="label">{t("Result")}{part.seq && session && <Why session={session} seq={part.seq} />}</p>

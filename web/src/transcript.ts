@@ -1,6 +1,7 @@
 // A conversation as turns: from stored messages, and from the events of a turn that runs. Pure.
 
 import type { Json } from "./api";
+import { isSame } from "./json";
 import type { RunEvent } from "./stream";
 
 export interface TextPart { kind: "text" | "reasoning" | "note"; key: string; text: string; seq?: number }
@@ -10,6 +11,8 @@ export interface ToolPart {
   state: ToolState; result: string | null; seq?: number; progress: string; sub: SubTurn | null; files: KeptFile[];
   /** The texts that the call changed; null while that is not known. */
   changes: KeptChange[] | null;
+  /** The arguments with which a user let the call run instead of its own. */
+  changed: Json | null;
 }
 export interface KeptChange { path: string; removed: number; added: number }
 /** The session that worked on a call's task; `live` while it works. */
@@ -62,7 +65,7 @@ export function turnsOf(messages: Json[]): Turn[] {
         const isValid = typeof call.args === "object" && call.args !== null;
         const part: ToolPart = {
           kind: "tool", key: `c${seq}-${call.id}`, callId: call.id, name: call.name ?? "", args: isValid ? call.args : null,
-          written: isValid ? "" : String(call.args ?? ""), state: "running", result: null, seq, progress: "", sub: null, files: [], changes: [],
+          written: isValid ? "" : String(call.args ?? ""), state: "running", result: null, seq, progress: "", sub: null, files: [], changes: [], changed: null,
         };
         calls.set(call.id, part);
         parts.push(part);
@@ -75,6 +78,7 @@ export function turnsOf(messages: Json[]): Turn[] {
         part.seq = seq;
         part.files = filesOf(message);
         part.changes = message.artifact?.changes ?? [];
+        part.changed = ((message.decisions ?? []) as Json[]).findLast((each) => each.kind === "call")?.changed ?? null;
       }
     } else {
       parts.push({ kind: "note", key: `n${seq}`, text: textOf(message.content), seq });
@@ -173,6 +177,7 @@ export class LiveTurn {
         for (const [id, callId] of this.asked) if (callId === event.call_id) this.asked.delete(id);
         const part = this.find(event.call_id);
         if (part?.state === "waiting") part.state = "running";
+        if (part && event.kind === "call") part.changed = event.changed && !isSame(event.changed, event.parameters) ? event.changed : null;
         break;
       }
       case "subagent": {
@@ -217,7 +222,7 @@ export class LiveTurn {
     // Providers may use a call's id again in a later answer; a call with a result is over.
     if (known && known.result === null) return known;
     const part: ToolPart = {
-      kind: "tool", key: `c${id}-${callId}`, callId, name, args: null, written: "", state, result: null, progress: "", sub: null, files: [], changes: null,
+      kind: "tool", key: `c${id}-${callId}`, callId, name, args: null, written: "", state, result: null, progress: "", sub: null, files: [], changes: null, changed: null,
     };
     this.parts.push(part);
     return part;

@@ -142,7 +142,7 @@ class YesApprovals:
 
     Args:
         terminal: asks the user questions, and about what only a person may approve. None: questions are left open, and
-            such calls are refused.
+            such calls are refused, except after another call was begun in their place: then they are left open.
     """
 
     def __init__(self, terminal: TerminalApprovals | None) -> None:
@@ -152,7 +152,9 @@ class YesApprovals:
         """Yes, or what the user answers."""
         if self._terminal is not None and (pending.is_question or pending.needs_person):
             return await self._terminal.ask(pending)
-        return None if pending.is_question else Decision("approve", by="automatic")
+        # A rejection would tell the model that its call was not run, while one with other arguments was begun.
+        is_left = pending.is_question or pending.begun_with
+        return None if is_left else Decision("approve", by="automatic")
 
     def waits(self, name: str) -> bool:
         """Whether a question waits to be put to the user."""

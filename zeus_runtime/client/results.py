@@ -118,6 +118,7 @@ class ServiceApproval:
             without such text.
         answer_schema: the form of the answer to a question; None for a call.
         interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
+        begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``.
         kind: ``call``, ``file`` (a call that runs reached a file that needs an approval of its own) or ``question``.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
         seen: names that change; ``decide`` with it approves no other.
@@ -147,6 +148,7 @@ class ServiceApproval:
     parameters_told: Mapping[str, Any] | None = None
     kind: Literal["call", "file", "question"] = "call"
     interrupted: bool = False
+    begun_with: tuple[Mapping[str, Any], ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -443,6 +443,7 @@ class ApprovalBroker:
                     expires_ms=pending.expires_ms,
                     interrupted=pending.interrupted,
                     subagent=pending.agent,
+                    begun_with=pending.begun_with,
                 )
             )
             about = {"gen_ai.tool.name": request.tool, "gen_ai.tool.call.id": self._known(request.call_id)}
@@ -600,8 +601,9 @@ class ApprovalBroker:
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
-    arguments, reason, schema, told = known([pending.arguments, pending.reason, pending.schema, pending.told])
-    return replace(pending, arguments=arguments, reason=reason, schema=schema, told=told)
+    names = ("arguments", "reason", "schema", "told", "begun_with")
+    masked = known([getattr(pending, name) for name in names])
+    return replace(pending, **dict(zip(names, masked, strict=True)))
 
 
 def _is_same(one: JSON, other: JSON) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import unwrapped
 from zeus_runtime.escaping import json_text, printable
+from zeus_runtime.sessions.decisions import approvals_in, decided_beside, decision_text
 from zeus_runtime.strict_json import plain_json
 from zeus_runtime.tools.question import tool_label
 
@@ -60,7 +61,6 @@ async def read(log: ThreadLog, session: str, *, whole: bool = False) -> StoredSe
     Raises:
         UsageError: there is no such session, or it is archived.
     """
-    from zeus_runtime.store.approvals import approvals_of
     from zeus_runtime.store.branch import line_of
     from zeus_runtime.store.rollbacks import rollbacks
     from zeus_runtime.store.snapshots import snapshots
@@ -79,26 +79,10 @@ async def read(log: ThreadLog, session: str, *, whole: bool = False) -> StoredSe
         edits=await log.edit_entries(thread),
         rollbacks=made,
         snapshots=await snapshots(log, thread),
-        approvals=_masked(log, await approvals_of(log, thread)),
+        approvals=await approvals_in(log, session),
         children=children,
         sub_agents=[await read(log, each.session, whole=True) for each in children] if whole else (),
     )
-
-
-def _masked(log: ThreadLog, approvals: Sequence[PendingApproval]) -> Sequence[PendingApproval]:
-    """Approvals as ``log`` gives the messages: whole, so that nothing is cut before it is masked."""
-    from zeus_runtime.run.approvals import masked_decision, masked_pending
-    from zeus_runtime.store.masked_log import MaskedLog
-
-    if not isinstance(log, MaskedLog):
-        return approvals
-    return [
-        replace(
-            masked_pending(each, log.secrets.masked),
-            decision=each.decision and masked_decision(each.decision, log.secrets),
-        )
-        for each in approvals
-    ]
 
 
 def decisions_as_json(approvals: Sequence[PendingApproval]) -> list[dict[str, Any]]:
@@ -129,16 +113,17 @@ def as_document(stored: StoredSession) -> dict[str, Any]:
 
 
 def as_markdown(stored: StoredSession) -> str:
-    """The conversation to read: a heading for each message; results, calls and what was set aside in their place."""
+    """The conversation to read: a heading for each message; results, calls, decisions and what was set aside."""
     title = printable(unwrapped(stored.info.title))
-    parts = [f"# {title or stored.info.session}"]
-    parts.append(f"Session `{stored.info.session}` of the agent {stored.info.agent}.")
+    parts = [f"# {_in_line(title or stored.info.session)}"]
+    parts.append(f"Session `{stored.info.session}` of the agent {_in_line(printable(stored.info.agent))}.")
+    beside = decided_beside(stored.approvals, stored.rollbacks)
     for each in stored.messages:
-        parts.extend(_written(each))
+        parts.extend(_written(each, beside(each.seq, each.id, each.payload)))
     return "\n\n".join([*parts, *map(as_markdown, stored.sub_agents)])
 
 
-def _written(message: Message) -> list[str]:
+def _written(message: Message, decided: Sequence[PendingApproval]) -> list[str]:
     from datetime import UTC, datetime
 
     from zeus_runtime.models.content import FROM_RUNTIME, text_of
@@ -147,21 +132,39 @@ def _written(message: Message) -> list[str]:
 
     payload = message.payload
     at = datetime.fromtimestamp(message.created_ms / 1000, UTC)
-    name = f" `{tool_label(payload.get('name'))}`" if payload["role"] == "tool" else ""
+    name = f" {_code(tool_label(payload.get('name')))}" if payload["role"] == "tool" else ""
     aside = " · set aside" if message.set_aside else ""
     shown = from_payload(payload)
     who = "Zeus" if FROM_RUNTIME in shown.additional_kwargs else _WHO.get(payload["role"], payload["role"])
     parts = [f"## {message.seq} · {who}{name} · {at:%Y-%m-%d %H:%M} UTC{aside}"]
+    if decided:
+        parts.append("Decided:\n\n" + _fenced("\n".join(map(decision_text, decided))))
     if text := text_of(shown).strip("\n"):
-        parts.append(_fenced(text) if payload["role"] == "tool" else _quoted(text))
-    parts += [picture.label for picture in pictures_of(shown)]
+        is_quoted = payload["role"] != "tool" and _is_drawn_whole(text)
+        parts.append(_quoted(text) if is_quoted else _fenced(text))
+    parts += [_in_line(picture.label) for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
-        parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(_shown(call['args']), 'json')}")
+        parts.append(f"Calls {_code(tool_label(call['name']))}:\n\n{_fenced(_shown(call['args']), 'json')}")
     return parts
 
 
 def _shown(arguments: Any) -> str:
     return json_text(json.dumps(plain_json(arguments), ensure_ascii=False, indent=2))
+
+
+_NOT_DRAWN: Final = re.compile(r"[&<\[\\|]|(?:`{3,}+|~{3,}+)(?![ \t]*[\w+#.-]{0,20}[ \t]*$)", re.MULTILINE)
+"""What Markdown may draw as something else, or not at all: entities, HTML, definitions and titles of links, pictures,
+escapes, cells that a table has no column for, words behind the language of a fence.
+"""
+
+
+def _is_drawn_whole(text: str) -> bool:
+    """Whether a program that renders Markdown shows all of ``text``."""
+    return _NOT_DRAWN.search(text) is None
+
+
+def _in_line(line: str) -> str:
+    return line if _is_drawn_whole(line) else _code(line)
 
 
 def _quoted(text: str) -> str:
@@ -171,15 +174,19 @@ def _quoted(text: str) -> str:
 
 def _fenced(text: str, language: str = "") -> str:
     """``text`` in a fence that nothing in it can close."""
-    longest = max((len(run) for run in _backticks(text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max(3, _longest_run(text) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _backticks(text: str) -> list[str]:
-    import re
+def _code(line: str) -> str:
+    """``line`` as a code span that nothing in it can close."""
+    ticks = "`" * (_longest_run(line) + 1)
+    # Markdown takes a space from both ends.
+    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
 
-    return re.findall(r"`+", text)
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _json(text: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -534,16 +534,16 @@ def _rows() -> Select[Any]:
 
 def _one(connection: Connection, query: Select[Any]) -> PendingApproval | None:
     row = connection.execute(query.limit(1)).mappings().first()
-    return None if row is None else _read(row)
+    return None if row is None else _read(connection, row)
 
 
 def _all(
     connection: Connection, query: Select[Any], shown: Callable[[str], str] = str
 ) -> list[PendingApproval]:
-    return [_read(row, shown) for row in connection.execute(query).mappings()]
+    return [_read(connection, row, shown) for row in connection.execute(query).mappings().all()]
 
 
-def _read(row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval:
+def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval:
     decision = None if row["decision"] is None else Decision(**json.loads(shown(row["decision"])))
     request = json.loads(shown(row["request"]))
     # Of older requests; `PendingApproval` has no such field.
@@ -551,6 +551,12 @@ def _read(row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval
     if "remembered_as" not in request:
         # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
+    begun = _begun_with(connection, row, request["arguments"], shown) if request.get("interrupted") else ()
+    expires = row["expires_ms"]
+    if begun:
+        # Whoever approved the call that was begun did not approve this one. Without a rejection by time it waits.
+        expires = None if request["on_timeout"] == "approve" else expires
+        request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}
     return PendingApproval(
         id=row["id"],
         session=row["session"],
@@ -558,11 +564,29 @@ def _read(row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval
         place=row["place"],
         digest=row["digest"],
         created_ms=row["created_ms"],
-        expires_ms=row["expires_ms"],
+        expires_ms=expires,
         decision=decision,
         decided_ms=row["decided_ms"],
         withdrawn=row["verdict"] == WITHDRAWN,
         shown=row["shown"],
         agent=row["agent"] or "",
+        begun_with=begun,
         **request,
     )
+
+
+def _begun_with(
+    connection: Connection, row: RowMapping, arguments: Any, shown: Callable[[str], str]
+) -> Sequence[Mapping[str, Any]]:
+    """``PendingApproval.begun_with`` of the request in ``row``, from the rows of the approvals before it."""
+    here = (APPROVAL.c[name] == row[name] for name in ("thread", "run_id", "place"))
+    query = select(APPROVAL.c.request, APPROVAL.c.decision).where(*here, APPROVAL.c.begun_epoch.is_not(None))
+    if row["begun_epoch"] is not None:
+        query = query.where(APPROVAL.c.begun_epoch < row["begun_epoch"])
+    found: dict[str, Mapping[str, Any]] = {}
+    for request, decision in connection.execute(query.order_by(APPROVAL.c.begun_epoch)):
+        ran = json.loads(shown(decision))["arguments"]
+        if ran is None:
+            ran = json.loads(shown(request))["arguments"]
+        found[json.dumps(ran, sort_keys=True)] = ran
+    return () if found.keys() <= {json.dumps(arguments, sort_keys=True)} else tuple(found.values())

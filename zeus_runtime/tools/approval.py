@@ -179,6 +179,7 @@ class PendingApproval:
             none does.
         interrupted: a run began the call under an earlier approval and was interrupted: it is asked about anew, because
             whether it took effect is unknown.
+        begun_with: the arguments with which it was begun, once each, if any of them are not ``arguments``; else empty.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
@@ -206,6 +207,7 @@ class PendingApproval:
     remembered_as: str = field(default="", repr=False)
     told: Mapping[str, JSON] | None = field(default=None, repr=False)
     interrupted: bool = False
+    begun_with: Sequence[Mapping[str, JSON]] = ()
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
 
@@ -324,6 +326,7 @@ class PendingApproval:
             **({} if self.told is None else {"parameters_told": dict(self.told)}),
             "reason": self.reason,
             "interrupted": self.interrupted,
+            **({"begun_with": [dict(each) for each in self.begun_with]} if self.begun_with else {}),
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,8 @@ MOST_NAME: Final = 200
 
 _LONGEST_NAME: Final = 64
 """As long as a tool's name may be; a model may call one that is longer."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./:-]+")
+
 
 _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " ": "plain"}
 _OWN: Final = frozenset({"answer", "because", "until"})
@@ -187,8 +190,10 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def tool_label(name: str | None) -> str:
-    """A tool's name as a model wrote it, which may be anything, exactly, in one short line."""
-    return cut_line(exact_line(name), _LONGEST_NAME) if name else "(no name)"
+    """A tool's name, quoted unless it is plain: a model may write anything as one, also the words of our own lines."""
+    if not name:
+        return "(no name)"
+    return cut_line(name if _PLAIN_NAME.fullmatch(name) else json_shown(name), _LONGEST_NAME)
 
 
 def caller_label(agent: str, tool: str) -> str:
@@ -248,9 +253,15 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     if pending.reason and not pending.is_question:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
     if pending.interrupted:
+        how = ", with the arguments below," if pending.begun_with else ""
         yield StyledLine(
-            "  It was begun before and was interrupted: whether it took effect is unknown.", "yellow"
+            f"  It was begun before{how} and was interrupted: whether it took effect is unknown.", "yellow"
         )
+        for begun in pending.begun_with:
+            text = json.dumps(begun, ensure_ascii=False, default=str)
+            kept = text if rest is None else _cut(text)
+            yield StyledLine(f"  begun with: {exact_json(kept)}")
+            yield from _unshown(text, kept, rest)
     if pending.expires_ms is not None:
         until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
         yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {exact_line(pending.on_timeout)}")

@@ -296,6 +296,7 @@ async def test_a_text_about_a_waiting_call_has_its_change(tmp_path: Path) -> Non
         ({"told": {"text": "<not the secret:A>"}}, "  text: <not the secret:A>"),
         ({"reason": "the rule `ask: post`"}, "  because: the rule `ask: post`"),
         ({"interrupted": True}, "  It was begun before"),
+        ({"interrupted": True, "begun_with": [{"text": "b"}]}, '  begun with: {"text": "b"}'),
     ],
 )
 def test_a_question_is_there_in_lines_with_all_that_it_says(more: dict[str, Any], line: str) -> None:

@@ -15,6 +15,7 @@ from zeus_runtime.cli.remote.service import client_of
 from zeus_runtime.cli.sessions.options import file_option, form_option, middlewares_option
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.columns import shortened
+from zeus_runtime.escaping import terminal_line
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -174,7 +175,11 @@ def show_session(process: Process, session: str, as_object: bool) -> None:
     with client_of(process) as client:
         info, messages = client.session(session), client.messages(session)
     value = {**info.data, "messages": [dict(each) for each in messages]}
-    notes = [f" · {number}" for number in range(1, len(messages) + 1)]
+    decisions = [[terminal_line(str(one["text"])) for one in each.get("decisions", ())] for each in messages]
+    notes = [
+        "".join(f" · {part}" for part in (str(number), *decided))
+        for number, decided in enumerate(decisions, start=1)
+    ]
     tell(
         process,
         value,

@@ -211,6 +211,7 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         shown=approval.seen,
         told=approval.parameters_told,
         interrupted=approval.interrupted,
+        begun_with=approval.begun_with,
         preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
         agent=approval.subagent,
     )

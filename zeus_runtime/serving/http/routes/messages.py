@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -13,8 +14,13 @@ from zeus_runtime.serving.http.parts import Cursor, Limit, place_of, tell_next
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.artifacts import to_save
 from zeus_runtime.serving.http.routes.depends import Reader, service_of
+from zeus_runtime.sessions.decisions import approvals_in, changed_arguments, decided_beside, decision_text
+from zeus_runtime.store.rollbacks import rollbacks
 from zeus_runtime.tools.kept_changes import CHANGES, changes_of
 from zeus_runtime.tools.question import change_lines
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.approval import PendingApproval
 
 router = APIRouter(prefix="/sessions/{session}/messages", tags=["sessions"], route_class=RevalidatedRoute)
 
@@ -34,24 +40,29 @@ async def messages(
 ) -> list[dict[str, Any]]:
     """Every message of the conversation, unchanged by any context policy; `number` is its place, from 1.
 
-    The changes that a call made are here without their lines.
+    The changes that a call made are here without their lines. `decisions` of a result are those about its call:
+    `kind`, `text`, and in `changed` the arguments that the user wrote instead of the call's.
     """
     _, agent = await service_of(request).of_session(caller, session)
     log = await agent.masked_log()
+    thread = await log.find(session)
+    beside = decided_beside(await approvals_in(log, session), await rollbacks(log, thread))
     after = place_of(cursor, int)
     found = await messages_after(
-        log, await log.find(session), 0 if after is None else after[0], None if limit is None else limit + 1
+        log, thread, 0 if after is None else after[0], None if limit is None else limit + 1
     )
     if limit is not None and len(found) > limit:
         found = found[:limit]
         tell_next(request, response, (found[-1][1].seq,))
+    read = [(number, each, to_payload(from_payload(json.loads(each.payload)))) for number, each in found]
     return [
         {
-            **_short(to_payload(from_payload(json.loads(each.payload)))),
+            **_short(payload),
             "number": number,
             "created_ms": each.created_ms,
+            **_decisions(beside(each.seq, each.id, payload)),
         }
-        for number, each in found
+        for number, each, payload in read
     ]
 
 
@@ -83,6 +94,14 @@ async def file(
     async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
         found = await agent.message_file(session, number, path)
     return to_save(found.data, found.name)
+
+
+def _decisions(decided: Sequence[PendingApproval]) -> dict[str, Any]:
+    told = [
+        {"kind": each.kind, "text": decision_text(each), "changed": changed_arguments(each)}
+        for each in decided
+    ]
+    return {"decisions": told} if told else {}
 
 
 def _short(payload: dict[str, Any]) -> dict[str, Any]:
