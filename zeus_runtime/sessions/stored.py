@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import unwrapped
@@ -15,6 +16,8 @@ from zeus_runtime.strict_json import plain_json
 from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
+    from markdown_it.token import Token
+
     from zeus_runtime.store.branch import Rollback
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.snapshots import Snapshot
@@ -152,24 +155,55 @@ def _shown(arguments: Any) -> str:
     return json_text(json.dumps(plain_json(arguments), ensure_ascii=False, indent=2))
 
 
-_NOT_DRAWN: Final = re.compile(r"[&<\[\\|]|(?:`{3,}+|~{3,}+)(?![ \t]*[\w+#.-]{0,20}[ \t]*$)", re.MULTILINE)
-"""What Markdown may draw as something else, or not at all: entities, HTML, definitions and titles of links, pictures,
-escapes, cells that a table has no column for, words behind the language of a fence.
-"""
+_NOT_DRAWN: Final = re.compile(r"[&<\[\\|]")
+_NOTE: Final = re.compile(r"^\[[^\]\n]+\]:", re.MULTILINE)
+"""The definition of a link or of a footnote, which is drawn only where it is used."""
+_INFO: Final = re.compile(r"[ \t]*[\w+#.-]{0,20}[ \t]*")
+"""The language of a fence; other words there are not drawn."""
 
 
 def _is_drawn_whole(text: str) -> bool:
-    """Whether a program that renders Markdown shows all of ``text``."""
-    return _NOT_DRAWN.search(text) is None
+    """Whether a program that renders Markdown shows all of ``text``, but for its marks and the addresses of links."""
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+    defined: dict[str, Any] = {}
+    # Without the last rule, characters that an entity wrote are told apart.
+    parser = MarkdownIt("commonmark").enable("table").disable("text_join")
+    tokens = parser.parse(text, defined)
+    lines = _lines(text)
+    bars = 0
+    for before, token in pairwise([Token("", "", 0), *tokens]):
+        if token.type == "tr_open" and token.map:
+            count = lines[token.map[0]].count("|")
+            bars = count if before.type == "thead_open" else bars
+            if count > bars:
+                return False  # a cell for which the table has no column
+        elif token.type == "html_block" or not _INFO.fullmatch(token.info):
+            return False
+        elif token.type == "inline" and (
+            _NOTE.search(token.content) or not all(map(_shows, token.children or ()))
+        ):
+            return False
+    return not defined.get("references")
+
+
+def _shows(token: Token) -> bool:
+    is_entity = token.type == "text_special" and token.info == "entity"
+    return not (is_entity or token.type in ("html_inline", "image") or token.attrGet("title"))
 
 
 def _in_line(line: str) -> str:
-    return line if _is_drawn_whole(line) else _code(line)
+    return line if _NOT_DRAWN.search(line) is None else _code(line)
 
 
 def _quoted(text: str) -> str:
     """``text`` as a quotation, which no comment, fence or heading in it can leave."""
-    return "\n".join(f"> {line}".rstrip(" ") for line in re.split(r"\r\n|\r|\n", text))
+    return "\n".join(f"> {line}".rstrip(" ") for line in _lines(text))
+
+
+def _lines(text: str) -> Sequence[str]:
+    return re.split(r"\r\n|\r|\n", text)
 
 
 def _fenced(text: str, language: str = "") -> str:
