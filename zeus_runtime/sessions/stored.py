@@ -179,11 +179,9 @@ def _is_drawn_whole(text: str) -> bool:
             bars = count if before.type == "thead_open" else bars
             if count > bars:
                 return False  # a cell for which the table has no column
-        elif token.type == "html_block" or not _INFO.fullmatch(token.info):
-            return False
-        elif token.type == "inline" and (
+        elif token.type == "html_block" or not _INFO.fullmatch(token.info) or (token.type == "inline" and (
             _NOTE.search(token.content) or not all(map(_shows, token.children or ()))
-        ):
+        )):
             return False
     return not defined.get("references")
 
