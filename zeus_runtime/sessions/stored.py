@@ -179,16 +179,19 @@ def _is_drawn_whole(text: str) -> bool:
             bars = count if before.type == "thead_open" else bars
             if count > bars:
                 return False  # a cell for which the table has no column
-        elif token.type == "html_block" or not _INFO.fullmatch(token.info) or (token.type == "inline" and (
-            _NOTE.search(token.content) or not all(map(_shows, token.children or ()))
-        )):
+        elif not _shows(token):
             return False
     return not defined.get("references")
 
 
 def _shows(token: Token) -> bool:
-    is_entity = token.type == "text_special" and token.info == "entity"
-    return not (is_entity or token.type in ("html_inline", "image") or token.attrGet("title"))
+    """Whether all that a token says is drawn."""
+    if token.type == "inline":
+        return not _NOTE.search(token.content) and all(map(_shows, token.children or ()))
+    if token.type == "text_special":
+        return token.info != "entity"
+    is_drawn = token.type not in ("html_block", "html_inline", "image") and not token.attrGet("title")
+    return is_drawn and _INFO.fullmatch(token.info) is not None
 
 
 def _in_line(line: str) -> str:
