@@ -125,6 +125,11 @@ def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path
 
 KEY_LINE: Final = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 PEM: Final = f"-----BEGIN PRIVATE KEY-----\n{KEY_LINE}\n-----END PRIVATE KEY-----\n"
+ENCRYPTED: Final = (
+    "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"
+    f"{KEY_LINE}\n-----END RSA PRIVATE KEY-----\n"
+)
+PGP: Final = f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{KEY_LINE}\n=aB3d\n-----END PGP PRIVATE KEY BLOCK-----\n"
 CERTIFICATE: Final = (
     "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG\n-----END CERTIFICATE-----\n"
 )
@@ -140,6 +145,8 @@ VERTEX: Final = (
         ("model: gpt-4o\n", {"GOOGLE_APPLICATION_CREDENTIALS": "sa.json"}),
         ("model: gpt-4o\n", {"TLS_KEY_FILE": "tls.pem"}),
         ("model: gpt-4o\n", {"TOKEN_FILE": "token"}),
+        ("model: gpt-4o\n", {"SSH_KEY_FILE": "id_rsa"}),
+        ("model: gpt-4o\n", {"SIGNING_KEY_FILE": "private.asc"}),
     ],
 )
 def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
@@ -148,6 +155,8 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     (tmp_path / "sa.json").write_text(json.dumps({"private_key": PEM, "client_email": "agent@example.org"}))
     (tmp_path / "tls.pem").write_text(CERTIFICATE + PEM)
     (tmp_path / "token").write_text(KEY_LINE + "\n")
+    (tmp_path / "id_rsa").write_text(ENCRYPTED)
+    (tmp_path / "private.asc").write_text(PGP)
     (tmp_path / "notes.md").write_text("One line of notes.")
     (tmp_path / "zeus.yaml").write_text("version: 1\n" + yaml)
     checked = check("zeus.yaml", directory=tmp_path, environ=environ)
@@ -155,7 +164,7 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     assert KEY_LINE not in told
     assert told.endswith(f"agent@example.org {CERTIFICATE} One line of notes.")
     # A service reads the config again when the file changes.
-    assert {each.name for each in checked.document.further} & {"sa.json", "tls.pem", "token"}
+    assert {each.name for each in checked.document.further} & {"sa.json", "tls.pem", "token", "id_rsa", "private.asc"}
 
 
 def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its_name() -> None:

@@ -20,7 +20,8 @@ _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info
 """Folders of a repository that may be large."""
 _MOST_FOLDERS: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
-_PRIVATE_KEY: Final = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[^-]+-----END [A-Z0-9 ]*PRIVATE KEY-----"
+_PRIVATE_KEY: Final = r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY[A-Z ]*)-----(?:[^-]|-(?!----))+-----END \1-----"
+"""Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
 
 
 def written_secrets(value: Any) -> dict[str, str]:
@@ -153,7 +154,7 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
         return secrets_of_file(path, environ)
     if variable and "\n" not in text.strip():
         return {text.strip(): variable}
-    return dict.fromkeys(re.findall(_PRIVATE_KEY, text), path.name)
+    return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
 
 
 def _literal(value: Any) -> Any:
