@@ -129,7 +129,9 @@ ENCRYPTED: Final = (
     "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"
     f"{KEY_LINE}\n-----END RSA PRIVATE KEY-----\n"
 )
-PGP: Final = f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{KEY_LINE}\n=aB3d\n-----END PGP PRIVATE KEY BLOCK-----\n"
+PGP: Final = (
+    f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{KEY_LINE}\n=aB3d\n-----END PGP PRIVATE KEY BLOCK-----\n"
+)
 CERTIFICATE: Final = (
     "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG\n-----END CERTIFICATE-----\n"
 )
@@ -164,7 +166,13 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     assert KEY_LINE not in told
     assert told.endswith(f"agent@example.org {CERTIFICATE} One line of notes.")
     # A service reads the config again when the file changes.
-    assert {each.name for each in checked.document.further} & {"sa.json", "tls.pem", "token", "id_rsa", "private.asc"}
+    assert {each.name for each in checked.document.further} & {
+        "sa.json",
+        "tls.pem",
+        "token",
+        "id_rsa",
+        "private.asc",
+    }
 
 
 def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its_name() -> None:
