@@ -494,10 +494,11 @@ async def test_a_connection_serves_many_calls_and_agents() -> None:
         assert provider.open_connections == 1
 
 
-async def test_a_redirect_is_not_followed() -> None:
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_redirect_is_not_followed(wire: str) -> None:
     reply = Reply(status=307, body="", headers={"location": "http://elsewhere.example/v1"})
     with Provider(reply) as provider:
-        error = await failing(known(provider, "native"))
+        error = await failing(known(provider, wire))
     assert (error.kind, error.remedy) == ("bad_request", "Correct api_base")
     assert "http://elsewhere.example/v1" in error.message
 

@@ -121,6 +121,7 @@ class LitellmEmbedder(Embedder):
         from datetime import UTC, datetime
 
         from zeus_plugins.models.litellm.library import library
+        from zeus_plugins.models.litellm.redirects import unredirected
         from zeus_runtime.plugin.model import model_error
 
         litellm = await library()
@@ -129,7 +130,9 @@ class LitellmEmbedder(Embedder):
         seconds = self._options.timeout_seconds if query else self._options.batch_timeout_seconds
         try:
             async with asyncio.timeout(seconds):
-                answer = await litellm.aembedding(**self._arguments(texts, query=query, seconds=seconds))
+                answer = await unredirected(
+                    litellm.aembedding(**self._arguments(texts, query=query, seconds=seconds))
+                )
         except TimeoutError as error:
             raise self._unavailable(f"took longer than {seconds:g} s") from error
         except Exception as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_plugins.models.litellm.addressing import sent_headers
 from zeus_plugins.models.litellm.failures import classified
 from zeus_plugins.models.litellm.reading import delta_of, reason_of, usage_of, whole_answer, whole_delta
+from zeus_plugins.models.litellm.redirects import unredirected
 from zeus_runtime.plugin.model import ModelError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def chunks(
         yield await _unstreamed(litellm, arguments, timeouts)
         return
     try:
-        answer = await timeouts.wait(litellm.acompletion(**arguments))
+        answer = await timeouts.wait(unredirected(litellm.acompletion(**arguments)))
     except Exception as error:
         raise classified(error) from error
     try:
@@ -66,7 +67,7 @@ async def _unstreamed(litellm: Any, arguments: Mapping[str, Any], timeouts: Time
             bodies.append(details["original_response"])
 
     try:
-        return _whole(await timeouts.wait(litellm.acompletion(**arguments, logger_fn=got)))
+        return _whole(await timeouts.wait(unredirected(litellm.acompletion(**arguments, logger_fn=got))))
     except Exception as error:
         told = classified(error)
         read = whole_answer(bodies[-1]) if bodies and told.kind == "server" else None
@@ -82,7 +83,8 @@ async def _streamed(answer: Any, timeouts: Timeouts) -> AsyncGenerator[dict[str,
     whole = True
     while whole:
         try:
-            chunk = _plain(await timeouts.wait(anext(answer)))
+            # Some of litellm's streams send the request only now.
+            chunk = _plain(await timeouts.wait(unredirected(anext(answer))))
         except StopAsyncIteration:
             break
         except Exception as error:

@@ -13,3 +13,12 @@ def classified(error: Exception) -> ModelError:
     if isinstance(error, ModelError):
         return error
     return unreadable(error) or model_error(error, now=datetime.now(UTC))
+
+
+def redirected(location: str | None) -> ModelError:
+    """Return the error for a redirect, which is never followed: the next address would get the key."""
+    return ModelError(
+        f"the provider answered with a redirect to {location or 'another address'}",
+        kind="bad_request",
+        remedy="Correct api_base",
+    )

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from zeus_plugins.models.litellm.redirects import wrap_senders
 from zeus_runtime.plugin import MissingError
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ _closings: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None, Non
 async def library() -> Any:
     """Return litellm, ready for use in the running event loop, whose end closes the clients that litellm makes in it.
 
-    The first call imports it in a thread, because that takes seconds.
+    The first call imports it in a thread, because that takes seconds. Calls that send something are awaited by
+    ``unredirected``.
 
     Raises:
         MissingError: litellm is not installed.
@@ -31,6 +33,7 @@ async def library() -> Any:
         litellm = await asyncio.to_thread(_load)
     else:
         litellm = _quiet(loaded)
+    wrap_senders()
     loop = asyncio.get_running_loop()
     if loop not in _closings:
         _closings[loop] = _closing(litellm)

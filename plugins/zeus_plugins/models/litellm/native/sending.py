@@ -11,6 +11,7 @@ from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
 from zeus_plugins.models.litellm.addressing import header_fault
+from zeus_plugins.models.litellm.failures import redirected
 from zeus_plugins.models.litellm.native.chat import answer_of
 from zeus_plugins.models.litellm.native.quick_httpx import httpx
 from zeus_plugins.models.litellm.native.sse import ServerSentEvents
@@ -110,13 +111,7 @@ async def _response(
     response = await timeouts.wait(client.send(request, stream=True))
     try:
         if response.is_redirect:
-            # The next address would get the key.
-            place = response.headers.get("location", "another address")
-            raise ModelError(
-                f"the provider answered with a redirect to {place}",
-                kind="bad_request",
-                remedy="Correct api_base",
-            )
+            raise redirected(response.headers.get("location"))
         if response.status_code != httpx.codes.OK:
             raise RefusedError(response, await _text(response, timeouts, _MOST_ERROR_BYTES))
         yield response
