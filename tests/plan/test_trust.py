@@ -12,7 +12,7 @@ import pytest
 from tests.support import mcp_server
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
 from tests.support.distributions import lay_out
-from zeus_runtime import Agent, UntrustedError
+from zeus_runtime import Agent, MissingError, UntrustedError
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.plan.executed_parts import permit
 from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
@@ -414,6 +414,109 @@ def test_permission_for_a_place_is_none_for_another(
     write(moved)
     with pytest.raises(UntrustedError):
         use()
+
+
+OWN_ADDRESSES = {
+    "model": (
+        "model: {{litellm: {{model: {0}/m, api_base: '" + BASE + "'}}}}",
+        {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "groq": "GROQ_API_KEY"},
+    ),
+    "a sub-agent's model": (
+        "model: gpt-4o\nagents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: {0}/m, api_base: '"
+        + BASE
+        + "'}}}}}}}}}}\ntools: [subagents]",
+        {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"},
+    ),
+    "a model's name with an address": (
+        "model: '{0}/https://models.example'",
+        {"huggingface": "HF_TOKEN", "openai": "OPENAI_API_KEY"},
+    ),
+    "an embedding model": (
+        "model: gpt-4o\nmemory: {{embeddings: {{litellm: {{model: {0}/m, dimension: 8, api_base: '"
+        + BASE
+        + "'}}}}}}",
+        {"openai": "OPENAI_API_KEY", "voyage": "VOYAGE_API_KEY"},
+    ),
+    "a web search": (
+        "model: gpt-4o\ntools: [{{web: {{search: {{{0}: {{base_url: '" + BASE + "'}}}}}}}}]",
+        {"tavily": "TAVILY_API_KEY"},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", OWN_ADDRESSES)
+def test_permission_for_an_address_is_for_the_key_of_the_environment_that_goes_there(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A config whose address was allowed changed its model, and the address got another provider's key, unasked."""
+    text, keys = OWN_ADDRESSES[place]
+    config = tmp_path / "zeus.yaml"
+    for name in keys.values():
+        monkeypatch.delenv(name, raising=False)
+
+    def part(provider: str) -> Part:
+        config.write_text(f"version: 1\n{text.format(provider)}\n")
+        (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+        return found
+
+    without = {part(provider).digest for provider in keys}
+    for name in keys.values():
+        monkeypatch.setenv(name, "canary-0123456789")
+    for provider, name in keys.items():
+        assert ("with", f"your {name}") in part(provider).lines
+    digests = {part(provider).digest for provider in keys}
+    assert len(digests) == len(keys)
+    assert digests.isdisjoint(without)
+    for name in keys.values():
+        monkeypatch.setenv(name, "another-0123456789")
+    assert {part(provider).digest for provider in keys} == digests
+
+
+def test_a_key_that_a_config_brings_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: {{litellm: {{model: openai/m, api_base: '{BASE}'}}}}\n")
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-0123456789\n")
+    (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert dict(found.lines).keys() == {"sends to"}
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-0123456789")
+    config.write_text(
+        f"version: 1\nmodel: {{litellm: {{model: openai/m, api_base: '{BASE}', api_key: k}}}}\n"
+    )
+    (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert dict(found.lines).keys() == {"sends to"}
+
+
+TAKING = """
+    from typing import Annotated
+    from pydantic import BaseModel
+    from zeus_runtime.plugin import Component, Destination, hookimpl
+
+    class Options(BaseModel):
+        url: Annotated[str, Destination()] = "https://api.acme.example"
+
+        def default_keys(self):
+            return [self.no_such_name if self.url.endswith("/broken") else "ACME_TOKEN"]
+
+    @hookimpl
+    def register_tools():
+        return [Component("acme", create=lambda options, context: [], options=Options, summary="Asks Acme.")]
+"""
+
+
+def test_an_installed_plugin_tells_the_keys_that_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path / "site", "acme", plugins={"acme": "own_acme"}, files={"own_acme.py": TAKING})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("ACME_TOKEN", "canary-0123456789")
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: gpt-4o\ntools: [{{acme: {{url: '{BASE}'}}}}]\n")
+    (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert found.lines == (("sends to", BASE), ("with", "your ACME_TOKEN"))
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [{acme: {url: 'https://x.example/broken'}}]\n")
+    with pytest.raises(MissingError, match="default_keys raised AttributeError"):
+        examine_config(config, directory=tmp_path, environ=os.environ)
 
 
 def test_what_agents_share_is_asked_once_and_planned_with_that_permission(

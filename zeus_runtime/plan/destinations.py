@@ -9,6 +9,7 @@ from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.sqlite_url import is_sqlite
 from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import is_file
+from zeus_runtime.plan.default_keys import default_keys
 from zeus_runtime.plan.part_sources import mask_of, with_owner
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
         file=file,
         headers=headers,
         keys=keys_beside(ground, path),
+        taken=default_keys(ground, path),
         mask=mask,
         where=where,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -94,6 +94,15 @@ class Options:
         Destination(signs=("/", "\\", "?", "#"), names_files=True),
         Doc("Further arguments for memories only: `input_type: search_document`."),
     ] = field(default_factory=dict)
+
+    def default_keys(self) -> Sequence[str]:
+        """Return the variables whose keys a request may carry."""
+        from zeus_plugins.embeddings.litellm_embeddings.known import known
+        from zeus_plugins.models.litellm.key_variables import variables_taken
+
+        if self.api_key is not None:
+            return variables_taken(self.model, has_key=True)
+        return (*known(self.model).keys, *variables_taken(self.model, has_key=False))
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Report options from which no embedding model can be created."""

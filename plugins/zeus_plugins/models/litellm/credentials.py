@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zeus_plugins.models.litellm.key_variables import variables_of, variables_taken
 from zeus_plugins.models.litellm.options import Options
 from zeus_plugins.models.litellm.own_keys import (
     KeyAndAddress,
     may_go_without_key,
     provider_of,
     reach,
-    variable_of,
 )
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.model import ModelError
@@ -115,7 +115,7 @@ def litellms_provider(litellm: Any, options: Options) -> KnownProvider:
     name = _known_provider(litellm, options)
     own = None
     if not may_go_without_key(litellm, name, options.model, "chat"):
-        own = OwnKey(variable_of(name), lambda base: reach(litellm, options.model, base))
+        own = OwnKey(variables_of(name)[0], lambda base: reach(litellm, options.model, base))
     return KnownProvider(name, provider_of(litellm, options.model), missing, own)
 
 
@@ -151,6 +151,8 @@ def credentials(
         MissingError: a package that the provider needs is not installed.
     """
     _require_package(provider.name, options.model)
+    if options.api_base is not None:
+        _require_asked(provider.name, options, environ)
     found = _from_dotenv(provider, options, environ, dotenv)
     if options.api_key is not None:
         found["api_key"] = options.api_key.reveal().strip()
@@ -191,6 +193,28 @@ def credentials(
         kind="auth",
         remedy=f"Set {missing[0]} in the environment or in .env, or model.litellm.api_key in the YAML",
     )
+
+
+def _require_asked(provider: str, options: Options, environ: Mapping[str, str]) -> None:
+    """Require that only keys which the user was asked about go to the address in the YAML.
+
+    litellm finds some providers by lists of models that a plan does not read.
+
+    Raises:
+        ModelError: (bad_request) another key of the environment would go there.
+    """
+    if options.api_key is not None:
+        return
+    asked = variables_taken(options.model, has_key=False)
+    for name in variables_of(provider):
+        if name not in asked and (environ.get(name) or os.environ.get(name)):
+            raise ModelError(
+                f"the model {options.model!r} is one of {provider}, so {name} would go to the address in"
+                " model.litellm.api_base",
+                kind="bad_request",
+                remedy=f"Write the provider before the name, such as {provider}/NAME, or model.litellm.api_key in"
+                " the YAML",
+            )
 
 
 def _all_missing(model: str, keys: Sequence[str], beside: Sequence[tuple[str, str]]) -> ModelError:

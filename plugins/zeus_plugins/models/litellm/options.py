@@ -103,6 +103,12 @@ class Options:
             except OptionsError as error:
                 yield Misfit((error.where or "wire",), error.message, error.remedy or "")
 
+    def default_keys(self) -> Sequence[str]:
+        """Return the variables whose keys a request may carry."""
+        from zeus_plugins.models.litellm.key_variables import variables_taken
+
+        return variables_taken(self.model, has_key=self.api_key is not None)
+
     def notes(self, context: PlanContext) -> Sequence[str]:
         """Return how the requests are sent, and why."""
         wire = self.wire_for(self.profile_in(context), process_first(context.environ))

@@ -1,0 +1,87 @@
+"""The keys of the environment that a component sends where its options hold none."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zeus_runtime.config.schema.types import PLAIN, REF
+from zeus_runtime.config.schema.walk import at, branches
+from zeus_runtime.config.yaml.tree import find, plain
+from zeus_runtime.plan.part_sources import PartSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zeus_runtime.config import Document
+    from zeus_runtime.config.yaml.tree import Path
+    from zeus_runtime.plan.part_sources import FileSource
+    from zeus_runtime.registry import Kind
+
+
+def default_keys(ground: FileSource, path: Path) -> tuple[str, ...]:
+    """The variables of the environment whose keys go to the machine that the option at ``path`` names.
+
+    The component's ``Options`` tell them by their method ``default_keys``. A variable of the project's ``.env`` is none
+    of the user's, and one that is not set sends nothing.
+    """
+    named = _component(ground.document, path)
+    if named is None or not isinstance(ground, PartSource):
+        return ()
+    taken = _taken(ground, named)
+    environ = ground.trust.environ
+    # A library reads the process's own environment, even where a program gives Zeus another one.
+    return tuple(name for name in dict.fromkeys(taken) if environ.get(name) or os.environ.get(name))
+
+
+class _Component(NamedTuple):
+    """A component that a config names, with its place and its options as they are written."""
+
+    kind: Kind
+    name: str
+    path: Path
+    options: Mapping[str, Any]
+
+
+def _component(document: Document, path: Path) -> _Component | None:
+    """The innermost component that has the option at ``path``."""
+    assert document.schema is not None, "a document that was checked has its schema"
+    found = None
+    places = branches(document.schema, document.schema)
+    for length in range(len(path) + 1):
+        node = find(document.root, path[:length])
+        value = None if node is None else plain(node)
+        kinds = [place for place in places if REF in place]
+        if kinds and isinstance(value, dict) and length < len(path):
+            options = value.get(path[length])
+            found = _Component(
+                kinds[0][REF], str(path[length]), path[:length], options if isinstance(options, dict) else {}
+            )
+        elif kinds and isinstance(value, str) and PLAIN in kinds[0]:
+            name, option = kinds[0][PLAIN]
+            found = _Component(kinds[0][REF], name, path[:length], {option: value})
+        if length < len(path):
+            places = at(places, path[length], document.schema)
+    return found
+
+
+def _taken(ground: PartSource, named: _Component) -> tuple[str, ...]:
+    from zeus_runtime.config.schema.construct import BuildError, build
+    from zeus_runtime.errors import MissingError
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.registry import load_options
+
+    try:
+        registered = ground.registry.get(named.kind, named.name)
+    except MissingError:  # of a plugin file that is not trusted yet: its component asks for itself later
+        return ()
+    options_type = load_options(registered)
+    if not hasattr(options_type, "default_keys"):
+        return ()
+    try:
+        options: Any = build(options_type, dict(named.options))
+    except BuildError:  # the planner reports it
+        return ()
+    component = PlannedComponent(named.kind, named.name, named.path, {}, registered.plugin, registered)
+    with component.blamed("default_keys"):
+        return tuple(map(str, options.default_keys()))
