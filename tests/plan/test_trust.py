@@ -13,6 +13,7 @@ from tests.support import mcp_server
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
 from tests.support.distributions import lay_out
 from zeus_runtime import Agent, MissingError, UntrustedError
+from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.plan.executed_parts import permit
 from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
@@ -485,6 +486,66 @@ def test_a_key_that_a_config_brings_is_not_the_users(tmp_path: Path, monkeypatch
     )
     (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
     assert dict(found.lines).keys() == {"sends to"}
+
+
+ASKED = {
+    "aws_profile_name: production": [("aws_profile_name", "production")],
+    "vertex_project: theirs": [("vertex_project", "theirs")],
+    "use_xai_oauth: true": [("use_xai_oauth", "true")],
+    "no_such_name: 3": [("no_such_name", "3")],
+    "extra_body: {top_k: 3, more: [1, x]}": [
+        ("extra_body.top_k", "3"),
+        ("extra_body.more.0", "1"),
+        ("extra_body.more.1", "x"),
+    ],
+    "aws_secret_access_key: brought-by-it-0123": [("aws_secret_access_key", "**********")],
+    # Parts of other kinds have these, and no second one.
+    "vertex_credentials: creds.json": [],
+    "anthropic_issuer_url: 'https://elsewhere.example'": [],
+    "anthropic_issuer_url: 'http://localhost:9'": [],
+    "client_secret_ref: GITHUB_TOKEN": [],
+    # The request's own parameters.
+    "seed: 1": [],
+    "metadata: {anything: at all, and: [more]}": [],
+    "num_ctx: 32768": [],
+    "api_version: '2025-04-01'": [],
+}
+
+
+@pytest.mark.parametrize("written", ASKED)
+def test_a_parameter_that_may_choose_an_account_or_a_connection_asks(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's config signed requests with another profile of the user, unasked."""
+    monkeypatch.setenv("GITHUB_TOKEN", "canary-0123456789")
+    (tmp_path / "creds.json").write_text("{}")
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: {{litellm: {{model: bedrock/m, extra: {{{written}}}}}}}\n")
+    parts = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    found = [each for each in parts if [name for name, _ in each.lines] == ["value"]]
+    assert [each.name for each in found] == [f"model.litellm.extra.{name}" for name, _ in ASKED[written]]
+    shown = [dict(each.lines)["value"] for each in found]
+    assert [MASK if "secret" in each else each for each in shown] == [text for _, text in ASKED[written]]
+    assert len(parts) <= max(1, len(found))
+
+
+def test_a_parameters_digest_is_of_its_place_and_value(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    found = set()
+    for written in (
+        "extra: {use: false}",
+        "extra: {use: 'false'}",
+        "extra: {use: true}",
+        "extra: {other: true}",
+        "query_extra: {use: true}",
+    ):
+        config.write_text(
+            "version: 1\nmodel: gpt-4o\n"
+            f"memory: {{embeddings: {{litellm: {{model: openai/e, dimension: 8, {written}}}}}}}\n"
+        )
+        found.add(digests(config, tmp_path))
+    assert len(found) == 5
+    assert "" not in found
 
 
 TAKING = """

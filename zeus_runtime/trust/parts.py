@@ -432,6 +432,20 @@ def header_part(path: str, header: Mapping[str, object], *, mask: PartMask = _OP
     return Part("destination", path, digest, tuple(_header_lines(header, mask)), where=where)
 
 
+def parameter_part(
+    path: str, name: str, value: object, text: str, *, mask: PartMask = _OPEN, where: str = ""
+) -> Part:
+    """A parameter for a library that may choose an account or a connection, identified by its place and its value.
+
+    Args:
+        path: its place in the config, as ``Document.address`` writes it.
+        name: its key.
+        text: the value as it is shown.
+    """
+    lines = (("value", one_line(mask.entry(name, text))),)
+    return Part("option", path, part_digest("parameter", path=path, value=value), lines, where=where)
+
+
 def secret_part(path: str, value: object, shown: str, names: Sequence[str], *, where: str = "") -> Part:
     """An option that holds secrets of the environment, identified by its place and its value.
 

@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import pytest
 from zeus_plugins.models.litellm.controls import CONTROLS, SIGN_IN
-from zeus_plugins.models.litellm.extra import check_extra
+from zeus_plugins.models.litellm.extra import check_extra, problems_of
 from zeus_plugins.models.litellm.model import create
 from zeus_plugins.models.litellm.options import Options
+from zeus_plugins.models.litellm.parameters import CHAT, EMBEDDING, USUAL
 
 from tests.plugins_bundled.models.test_litellm import ask, asking, failing, model
 from tests.support.hand_time import moved_by_hand
@@ -50,6 +51,7 @@ REFUSED = {
     "guardrails": ["x"],
     "prompt_id": "p",
     "_skip_mcp_handler": False,
+    "ssl_verify": False,
 }
 
 
@@ -60,7 +62,7 @@ def test_what_controls_litellm_is_refused_with_its_place_and_what_to_do(key: str
     with pytest.raises(OptionsError, match=key) as caught:
         check_extra({"extra_body": extra} if inside else extra)
     assert caught.value.where == ("extra.extra_body." if inside else "extra.") + key
-    assert caught.value.remedy
+    assert "SSL_CERT_FILE" in str(caught.value.remedy) if key == "ssl_verify" else caught.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,22 @@ async def test_the_names_are_those_of_the_installed_litellm() -> None:
     known = {name for name in all_litellm_params if "cost" not in name and not name.startswith("_")}
     assert known == CONTROLS | SIGN_IN
     assert not CONTROLS & SIGN_IN
+
+
+async def test_unasked_are_the_parameters_of_the_installed_litellms_call() -> None:
+    from zeus_plugins.models.litellm.library import library
+
+    litellm = await library()
+    named = {*litellm.constants.DEFAULT_CHAT_COMPLETION_PARAM_VALUES}
+    assert named - {problem.path[-1] for problem in problems_of(dict.fromkeys(named))} == CHAT
+    reserved = {*litellm.types.utils.all_litellm_params}
+    assert CHAT & reserved == {"allowed_openai_params", "api_version", "metadata"}
+    assert (USUAL | EMBEDDING) & reserved == set()
+    assert not [name for name in CHAT | USUAL | EMBEDDING if name.startswith(ACCOUNTS)]
+    assert not [*problems_of(dict.fromkeys(CHAT | USUAL))]
+
+
+ACCOUNTS = ("aws_", "azure_", "vertex_", "oci_", "client_", "organization", "project", "ssl_")
 
 
 @pytest.mark.parametrize(
