@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Document
     from zeus_runtime.config.yaml.tree import Path
     from zeus_runtime.plan.part_sources import FileSource
-    from zeus_runtime.registry import Kind
+    from zeus_runtime.registry import Kind, Registry
 
 
 def default_keys(ground: FileSource, path: Path) -> tuple[str, ...]:
@@ -25,11 +25,17 @@ def default_keys(ground: FileSource, path: Path) -> tuple[str, ...]:
     The component's ``Options`` tell them by their method ``default_keys``. A variable of the project's ``.env`` is none
     of the user's, and one that is not set sends nothing.
     """
-    named = _component(ground.document, path)
-    if named is None or not isinstance(ground, PartSource):
+    if not isinstance(ground, PartSource):
         return ()
-    taken = _taken(ground, named)
-    environ = ground.trust.environ
+    return set_keys(ground.document, ground.registry, path, ground.trust.environ)
+
+
+def set_keys(
+    document: Document, registry: Registry, path: Path, environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The variables, of those that are set, from which the component of an option at ``path`` takes keys by itself."""
+    named = _component(document, path)
+    taken = () if named is None else _taken(registry, named)
     # A library reads the process's own environment, even where a program gives Zeus another one.
     return tuple(name for name in dict.fromkeys(taken) if environ.get(name) or os.environ.get(name))
 
@@ -65,14 +71,14 @@ def _component(document: Document, path: Path) -> _Component | None:
     return found
 
 
-def _taken(ground: PartSource, named: _Component) -> tuple[str, ...]:
+def _taken(registry: Registry, named: _Component) -> tuple[str, ...]:
     from zeus_runtime.config.schema.construct import BuildError, build
     from zeus_runtime.errors import MissingError
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.registry import load_options
 
     try:
-        registered = ground.registry.get(named.kind, named.name)
+        registered = registry.get(named.kind, named.name)
     except MissingError:  # of a plugin file that is not trusted yet: its component asks for itself later
         return ()
     options_type = load_options(registered)
