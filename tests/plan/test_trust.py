@@ -473,6 +473,27 @@ def test_permission_for_an_address_is_for_the_key_of_the_environment_that_goes_t
     assert {part(provider).digest for provider in keys} == digests
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("model: vertex_ai/m", ["account at Google"]),
+        ("model: vertex_ai/m, api_key: k", ["account at Google"]),
+        ("model: bedrock/m", ["account at AWS"]),
+        ("model: bedrock/m, api_key: k", []),
+    ],
+)
+def test_a_sign_in_from_files_of_the_users_is_told(
+    written: str, shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in os.environ:
+        if name.startswith(("AWS_", "GOOGLE_", "VERTEX")):
+            monkeypatch.delenv(name)
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: {{litellm: {{{written}, api_base: '{BASE}'}}}}\n")
+    (part,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert [text for label, text in part.lines if label == "with"] == [f"your {each}" for each in shown]
+
+
 def test_a_key_that_a_config_brings_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     config = tmp_path / "zeus.yaml"

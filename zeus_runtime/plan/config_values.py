@@ -70,7 +70,9 @@ def _variables(checked: Checked, path: Path) -> tuple[str, ...]:
     if not any(place.get("writeOnly") is True for place in places):
         return ()
     found = set_keys(document, checked.registry, path, document.environ)
-    return tuple(name if checked.trust.environ.get(name) else f"{name} of .env" for name in found)
+    return tuple(
+        name if " " in name or checked.trust.environ.get(name) else f"{name} of .env" for name in found
+    )
 
 
 def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:

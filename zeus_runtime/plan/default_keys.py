@@ -37,7 +37,10 @@ def set_keys(
     named = _component(document, path)
     taken = () if named is None else _taken(registry, named)
     # A library reads the process's own environment, even where a program gives Zeus another one.
-    return tuple(name for name in dict.fromkeys(taken) if environ.get(name) or os.environ.get(name))
+    # With a blank it is no variable, but an account in files of the user's, which are not looked at.
+    return tuple(
+        name for name in dict.fromkeys(taken) if " " in name or environ.get(name) or os.environ.get(name)
+    )
 
 
 class _Component(NamedTuple):

@@ -397,8 +397,8 @@ def destination_part(
         headers: sent there with every request; shown by name, and the digest covers the values.
         keys: secrets of the environment in options beside it that are secret by their type, such as ``api_key``; shown
             by name, and the digest covers the values.
-        taken: the variables of the environment whose keys go there although no option names them; the digest covers
-            their names, so that another key asks again.
+        taken: the variables of the environment whose keys go there although no option names them, and accounts; the
+            digest covers their names, so that another key asks again.
     """
     content = None if file is None else content_of(file)
     digest = part_digest(

@@ -19,7 +19,7 @@ from zeus_plugins.embeddings.litellm_embeddings.embedder import create
 from zeus_plugins.embeddings.litellm_embeddings.known import _KEYS, known
 from zeus_plugins.embeddings.litellm_embeddings.options import Options as EmbeddingOptions
 from zeus_plugins.models.litellm import by_litellm
-from zeus_plugins.models.litellm.credentials import credentials, litellms_provider
+from zeus_plugins.models.litellm.credentials import _require_asked, credentials, litellms_provider
 from zeus_plugins.models.litellm.library import library
 from zeus_plugins.models.litellm.native.servers import SERVERS, ModelServer
 from zeus_plugins.models.litellm.options import Options
@@ -189,10 +189,14 @@ async def test_a_key_that_a_plan_did_not_tell_does_not_go_to_an_address_in_the_y
     monkeypatch.setenv("AI21_API_KEY", "canary~AI21_API_KEY~0123456789")
     litellm = await library()
     options = Options("jamba-1.5", api_base="https://own.example/v1")
-    with pytest.raises(ModelError, match="so AI21_API_KEY would go to the address"):
+    with pytest.raises(ModelError, match="so your AI21_API_KEY would go to the address"):
         credentials(litellms_provider(litellm, options), options, {})
     given = replace(options, api_key=Secret("k"))
     assert credentials(litellms_provider(litellm, given), given, {})["api_key"] == "k"
+    account = replace(options, model="amazon.nova-pro-v1:0")
+    with pytest.raises(ModelError, match="so your account at AWS would go"):
+        _require_asked("bedrock", account, {})
+    _require_asked("bedrock", replace(account, model="bedrock/amazon.nova-pro-v1:0"), {})
     named = replace(options, model="ai21_chat/jamba-1.5")
     await chat(litellm, named)
     assert {name for _, name in sent.keys} == {"AI21_API_KEY"}

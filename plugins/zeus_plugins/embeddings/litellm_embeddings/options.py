@@ -99,13 +99,13 @@ class Options:
     ] = field(default_factory=dict)
 
     def default_keys(self) -> Sequence[str]:
-        """Return the variables whose keys a request may carry."""
+        """Return the variables whose keys a request may carry, and the account with which it may sign in."""
         from zeus_plugins.embeddings.litellm_embeddings.known import known
-        from zeus_plugins.models.litellm.key_variables import variables_taken
+        from zeus_plugins.models.litellm.key_variables import variables_taken, written_provider
 
-        if self.api_key is not None:
-            return variables_taken(self.model, has_key=True)
-        return (*known(self.model).keys, *variables_taken(self.model, has_key=False))
+        has_key = self.api_key is not None
+        by_name = variables_taken(written_provider(self.model), has_key=has_key)
+        return by_name if has_key else (*known(self.model).keys, *by_name)
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Report options from which no embedding model can be created."""

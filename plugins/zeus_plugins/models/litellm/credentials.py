@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from zeus_plugins.models.litellm.key_variables import variables_of, variables_taken
+from zeus_plugins.models.litellm.key_variables import variables_of, variables_taken, written_provider
 from zeus_plugins.models.litellm.options import Options
 from zeus_plugins.models.litellm.own_keys import (
     KeyAndAddress,
@@ -205,13 +205,13 @@ def _require_asked(provider: str, options: Options, environ: Mapping[str, str]) 
     Raises:
         ModelError: (bad_request) another key of the environment would go there.
     """
-    if options.api_key is not None:
-        return
-    asked = variables_taken(options.model, has_key=False)
-    for name in variables_of(provider):
-        if name not in asked and (environ.get(name) or os.environ.get(name)):
+    has_key = options.api_key is not None
+    asked = variables_taken(written_provider(options.model), has_key=has_key)
+    for name in variables_taken(provider, has_key=has_key):
+        is_there = environ.get(name) or os.environ.get(name) or " " in name
+        if name not in asked and is_there:
             raise ModelError(
-                f"the model {options.model!r} is one of {provider}, so {name} would go to the address in"
+                f"the model {options.model!r} is one of {provider}, so your {name} would go to the address in"
                 " model.litellm.api_base",
                 kind="bad_request",
                 remedy=f"Write the provider before the name, such as {provider}/NAME, or model.litellm.api_key in"

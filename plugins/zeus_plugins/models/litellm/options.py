@@ -105,10 +105,10 @@ class Options:
                 yield Misfit((error.where or "wire",), error.message, error.remedy or "")
 
     def default_keys(self) -> Sequence[str]:
-        """Return the variables whose keys a request may carry."""
-        from zeus_plugins.models.litellm.key_variables import variables_taken
+        """Return the variables whose keys a request may carry, and the account with which it may sign in."""
+        from zeus_plugins.models.litellm.key_variables import variables_taken, written_provider
 
-        return variables_taken(self.model, has_key=self.api_key is not None)
+        return variables_taken(written_provider(self.model), has_key=self.api_key is not None)
 
     def notes(self, context: PlanContext) -> Sequence[str]:
         """Return how the requests are sent, and why."""
