@@ -120,6 +120,7 @@ def test_the_whole_plan_names_the_variable_of_a_key_that_no_option_has(
         "model.litellm.api_key": ["default:", "ANTHROPIC_API_KEY"],
         "memory.embeddings.litellm.api_key": ["default:", "VOYAGE_API_KEY", "of", ".env"],
     }
+    assert sum("default:" in line for line in lines) == 2, "no other option has a variable"
 
 
 def test_in_another_mode_the_short_plan_says_which_tools_are_refused(zeus: Zeus, layered: Project) -> None:
