@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from zeus_plugins.models.litellm.controls import CONTROLS, SIGN_IN
+from zeus_plugins.models.litellm.extra import REFUSED as ALWAYS_REFUSED
 from zeus_plugins.models.litellm.extra import check_extra, problems_of
 from zeus_plugins.models.litellm.model import create
 from zeus_plugins.models.litellm.options import Options
@@ -18,6 +19,7 @@ from tests.plugins_bundled.models.test_litellm import ask, asking, failing, mode
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Provider, Reply
 from zeus_runtime import Agent, ConfigError, OptionsError
+from zeus_runtime.plan.validated import examine_config
 from zeus_runtime.plugin import PlanContext, Secret
 from zeus_runtime.plugin.model import ModelProfile
 
@@ -87,6 +89,11 @@ async def test_the_names_are_those_of_the_installed_litellm() -> None:
     assert not CONTROLS & SIGN_IN
 
 
+@pytest.mark.parametrize("name", sorted(ALWAYS_REFUSED))
+def test_a_name_without_a_question_is_a_parameter_or_an_error(name: str) -> None:
+    assert [problem.path for problem in problems_of({name: False})] == [("extra", name)]
+
+
 async def test_unasked_are_the_parameters_of_the_installed_litellms_call() -> None:
     from zeus_plugins.models.litellm.library import library
 
@@ -104,13 +111,21 @@ ACCOUNTS = ("aws_", "azure_", "vertex_", "oci_", "client_", "organization", "pro
 
 
 @pytest.mark.parametrize(
-    ("key", "line"), [("fallbacks", "fallbacks: [a]"), ("response_format", "response_format: {}")]
+    ("key", "line"),
+    [
+        ("fallbacks", "fallbacks: [a]"),
+        ("response_format", "response_format: {}"),
+        ("ssl_verify", "ssl_verify: false"),
+    ],
 )
 def test_a_config_that_sets_one_is_refused_at_its_line(tmp_path: Path, key: str, line: str) -> None:
     config = tmp_path / "zeus.yaml"
     config.write_text(f"version: 1\nmodel:\n  litellm:\n    model: openai/gpt-4o\n    extra:\n      {line}\n")
     with pytest.raises(ConfigError) as caught:
         Agent.from_config(config, directory=tmp_path)
+    assert examine_config(config, directory=tmp_path, environ={}).parts == (), (
+        "it is refused, so it does not ask"
+    )
     (problem,) = caught.value.diagnostics
     assert "zeus.yaml:6:" in str(problem.position)
     assert key in problem.message

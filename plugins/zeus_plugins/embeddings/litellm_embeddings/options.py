@@ -84,17 +84,23 @@ class Options:
     ] = None
     extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING))),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING | _OURS.keys()))
+        ),
         Doc("Further arguments of litellm's embedding call, passed on unchanged."),
     ] = field(default_factory=dict)
     query_extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING))),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING | _OURS.keys()))
+        ),
         Doc("Further arguments for queries only: `input_type: search_query`."),
     ] = field(default_factory=dict)
     memory_extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING))),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING | _OURS.keys()))
+        ),
         Doc("Further arguments for memories only: `input_type: search_document`."),
     ] = field(default_factory=dict)
 

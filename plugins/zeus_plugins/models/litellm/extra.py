@@ -53,6 +53,9 @@ _REMEDIES: Final = {
 """Keys that change the model, the number of answers, the form of an answer, or whom a connection trusts, each with its
 remedy."""
 
+REFUSED: Final = frozenset({*_OPTIONS, *_OWN, *_REMEDIES})
+"""Names that need no question, because each ends with an error that says what to do."""
+
 _CONTROL: Final = "it controls litellm and is not part of the provider's request; remove it"
 
 

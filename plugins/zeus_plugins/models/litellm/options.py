@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
+from zeus_plugins.models.litellm.extra import REFUSED
 from zeus_plugins.models.litellm.parameters import CHAT, USUAL
 from zeus_runtime.plugin import (
     AlsoCalled,
@@ -69,7 +70,9 @@ class Options:
     )
     extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(CHAT | USUAL))),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(CHAT | USUAL | REFUSED))
+        ),
         Doc(
             "Further parameters of the provider's request, unchanged: `seed`, `reasoning_effort`, `api_version`, ..."
             " litellm's own controls (`fallbacks`, `cache`, ...) are refused, and what chooses an account asks."
