@@ -494,6 +494,28 @@ def test_a_sign_in_from_files_of_the_users_is_told(
     assert [text for label, text in part.lines if label == "with"] == [f"your {each}" for each in shown]
 
 
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("storage: {url: 'postgresql://ann@db.example/x'}", True),
+        ("storage: {url: 'postgresql+psycopg://db.example:5432/x'}", True),
+        ("checkpointer: {postgres: {url: 'postgresql://ann@db.example/x'}}", True),
+        ("storage: {url: 'postgresql://ann:word@db.example/x'}", False),
+    ],
+)
+def test_a_database_elsewhere_is_told_with_the_password_that_its_library_takes(
+    line: str, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: gpt-4o\n{line}\n")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    (without,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    monkeypatch.setenv("PGPASSWORD", "canary-0123456789")
+    (part,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert (("with", "your PGPASSWORD") in part.lines) == is_told
+    assert (part.digest != without.digest) == is_told
+
+
 def test_a_key_that_a_config_brings_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     config = tmp_path / "zeus.yaml"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import at, branches
@@ -19,15 +20,24 @@ if TYPE_CHECKING:
     from zeus_runtime.registry import Kind, Registry
 
 
-def default_keys(ground: FileSource, path: Path) -> tuple[str, ...]:
+def default_keys(ground: FileSource, path: Path, address: str) -> tuple[str, ...]:
     """The variables of the environment whose keys go to the machine that the option at ``path`` names.
+
+    PostgreSQL's library takes ``PGPASSWORD`` for each address without a password.
 
     The component's ``Options`` tell them by their method ``default_keys``. A variable of the project's ``.env`` is none
     of the user's, and one that is not set sends nothing.
     """
+    if address.startswith("postgres"):
+        is_sent = not _PASSWORD.match(address) and bool(os.environ.get("PGPASSWORD"))
+        return ("PGPASSWORD",) if is_sent else ()
     if not isinstance(ground, PartSource):
         return ()
     return set_keys(ground.document, ground.registry, path, ground.trust.environ)
+
+
+_PASSWORD: Final = re.compile(r"\w+(\+\w+)?://[^/@]*:[^/@]+@")
+"""The beginning of an address with a password in its login."""
 
 
 def set_keys(

@@ -108,7 +108,7 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
         file=file,
         headers=headers,
         keys=keys_beside(ground, path),
-        taken=default_keys(ground, path),
+        taken=default_keys(ground, path, text),
         mask=mask,
         where=where,
     )
