@@ -305,10 +305,13 @@ middleware.hooks/after_tool_call/match/path/anyOf/0 middleware.hooks/after_tool_
 def test_a_file_that_an_option_names_may_name_a_machine(project: Project, zeus: Zeus) -> None:
     """A provider's library reads addresses from it, and further files to send there."""
     model = "model: {litellm: {model: vertex_ai/x, extra: {vertex_credentials: creds.json}}}"
-    assert asked(project, zeus, model) == []
+    assert asked(project, zeus, model.replace("vertex_credentials", "user")) == []
+    assert asked(project, zeus, model) == ["model.litellm.extra.vertex_credentials"]
+    unread = zeus("trust", "--print").out
     file = project.write("creds.json", '{"token_url": "https://x.example"}')
     assert asked(project, zeus, model) == ["model.litellm.extra.vertex_credentials"]
     digest = zeus("trust", "--print").out
+    assert digest != unread
     file.write_text('{"token_url": "https://y.example"}')
     assert zeus("trust", "--print").out != digest
 
@@ -319,8 +322,8 @@ def test_a_file_that_an_option_names_may_name_a_machine(project: Project, zeus: 
 @pytest.mark.parametrize(
     "config",
     [
-        "model: {litellm: {model: anthropic/x, extra: {client_secret_ref: VALUE}}}",
-        "model: gpt-4o\nmemory: {user: u, embeddings: {litellm: {query_extra: {client_secret_ref: VALUE}}}}",
+        "model: {litellm: {model: anthropic/x, extra: {user: VALUE}}}",
+        "model: gpt-4o\nmemory: {user: u, embeddings: {litellm: {query_extra: {user: VALUE}}}}",
     ],
     ids=["model", "embeddings"],
 )
@@ -333,7 +336,7 @@ def test_a_text_that_a_library_may_read_as_the_name_of_a_secrets_variable_is_ask
     assert zeus("validate").exit_code == 0, "it names no secret yet"
     project.write("zeus.yaml", f"version: 1\n{text}\n")
     shown = zeus("trust").err
-    assert "client_secret_ref" in shown
+    assert "extra.user" in shown
     assert "your GITHUB_TOKEN to whoever this option's text reaches" in shown
     assert "ghp_" not in shown
     assert zeus("validate").exit_code == 0

@@ -102,6 +102,27 @@ def test_the_plan_is_short_and_says_what_matters(zeus: Zeus, project: Project) -
     assert "preview_lines=10" in whole
 
 
+def test_the_whole_plan_names_the_variable_of_a_key_that_no_option_has(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It showed `api_key default null`, wherever the key came from."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-0123456789")
+    monkeypatch.delenv("VOYAGE_API_KEY", raising=False)
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: anthropic/claude-sonnet-4-5\n"
+        "memory: {embeddings: {litellm: {model: voyage/voyage-3, dimension: 8}}}\n",
+    )
+    project.write(".env", "VOYAGE_API_KEY=canary-9876543210\n")
+    lines = [line.split() for line in zeus("plan", "--all").out.splitlines()]
+    shown = {line[0]: line[1:-1] for line in lines if line and line[0].endswith("litellm.api_key")}
+    assert shown == {
+        "model.litellm.api_key": ["default:", "ANTHROPIC_API_KEY"],
+        "memory.embeddings.litellm.api_key": ["default:", "VOYAGE_API_KEY", "of", ".env"],
+    }
+    assert sum("default:" in line for line in lines) == 2, "no other option has a variable"
+
+
 def test_in_another_mode_the_short_plan_says_which_tools_are_refused(zeus: Zeus, layered: Project) -> None:
     lines = zeus("plan", "--mode", "ask").out.splitlines()
     (refused,) = [line for line in lines if "write_file" in line]

@@ -12,7 +12,8 @@ import pytest
 from tests.support import mcp_server
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
 from tests.support.distributions import lay_out
-from zeus_runtime import Agent, UntrustedError
+from zeus_runtime import Agent, MissingError, UntrustedError
+from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.plan.executed_parts import permit
 from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
@@ -414,6 +415,212 @@ def test_permission_for_a_place_is_none_for_another(
     write(moved)
     with pytest.raises(UntrustedError):
         use()
+
+
+OWN_ADDRESSES = {
+    "model": (
+        "model: {{litellm: {{model: {0}/m, api_base: '" + BASE + "'}}}}",
+        {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "groq": "GROQ_API_KEY"},
+    ),
+    "a sub-agent's model": (
+        "model: gpt-4o\nagents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: {0}/m, api_base: '"
+        + BASE
+        + "'}}}}}}}}}}\ntools: [subagents]",
+        {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"},
+    ),
+    "a model's name with an address": (
+        "model: '{0}/https://models.example'",
+        {"huggingface": "HF_TOKEN", "openai": "OPENAI_API_KEY"},
+    ),
+    "an embedding model": (
+        "model: gpt-4o\nmemory: {{embeddings: {{litellm: {{model: {0}/m, dimension: 8, api_base: '"
+        + BASE
+        + "'}}}}}}",
+        {"openai": "OPENAI_API_KEY", "voyage": "VOYAGE_API_KEY"},
+    ),
+    "a web search": (
+        "model: gpt-4o\ntools: [{{web: {{search: {{{0}: {{base_url: '" + BASE + "'}}}}}}}}]",
+        {"tavily": "TAVILY_API_KEY"},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", OWN_ADDRESSES)
+def test_permission_for_an_address_is_for_the_key_of_the_environment_that_goes_there(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A config whose address was allowed changed its model, and the address got another provider's key, unasked."""
+    text, keys = OWN_ADDRESSES[place]
+    config = tmp_path / "zeus.yaml"
+    for name in keys.values():
+        monkeypatch.delenv(name, raising=False)
+
+    def part(provider: str) -> Part:
+        config.write_text(f"version: 1\n{text.format(provider)}\n")
+        (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+        return found
+
+    without = {part(provider).digest for provider in keys}
+    for name in keys.values():
+        monkeypatch.setenv(name, "canary-0123456789")
+    for provider, name in keys.items():
+        assert ("with", f"your {name}") in part(provider).lines
+    digests = {part(provider).digest for provider in keys}
+    assert len(digests) == len(keys)
+    assert digests.isdisjoint(without)
+    for name in keys.values():
+        monkeypatch.setenv(name, "another-0123456789")
+    assert {part(provider).digest for provider in keys} == digests
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("model: vertex_ai/m", ["account at Google"]),
+        ("model: vertex_ai/m, api_key: k", ["account at Google"]),
+        ("model: bedrock/m", ["account at AWS"]),
+        ("model: bedrock/m, api_key: k", []),
+    ],
+)
+def test_a_sign_in_from_files_of_the_users_is_told(
+    written: str, shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in os.environ:
+        if name.startswith(("AWS_", "GOOGLE_", "VERTEX")):
+            monkeypatch.delenv(name)
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: {{litellm: {{{written}, api_base: '{BASE}'}}}}\n")
+    (part,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert [text for label, text in part.lines if label == "with"] == [f"your {each}" for each in shown]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("storage: {url: 'postgresql://ann@db.example/x'}", True),
+        ("storage: {url: 'postgresql+psycopg://db.example:5432/x'}", True),
+        ("checkpointer: {postgres: {url: 'postgresql://ann@db.example/x'}}", True),
+        ("storage: {url: 'postgresql://ann:word@db.example/x'}", False),
+    ],
+)
+def test_a_database_elsewhere_is_told_with_the_password_that_its_library_takes(
+    line: str, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: gpt-4o\n{line}\n")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    (without,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    monkeypatch.setenv("PGPASSWORD", "canary-0123456789")
+    (part,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert (("with", "your PGPASSWORD") in part.lines) == is_told
+    assert (part.digest != without.digest) == is_told
+
+
+def test_a_key_that_a_config_brings_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: {{litellm: {{model: openai/m, api_base: '{BASE}'}}}}\n")
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-0123456789\n")
+    (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert dict(found.lines).keys() == {"sends to"}
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-0123456789")
+    config.write_text(
+        f"version: 1\nmodel: {{litellm: {{model: openai/m, api_base: '{BASE}', api_key: k}}}}\n"
+    )
+    (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert dict(found.lines).keys() == {"sends to"}
+
+
+ASKED = {
+    "aws_profile_name: production": [("aws_profile_name", "production")],
+    "vertex_project: theirs": [("vertex_project", "theirs")],
+    "use_xai_oauth: true": [("use_xai_oauth", "true")],
+    "no_such_name: 3": [("no_such_name", "3")],
+    "extra_body: {top_k: 3, more: [1, x]}": [
+        ("extra_body.top_k", "3"),
+        ("extra_body.more.0", "1"),
+        ("extra_body.more.1", "x"),
+    ],
+    "aws_secret_access_key: brought-by-it-0123": [("aws_secret_access_key", "**********")],
+    # Parts of other kinds have these, and no second one.
+    "vertex_credentials: creds.json": [],
+    "anthropic_issuer_url: 'https://elsewhere.example'": [],
+    "anthropic_issuer_url: 'http://localhost:9'": [],
+    "client_secret_ref: GITHUB_TOKEN": [],
+    # The request's own parameters.
+    "seed: 1": [],
+    "metadata: {anything: at all, and: [more]}": [],
+    "num_ctx: 32768": [],
+    "api_version: '2025-04-01'": [],
+}
+
+
+@pytest.mark.parametrize("written", ASKED)
+def test_a_parameter_that_may_choose_an_account_or_a_connection_asks(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's config signed requests with another profile of the user, unasked."""
+    monkeypatch.setenv("GITHUB_TOKEN", "canary-0123456789")
+    (tmp_path / "creds.json").write_text("{}")
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: {{litellm: {{model: bedrock/m, extra: {{{written}}}}}}}\n")
+    parts = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    found = [each for each in parts if [name for name, _ in each.lines] == ["value"]]
+    assert [each.name for each in found] == [f"model.litellm.extra.{name}" for name, _ in ASKED[written]]
+    shown = [dict(each.lines)["value"] for each in found]
+    assert [MASK if "secret" in each else each for each in shown] == [text for _, text in ASKED[written]]
+    assert len(parts) <= max(1, len(found))
+
+
+def test_a_parameters_digest_is_of_its_place_and_value(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    found = set()
+    for written in (
+        "extra: {use: false}",
+        "extra: {use: 'false'}",
+        "extra: {use: true}",
+        "extra: {other: true}",
+        "query_extra: {use: true}",
+    ):
+        config.write_text(
+            "version: 1\nmodel: gpt-4o\n"
+            f"memory: {{embeddings: {{litellm: {{model: openai/e, dimension: 8, {written}}}}}}}\n"
+        )
+        found.add(digests(config, tmp_path))
+    assert len(found) == 5
+    assert "" not in found
+
+
+TAKING = """
+    from typing import Annotated
+    from pydantic import BaseModel
+    from zeus_runtime.plugin import Component, Destination, hookimpl
+
+    class Options(BaseModel):
+        url: Annotated[str, Destination()] = "https://api.acme.example"
+
+        def default_keys(self):
+            return [self.no_such_name if self.url.endswith("/broken") else "ACME_TOKEN"]
+
+    @hookimpl
+    def register_tools():
+        return [Component("acme", create=lambda options, context: [], options=Options, summary="Asks Acme.")]
+"""
+
+
+def test_an_installed_plugin_tells_the_keys_that_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path / "site", "acme", plugins={"acme": "own_acme"}, files={"own_acme.py": TAKING})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("ACME_TOKEN", "canary-0123456789")
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: gpt-4o\ntools: [{{acme: {{url: '{BASE}'}}}}]\n")
+    (found,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert found.lines == (("sends to", BASE), ("with", "your ACME_TOKEN"))
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [{acme: {url: 'https://x.example/broken'}}]\n")
+    with pytest.raises(MissingError, match="default_keys raised AttributeError"):
+        examine_config(config, directory=tmp_path, environ=os.environ)
 
 
 def test_what_agents_share_is_asked_once_and_planned_with_that_permission(

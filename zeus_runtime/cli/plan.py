@@ -230,7 +230,7 @@ def _reasoning(settings: Mapping[str, Any]) -> str:
 def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
     from zeus_runtime.plan.config_values import effective_values
 
-    values = effective_values(checked.document, plan)
+    values = effective_values(checked, plan)
     written = None if whole else [each.path for each in values if each.marks]
     yield TextTable(
         [

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.config.schema.forms import fields
+from zeus_runtime.config.schema.walk import at, branches
 from zeus_runtime.config.yaml.tree import Mark, Path, show_path
+from zeus_runtime.plan.default_keys import set_keys
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Document
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.models import PlannedModel
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.services import PlannedMemory
+    from zeus_runtime.plan.validated import Checked
 
 
 class ConfigValue(NamedTuple):
@@ -25,27 +28,50 @@ class ConfigValue(NamedTuple):
         path: as ``--set`` writes it.
         value: JSON, secrets masked.
         marks: where it was written, the newest first; empty for a default.
+        variables: those from which a key is taken that no option names.
     """
 
     path: str
     value: Any
     marks: tuple[Mark, ...]
+    variables: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
-        """``zeus.prod.yaml:3:5, overrides zeus.yaml:7:3``, or ``default``."""
+        """``zeus.prod.yaml:3:5, overrides zeus.yaml:7:3``, or ``default``, or ``default: ANTHROPIC_API_KEY``."""
         if not self.marks:
-            return "default"
+            return ": ".join(["default", *([", ".join(self.variables)] if self.variables else [])])
         first, *older = map(str, self.marks)
         return ", ".join([first, *(f"overrides {mark}" for mark in older)])
 
 
-def effective_values(document: Document, plan: Plan) -> tuple[ConfigValue, ...]:
+def effective_values(checked: Checked, plan: Plan) -> tuple[ConfigValue, ...]:
     """The config's values in its own order, the options of its components with them."""
+    document = checked.document
     redact = document.redactor.json
     return tuple(
-        ConfigValue(show_path(path), redact(value), _marks(document, written))
+        ConfigValue(
+            show_path(path),
+            redact(value),
+            _marks(document, written),
+            _variables(checked, path) if value is None else (),
+        )
         for path, value, written in _leaves(document, plan)
+    )
+
+
+def _variables(checked: Checked, path: Path) -> tuple[str, ...]:
+    """The variables from which a secret is taken that no option names; ``NAME of .env`` for one of a ``.env``."""
+    document = checked.document
+    assert document.schema is not None, "a document that was checked has its schema"
+    places = branches(document.schema, document.schema)
+    for step in path:
+        places = at(places, step, document.schema)
+    if not any(place.get("writeOnly") is True for place in places):
+        return ()
+    found = set_keys(document, checked.registry, path, document.environ)
+    return tuple(
+        name if " " in name or checked.trust.environ.get(name) else f"{name} of .env" for name in found
     )
 
 

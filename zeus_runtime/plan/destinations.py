@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.sqlite_url import is_sqlite
 from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import is_file
+from zeus_runtime.plan.default_keys import default_keys
 from zeus_runtime.plan.part_sources import mask_of, with_owner
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def destinations(ground: FileSource) -> Iterator[Part]:
     for each in ground.document.marked:
         yield from destination_at(ground, each)
     yield from _headers(ground)
+    yield from _unknown(ground)
 
 
 def _headers(ground: FileSource) -> Iterator[Part]:
@@ -55,16 +57,36 @@ def _headers(ground: FileSource) -> Iterator[Part]:
             yield with_owner(ground, header_part(address, {str(path[-1]): value}, mask=mask, where=where))
 
 
+def _unknown(ground: FileSource) -> Iterator[Part]:
+    """The values that go to a library at a key which may choose an account or a connection."""
+    document = ground.document
+    covered = {each.path for each in ground.carried}
+    for each in document.marked:
+        # Those with a secret, headers and addresses are parts of their own.
+        is_header = any(map(holds_headers, each.path[:-1]))
+        if not each.is_unknown or each.path in covered or is_header or _sends(ground, each):
+            continue
+        from zeus_runtime.trust.parts import parameter_part
+
+        address, where = document.address(each.path), str(document.position(each.path))
+        name, value = str(each.path[-1]), each.node.value
+        part = parameter_part(
+            address, name, value, each.text, mask=mask_of(document, ground.trust), where=where
+        )
+        yield with_owner(ground, part)
+
+
 def destination_at(ground: FileSource, value: Marked) -> Iterator[Part]:
     """The part of one option; none for an address that needs no permission."""
-    # Libraries of providers read addresses, and the names of more files, from a named file.
-    sends = any(_sends(value.text, signs) for signs in value.signs)
-    if sends or (value.may_name_file and is_file(ground.document.directory / value.text)):
+    if _sends(ground, value):
         yield from _destination(ground, value)
 
 
-def _sends(value: str, signs: Sequence[str]) -> bool:
-    return not signs or any(sign in value for sign in signs)
+def _sends(ground: FileSource, value: Marked) -> bool:
+    """Whether an option says where data is sent, or names a file that may."""
+    # Libraries of providers read addresses, and the names of more files, from a named file.
+    names_file = value.may_name_file and is_file(ground.document.directory / value.text)
+    return names_file or any(not signs or any(sign in value.text for sign in signs) for signs in value.signs)
 
 
 def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
@@ -86,6 +108,7 @@ def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
         file=file,
         headers=headers,
         keys=keys_beside(ground, path),
+        taken=default_keys(ground, path, text),
         mask=mask,
         where=where,
     )

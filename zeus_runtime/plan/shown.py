@@ -78,7 +78,7 @@ def plan_object(checked: Checked, plan: Plan) -> dict[str, Any]:
                 "value": each.value,
                 "written": [mark._asdict() for mark in each.marks],
             }
-            for each in effective_values(checked.document, plan)
+            for each in effective_values(checked, plan)
         ],
         "notices": [{"code": notice.code, "message": notice.message} for notice in plan.notices],
     }

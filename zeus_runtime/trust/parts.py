@@ -385,6 +385,7 @@ def destination_part(
     file: Path | None = None,
     headers: Mapping[str, object] | None = None,
     keys: Mapping[str, object] | None = None,
+    taken: Sequence[str] = (),
     mask: PartMask = _OPEN,
     where: str = "",
 ) -> Part:
@@ -396,6 +397,8 @@ def destination_part(
         headers: sent there with every request; shown by name, and the digest covers the values.
         keys: secrets of the environment in options beside it that are secret by their type, such as ``api_key``; shown
             by name, and the digest covers the values.
+        taken: the variables of the environment whose keys go there although no option names them, and accounts; the
+            digest covers their names, so that another key asks again.
     """
     content = None if file is None else content_of(file)
     digest = part_digest(
@@ -405,11 +408,13 @@ def destination_part(
         content=content,
         headers=dict(headers or {}),
         **_sent(keys or {}),
+        **({"taken": sorted(taken)} if taken else {}),
     )
     lines = [
         ("sends to", one_line(mask.address(value))),
         *_header_lines(headers or {}, mask),
         *_key_lines(keys or {}),
+        *([("with", one_line(f"your {', '.join(taken)}"))] if taken else []),
         *([("content", content)] if content else []),
     ]
     held = () if file is None or content is None else ((file, content.removeprefix("sha256 ")),)
@@ -425,6 +430,20 @@ def header_part(path: str, header: Mapping[str, object], *, mask: PartMask = _OP
     """
     digest = part_digest("header", path=path, header=dict(header))
     return Part("destination", path, digest, tuple(_header_lines(header, mask)), where=where)
+
+
+def parameter_part(
+    path: str, name: str, value: object, text: str, *, mask: PartMask = _OPEN, where: str = ""
+) -> Part:
+    """A parameter for a library that may choose an account or a connection, identified by its place and its value.
+
+    Args:
+        path: its place in the config, as ``Document.address`` writes it.
+        name: its key.
+        text: the value as it is shown.
+    """
+    lines = (("value", one_line(mask.entry(name, text))),)
+    return Part("option", path, part_digest("parameter", path=path, value=value), lines, where=where)
 
 
 def secret_part(path: str, value: object, shown: str, names: Sequence[str], *, where: str = "") -> Part:

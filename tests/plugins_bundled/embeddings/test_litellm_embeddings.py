@@ -257,6 +257,7 @@ def test_the_dimension_of_another_model_must_be_given() -> None:
     "options",
     [
         {"extra": {"dimensions": 3}},
+        {"query_extra": {"ssl_verify": False}},
         {"query_extra": {"input": "x"}},
         {"memory_extra": {"num_retries": 3}},
         {"cosine_zero": 0.9},

@@ -69,6 +69,14 @@ async def test_whatever_says_it_is_enough(litellm: Any, options: Options, enviro
     assert found.get("api_base") or options.api_base
 
 
+async def test_the_key_of_azure_counts_where_the_yaml_has_the_rest(
+    litellm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_API_KEY", "k")
+    options = Options("azure/gpt-4o", api_base="https://x", extra={"api_version": "2025-04-01"})
+    assert found_for(options, dict(os.environ)) == {"api_base": "https://x"}
+
+
 async def test_azure_with_all_but_the_key_still_needs_it(litellm: Any) -> None:
     with pytest.raises(ModelError, match="AZURE_API_KEY is not set"):
         found_for(Options("azure/gpt-4o"), AZURE)
@@ -112,12 +120,13 @@ async def test_a_package_that_a_provider_needs_is_named_with_its_extra(
         ("openai/x", "OPENAI_API_BASE", "https://x.example", "api_base"),
         ("openai/x", "OPENAI_BASE_URL", "https://x.example", "api_base"),
         ("vertex_ai/x", "VERTEXAI_LOCATION", "x.example/", "extra.vertex_location"),
+        ("vertex_ai/x", "VERTEXAI_PROJECT", "theirs", "extra.vertex_project"),
     ],
 )
-async def test_a_projects_env_file_does_not_say_which_machine_gets_the_key(
+async def test_a_projects_env_file_says_neither_which_machine_gets_the_key_nor_where_it_pays(
     litellm: Any, model: str, name: str, value: str, argument: str
 ) -> None:
-    environ = {name: value, "OPENAI_API_KEY": "k", "VERTEXAI_PROJECT": "p"}
+    environ = {"OPENAI_API_KEY": "k", "VERTEXAI_PROJECT": "p", name: value}
     from zeus_plugins.models.litellm.credentials import _from_dotenv
 
     provider = litellms_provider(litellm, Options(model))
@@ -128,6 +137,9 @@ async def test_a_projects_env_file_does_not_say_which_machine_gets_the_key(
     if argument == "api_base":
         said = Options(model, api_base="http://localhost:1")
         assert found_for(said, environ, {name})["api_base"] == "http://localhost:1"
+    brought = Options(model, extra={"vertex_credentials": "theirs.json"})
+    if name == "VERTEXAI_PROJECT":
+        assert _from_dotenv(provider, brought, environ, {name})["vertex_project"] == "theirs"
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,17 @@ from typing import Any, cast
 
 import pytest
 from zeus_plugins.models.litellm.controls import CONTROLS, SIGN_IN
-from zeus_plugins.models.litellm.extra import check_extra
+from zeus_plugins.models.litellm.extra import REFUSED as ALWAYS_REFUSED
+from zeus_plugins.models.litellm.extra import check_extra, problems_of
 from zeus_plugins.models.litellm.model import create
 from zeus_plugins.models.litellm.options import Options
+from zeus_plugins.models.litellm.parameters import CHAT, EMBEDDING, USUAL
 
 from tests.plugins_bundled.models.test_litellm import ask, asking, failing, model
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Provider, Reply
 from zeus_runtime import Agent, ConfigError, OptionsError
+from zeus_runtime.plan.validated import examine_config
 from zeus_runtime.plugin import PlanContext, Secret
 from zeus_runtime.plugin.model import ModelProfile
 
@@ -50,6 +53,7 @@ REFUSED = {
     "guardrails": ["x"],
     "prompt_id": "p",
     "_skip_mcp_handler": False,
+    "ssl_verify": False,
 }
 
 
@@ -60,7 +64,7 @@ def test_what_controls_litellm_is_refused_with_its_place_and_what_to_do(key: str
     with pytest.raises(OptionsError, match=key) as caught:
         check_extra({"extra_body": extra} if inside else extra)
     assert caught.value.where == ("extra.extra_body." if inside else "extra.") + key
-    assert caught.value.remedy
+    assert "SSL_CERT_FILE" in str(caught.value.remedy) if key == "ssl_verify" else caught.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -85,14 +89,43 @@ async def test_the_names_are_those_of_the_installed_litellm() -> None:
     assert not CONTROLS & SIGN_IN
 
 
+@pytest.mark.parametrize("name", sorted(ALWAYS_REFUSED))
+def test_a_name_without_a_question_is_a_parameter_or_an_error(name: str) -> None:
+    assert [problem.path for problem in problems_of({name: False})] == [("extra", name)]
+
+
+async def test_unasked_are_the_parameters_of_the_installed_litellms_call() -> None:
+    from zeus_plugins.models.litellm.library import library
+
+    litellm = await library()
+    named = {*litellm.constants.DEFAULT_CHAT_COMPLETION_PARAM_VALUES}
+    assert named - {problem.path[-1] for problem in problems_of(dict.fromkeys(named))} == CHAT
+    reserved = {*litellm.types.utils.all_litellm_params}
+    assert CHAT & reserved == {"allowed_openai_params", "api_version", "metadata"}
+    assert (USUAL | EMBEDDING) & reserved == set()
+    assert not [name for name in CHAT | USUAL | EMBEDDING if name.startswith(ACCOUNTS)]
+    assert not [*problems_of(dict.fromkeys(CHAT | USUAL))]
+
+
+ACCOUNTS = ("aws_", "azure_", "vertex_", "oci_", "client_", "organization", "project", "ssl_")
+
+
 @pytest.mark.parametrize(
-    ("key", "line"), [("fallbacks", "fallbacks: [a]"), ("response_format", "response_format: {}")]
+    ("key", "line"),
+    [
+        ("fallbacks", "fallbacks: [a]"),
+        ("response_format", "response_format: {}"),
+        ("ssl_verify", "ssl_verify: false"),
+    ],
 )
 def test_a_config_that_sets_one_is_refused_at_its_line(tmp_path: Path, key: str, line: str) -> None:
     config = tmp_path / "zeus.yaml"
     config.write_text(f"version: 1\nmodel:\n  litellm:\n    model: openai/gpt-4o\n    extra:\n      {line}\n")
     with pytest.raises(ConfigError) as caught:
         Agent.from_config(config, directory=tmp_path)
+    assert examine_config(config, directory=tmp_path, environ={}).parts == (), (
+        "it is refused, so it does not ask"
+    )
     (problem,) = caught.value.diagnostics
     assert "zeus.yaml:6:" in str(problem.position)
     assert key in problem.message

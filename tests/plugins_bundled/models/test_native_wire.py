@@ -700,6 +700,38 @@ def test_a_variable_without_an_address_is_named(
     assert f"the address in {variable}" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("process", "dotenv", "sent"),
+    [
+        ({"OPENAI_API_KEY": "mine\n"}, {"OPENAI_ORGANIZATION": "theirs", "OPENAI_PROJECT": "theirs"}, None),
+        ({"OPENAI_API_KEY": "mine", "OPENAI_ORGANIZATION": "own"}, {"OPENAI_PROJECT": "theirs"}, "own"),
+        ({}, {"OPENAI_API_KEY": "theirs", "OPENAI_ORGANIZATION": "theirs"}, "theirs"),
+    ],
+)
+async def test_a_projects_env_file_chooses_no_account_for_a_key_of_the_users(
+    process: dict[str, str], dotenv: dict[str, str], sent: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ORGANIZATION", "OPENAI_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in process.items():
+        monkeypatch.setenv(name, value)
+    with Provider(Reply("x")) as provider:
+        profile = priced("openai/gpt-4o")
+        context = SimpleNamespace(
+            profile_of=lambda _: profile,
+            environ={**process, **dotenv},
+            process_environ=process,
+            profile=profile,
+        )
+        made = create(
+            Options("openai/gpt-4o", api_base=provider.openai, wire="native"), cast(PlanContext, context)
+        )
+        await ask(made)
+        headers = provider.requests[0].headers
+    assert headers.get("openai-organization") == sent
+    assert "openai-project" not in headers
+
+
 @pytest.mark.parametrize("wire", ["native", "litellm"])
 async def test_white_space_around_a_key_and_a_header_is_not_sent(
     wire: str, monkeypatch: pytest.MonkeyPatch

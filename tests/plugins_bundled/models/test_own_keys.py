@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,12 +16,17 @@ import aiohttp
 import httpx
 import pytest
 from zeus_plugins.embeddings.litellm_embeddings.embedder import create
+from zeus_plugins.embeddings.litellm_embeddings.known import _KEYS, known
 from zeus_plugins.embeddings.litellm_embeddings.options import Options as EmbeddingOptions
 from zeus_plugins.models.litellm import by_litellm
-from zeus_plugins.models.litellm.credentials import credentials, litellms_provider
+from zeus_plugins.models.litellm.credentials import _require_asked, credentials, litellms_provider
 from zeus_plugins.models.litellm.library import library
+from zeus_plugins.models.litellm.native.servers import SERVERS, ModelServer
 from zeus_plugins.models.litellm.options import Options
 from zeus_plugins.models.litellm.timeouts import Timeouts
+
+from zeus_runtime.plugin import Secret
+from zeus_runtime.plugin.model import ModelError
 
 # One worker imports litellm, and once: it takes seconds.
 pytestmark = [
@@ -164,6 +170,38 @@ async def test_an_embedding_model_without_an_address_of_its_own_sends_no_key_to_
     assert sent.keys == []
 
 
+@pytest.mark.parametrize("server", SERVERS.values(), ids=list(SERVERS))
+def test_the_keys_of_a_server_without_litellm_are_those_that_a_plan_tells(server: ModelServer) -> None:
+    assert {*server.keys} <= {*Options(f"{server.provider}/x").default_keys()}
+
+
+@pytest.mark.parametrize("provider", _KEYS)
+def test_the_keys_of_an_embedding_model_are_those_that_a_plan_tells(provider: str) -> None:
+    model = f"{provider}/x"
+    assert {*known(model).keys} <= {*EmbeddingOptions(model).default_keys()}
+    assert EmbeddingOptions(model, api_key=Secret("k")).default_keys() == ()
+
+
+async def test_a_key_that_a_plan_did_not_tell_does_not_go_to_an_address_in_the_yaml(
+    sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """litellm knows from its lists that this name is one of AI21's."""
+    monkeypatch.setenv("AI21_API_KEY", "canary~AI21_API_KEY~0123456789")
+    litellm = await library()
+    options = Options("jamba-1.5", api_base="https://own.example/v1")
+    with pytest.raises(ModelError, match="so your AI21_API_KEY would go to the address"):
+        credentials(litellms_provider(litellm, options), options, {})
+    given = replace(options, api_key=Secret("k"))
+    assert credentials(litellms_provider(litellm, given), given, {})["api_key"] == "k"
+    account = replace(options, model="amazon.nova-pro-v1:0")
+    with pytest.raises(ModelError, match="so your account at AWS would go"):
+        _require_asked("bedrock", account, {})
+    _require_asked("bedrock", replace(account, model="bedrock/amazon.nova-pro-v1:0"), {})
+    named = replace(options, model="ai21_chat/jamba-1.5")
+    await chat(litellm, named)
+    assert {name for _, name in sent.keys} == {"AI21_API_KEY"}
+
+
 async def test_each_key_goes_to_one_host(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     litellm = await library()
     for name in variables(litellm):
@@ -173,6 +211,11 @@ async def test_each_key_goes_to_one_host(sent: Sent, monkeypatch: pytest.MonkeyP
         await chat(litellm, Options(f"{provider}/x"))
         for host, variable in sent.keys:
             hosts[variable].add(host)
+        told = Options(f"{provider}/x").default_keys()
+        assert {variable for _, variable in sent.keys} <= {*told}, provider
+        if not sent.keys:  # it needs an address in the YAML
+            await chat(litellm, Options(f"{provider}/x", api_base="https://own.example/v1"))
+            assert {variable for _, variable in sent.keys} <= {*told}, provider
         sent.keys.clear()
     assert {name: found for name, found in hosts.items() if len(found) > 1} == {}
     assert {name for name, found in hosts.items() if "api.openai.com" in found} == {"OPENAI_API_KEY"}

@@ -13,6 +13,7 @@ from zeus_runtime.config.schema.markers import (
     HOLDS_SECRETS,
     NAMES_FILES,
     NOT_A_PATH,
+    PLAIN_KEYS,
     PROTECTED,
     SHOWN,
     WORK_RELATIVE,
@@ -44,6 +45,7 @@ class Marked(NamedTuple):
             default is none.
         is_of_sessions: whether that folder has a subfolder for each session.
         is_shown: whether it is a folder, relative to the working directory, that programs see; a default is none.
+        is_unknown: whether it is in a mapping for a library, at a key that is not a plain one.
     """
 
     path: Path
@@ -59,6 +61,7 @@ class Marked(NamedTuple):
     is_folder: bool = False
     is_of_sessions: bool = False
     is_shown: bool = False
+    is_unknown: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -69,12 +72,15 @@ class Marked(NamedTuple):
 def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
     """Every value in a config's tree that its schema marks; the tree may lack keys, or have values that do not fit."""
     sent: dict[Path, list[Schema]] = {}
+    unknown: set[Path] = set()
     for path, node, written in walk_with(tree, schema):
         places = [*written, *(_plain_options(written, schema) if isinstance(node.value, str) else ())]
         for place in places:
             if DESTINATION in place and not _is_default(node, place):
                 for at, _ in walk(node, path):
                     sent.setdefault(at, []).append(place)
+                    if PLAIN_KEYS in place and at != path and at[len(path)] not in place[PLAIN_KEYS]:
+                        unknown.add(at)
         is_command = any(place.get(EXECUTES) == "command" for place in places)
         words = tuple(_words(node)) if is_command else ()
         text = " ".join(words) if words else _text(node.value)
@@ -97,8 +103,9 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
             is_folder=is_text and any(FOLDER in place and not _is_default(node, place) for place in places),
             is_of_sessions=is_text and any(place.get(FOLDER) == "sessions" for place in places),
             is_shown=is_text and any(SHOWN in place and not _is_default(node, place) for place in places),
+            is_unknown=path in unknown,
         )
-        if marked.is_file or marked.kept_from or marked.executes or marked.signs:
+        if marked.is_file or marked.kept_from or marked.executes or marked.signs or marked.is_unknown:
             yield marked
 
 

@@ -24,6 +24,8 @@ DESTINATION: Final = "x-zeus-destination"
 """Schema keyword of what says where data is sent: the texts without one of which it does not; none for always."""
 NAMES_FILES: Final = "x-zeus-names-files"
 """Schema keyword beside ``x-zeus-destination``: a library may read the string as the name of a file."""
+PLAIN_KEYS: Final = "x-zeus-plain-keys"
+"""Schema keyword beside ``x-zeus-destination`` of a mapping: the keys besides which each value needs permission."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
 """Schema keyword: the path is a JSON file with secrets in it."""
 
@@ -187,14 +189,21 @@ class Destination(NamedTuple):
         signs: texts that make the string a destination; without any, it always is one.
         names_files: the string goes to a library that may read it as the name of a file with keys or addresses. The
             user allows such a file with its content, and no tool may read or change a file of that name.
+        plain: for a mapping whose entries go to a library as they are, the keys that choose neither an account nor a
+            connection. The user allows each value at another key, also a number. None: all keys are plain.
     """
 
     signs: tuple[str, ...] = ()
     names_files: bool = False
+    plain: tuple[str, ...] | None = None
 
     @property
     def keywords(self) -> _Schema:
-        return {DESTINATION: list(self.signs), **({NAMES_FILES: True} if self.names_files else {})}
+        return {
+            DESTINATION: list(self.signs),
+            **({NAMES_FILES: True} if self.names_files else {}),
+            **({} if self.plain is None else {PLAIN_KEYS: list(self.plain)}),
+        }
 
     @property
     def types(self) -> None:

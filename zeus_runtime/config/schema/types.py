@@ -265,7 +265,12 @@ def _map(
     key, _ = split(args[0])
     if key is not str and get_origin(key) is not Literal:
         raise TypeError(f"a mapping's keys are str in JSON, not {key!r}")
-    inherited = tuple(entry for entry in markers if isinstance(entry, _INHERITED))
+    # The plain keys are those of this mapping, not of one in it.
+    inherited = tuple(
+        entry._replace(plain=None) if isinstance(entry, Destination) else entry
+        for entry in markers
+        if isinstance(entry, _INHERITED)
+    )
     names = {"propertyNames": {"enum": list(get_args(key))}} if get_origin(key) is Literal else {}
     value = _item(args[1], inherited, definitions, around)
     return {"type": "object", **names, **({"additionalProperties": value} if value else {})}

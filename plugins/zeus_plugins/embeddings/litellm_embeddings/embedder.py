@@ -147,11 +147,11 @@ class LitellmEmbedder(Embedder):
         Raises:
             EmbeddingUnavailableError: the key or the address is missing; the error names the variable.
         """
+        from zeus_plugins.models.litellm.key_variables import variables_of
         from zeus_plugins.models.litellm.own_keys import (
             may_go_without_key,
             provider_of,
             reach,
-            variable_of,
         )
 
         model = self._options.model
@@ -165,7 +165,7 @@ class LitellmEmbedder(Embedder):
             )
         self._api_key = self._api_key or found.key
         if not self._api_key:
-            name = variable_of(provider)
+            name = variables_of(provider)[0]
             raise self._unavailable(
                 f"needs a key, and {name} is not set",
                 f"Set {name} in the environment, or memory.embeddings.litellm.api_key in the YAML",

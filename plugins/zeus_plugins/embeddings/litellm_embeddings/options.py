@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from zeus_plugins.models.litellm.extra import CERTIFICATES
+from zeus_plugins.models.litellm.parameters import EMBEDDING
 from zeus_runtime.plugin import Destination, Doc, Maximum, Minimum, Secret, dataclass
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ _OURS: Final = {
     "num_retries": None,
     "max_retries": None,
     "drop_params": None,
+    "ssl_verify": None,
     "custom_llm_provider": "model",
 }
 """Arguments of litellm that ``extra`` may not set, each with the option that sets it."""
@@ -81,19 +84,34 @@ class Options:
     ] = None
     extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING | _OURS.keys()))
+        ),
         Doc("Further arguments of litellm's embedding call, passed on unchanged."),
     ] = field(default_factory=dict)
     query_extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING | _OURS.keys()))
+        ),
         Doc("Further arguments for queries only: `input_type: search_query`."),
     ] = field(default_factory=dict)
     memory_extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(EMBEDDING | _OURS.keys()))
+        ),
         Doc("Further arguments for memories only: `input_type: search_document`."),
     ] = field(default_factory=dict)
+
+    def default_keys(self) -> Sequence[str]:
+        """Return the variables whose keys a request may carry, and the account with which it may sign in."""
+        from zeus_plugins.embeddings.litellm_embeddings.known import known
+        from zeus_plugins.models.litellm.key_variables import variables_taken, written_provider
+
+        has_key = self.api_key is not None
+        by_name = variables_taken(written_provider(self.model), has_key=has_key)
+        return by_name if has_key else (*known(self.model).keys, *by_name)
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Report options from which no embedding model can be created."""
@@ -109,6 +127,7 @@ class Options:
                 if key in _OURS:
                     own = _OURS[key]
                     hint = f"Use `{own}`" if own else "Zeus sets it itself: remove it"
+                    hint = CERTIFICATES if key == "ssl_verify" else hint
                     yield Misfit((name, key), f"{name} may not set {key!r}", hint)
         facts = known(self.model)
         if self.dimension is None and facts.dimension is None:

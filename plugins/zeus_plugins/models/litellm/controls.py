@@ -17,7 +17,7 @@ SIGN_IN: Final = frozenset(
     anthropic_keycloak_token_url anthropic_organization_id anthropic_service_account_id api_version
     aws_batch_role_arn azure_ad_token_provider azure_password azure_scope azure_username bedrock_tags client_id
     client_secret data_residency metadata openai_identity_provider_id openai_identity_token_file
-    openai_service_account_id region_name s3_region_name ssl_verify tenant_id use_xai_oauth
+    openai_service_account_id region_name s3_region_name tenant_id use_xai_oauth
     """.split()
 )
 """Reserved names that ``extra`` may contain: they set credentials or addresses, or pass a parameter on."""
@@ -52,7 +52,8 @@ CONTROLS: Final = frozenset(
     regional_processing_uplift_multiplier_us request_timeout retry_policy retry_strategy roles routing_strategy
     rpm rust s3_access_key_id s3_bucket_name s3_bucket_owner s3_encryption_key_id s3_endpoint_url
     s3_output_bucket_name s3_secret_access_key search_tool_name secret_fields self shared_session
-    signoz_ingestion_endpoint signoz_ingestion_key silent_model stream_chunk_size stream_response stream_timeout
+    signoz_ingestion_endpoint signoz_ingestion_key silent_model ssl_verify stream_chunk_size
+    stream_response stream_timeout
     stream_timeout_by_service_tier supports_system_message tag_regex tags text_completion tiered_pricing
     timeout_by_service_tier tpm ttl turn_off_message_logging use_chat_completions_api use_client
     use_in_pass_through use_litellm_proxy user_continue_message verbose wandb_api_key weave_project_id weight

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zeus_plugins.models.litellm.key_variables import variables_of, variables_taken, written_provider
 from zeus_plugins.models.litellm.options import Options
 from zeus_plugins.models.litellm.own_keys import (
     KeyAndAddress,
     may_go_without_key,
     provider_of,
     reach,
-    variable_of,
 )
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.model import ModelError
@@ -115,7 +115,7 @@ def litellms_provider(litellm: Any, options: Options) -> KnownProvider:
     name = _known_provider(litellm, options)
     own = None
     if not may_go_without_key(litellm, name, options.model, "chat"):
-        own = OwnKey(variable_of(name), lambda base: reach(litellm, options.model, base))
+        own = OwnKey(variables_of(name)[0], lambda base: reach(litellm, options.model, base))
     return KnownProvider(name, provider_of(litellm, options.model), missing, own)
 
 
@@ -147,10 +147,13 @@ def credentials(
         dotenv: the names that are only in ``.env``.
 
     Raises:
-        ModelError: (auth) a key or another variable is missing, and all are named; (bad_request) ``.env`` sets a host.
+        ModelError: (auth) a key or another variable is missing, and all are named; (bad_request) ``.env`` sets a host
+            or an account.
         MissingError: a package that the provider needs is not installed.
     """
     _require_package(provider.name, options.model)
+    if options.api_base is not None:
+        _require_asked(provider.name, options, environ)
     found = _from_dotenv(provider, options, environ, dotenv)
     if options.api_key is not None:
         found["api_key"] = options.api_key.reveal().strip()
@@ -170,7 +173,8 @@ def credentials(
     keys = [name for name in _variables(provider) if name.endswith(_KEYS)]
     # litellm accepts an empty variable as a key.
     empty = [name for name in keys if environ.get(name) == ""] if not any(map(environ.get, keys)) else []
-    missing = [name for name in unset if name.endswith(_KEYS)] or empty
+    # Of Azure's variables litellm lists all, even if only one is not set.
+    missing = [name for name in unset if name.endswith(_KEYS) and not environ.get(name)] or empty
     if provider.own is not None and not missing:
         missing = [provider.own.variable]
     if "api_key" in found or _SIGN_INS.get(provider.name, frozenset()) & set(options.extra):
@@ -191,6 +195,28 @@ def credentials(
         kind="auth",
         remedy=f"Set {missing[0]} in the environment or in .env, or model.litellm.api_key in the YAML",
     )
+
+
+def _require_asked(provider: str, options: Options, environ: Mapping[str, str]) -> None:
+    """Require that only keys which the user was asked about go to the address in the YAML.
+
+    litellm finds some providers by lists of models that a plan does not read.
+
+    Raises:
+        ModelError: (bad_request) another key of the environment would go there.
+    """
+    has_key = options.api_key is not None
+    asked = variables_taken(written_provider(options.model), has_key=has_key)
+    for name in variables_taken(provider, has_key=has_key):
+        is_there = environ.get(name) or os.environ.get(name) or " " in name
+        if name not in asked and is_there:
+            raise ModelError(
+                f"the model {options.model!r} is one of {provider}, so your {name} would go to the address in"
+                " model.litellm.api_base",
+                kind="bad_request",
+                remedy=f"Write the provider before the name, such as {provider}/NAME, or model.litellm.api_key in"
+                " the YAML",
+            )
 
 
 def _all_missing(model: str, keys: Sequence[str], beside: Sequence[tuple[str, str]]) -> ModelError:
@@ -266,10 +292,11 @@ def _from_dotenv(
 ) -> dict[str, Any]:
     """Return the arguments that litellm does not read itself: from ``.env``, and with white space around them.
 
-    As part of the project, ``.env`` may not decide which host gets the keys.
+    As part of the project, ``.env`` may not decide which host gets the keys, nor in which of the user's accounts they
+    work.
 
     Raises:
-        ModelError: (bad_request) ``.env`` sets a host that the YAML does not set.
+        ModelError: (bad_request) ``.env`` sets a host or an account that the YAML does not set.
     """
     found = {}
     for name in _variables(provider):
@@ -280,10 +307,11 @@ def _from_dotenv(
             continue
         for argument in (argument for end, argument in _ARGUMENTS if name.endswith(end)):
             said = argument in options.extra or (argument == "api_base" and options.api_base is not None)
-            if not said and name in dotenv and _names_machine(argument, value):
+            what = "host" if _names_machine(argument, value) else _account(argument, options)
+            if not said and name in dotenv and what:
                 where = "" if argument == "api_base" else "extra."
                 raise ModelError(
-                    f".env sets the host of the requests with {name}, which only the YAML may do",
+                    f".env sets the {what} of the requests with {name}, which only the YAML may do",
                     kind="bad_request",
                     remedy=f"Write model.litellm.{where}{argument}: ${{{name}}} in the YAML, or set {name} in the"
                     " environment",
@@ -297,6 +325,12 @@ def _names_machine(argument: str, value: str) -> bool:
     if argument in ("aws_region_name", "vertex_location"):
         return any(sign in value for sign in "/\\?#")
     return argument == "api_base"
+
+
+def _account(argument: str, options: Options) -> str:
+    """What a variable chooses of the user's accounts; empty where the YAML brings the credentials, or for none."""
+    chooses = argument == "vertex_project" and "vertex_credentials" not in options.extra
+    return "project" if chooses else ""
 
 
 def _variables(provider: KnownProvider) -> list[str]:

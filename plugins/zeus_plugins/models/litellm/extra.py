@@ -29,6 +29,10 @@ _OPTIONS: Final = {
 _OWN: Final = frozenset({"messages", "tools", "stream_options", "num_retries", "max_retries", "drop_params"})
 """Keys that Zeus sets for every request."""
 
+CERTIFICATES: Final = (
+    "remove it; certificates come from SSL_CERT_FILE in the environment, the file of your authority"
+)
+
 _REMEDIES: Final = {
     "fallbacks": "an answer of another model would be counted at this one's price; remove it, and use `retry:`",
     "models": "an answer of another model would be counted at this one's price; name one model in model.litellm.model",
@@ -42,10 +46,15 @@ _REMEDIES: Final = {
     "logprobs": "Zeus does not store them; remove it",
     "top_logprobs": "Zeus does not store them; remove it",
     "additional_drop_params": "settings must not be dropped silently; remove it, and the setting that it names",
+    "ssl_verify": CERTIFICATES,
     "model_info": "set limits and prices under profiles.models",
     "base_model": "set limits and prices under profiles.models",
 }
-"""Keys that change the model, the number of answers, or the form of an answer, each with its remedy."""
+"""Keys that change the model, the number of answers, the form of an answer, or whom a connection trusts, each with its
+remedy."""
+
+REFUSED: Final = frozenset({*_OPTIONS, *_OWN, *_REMEDIES})
+"""Names that need no question, because each ends with an error that says what to do."""
 
 _CONTROL: Final = "it controls litellm and is not part of the provider's request; remove it"
 

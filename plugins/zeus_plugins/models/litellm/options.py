@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
+from zeus_plugins.models.litellm.extra import REFUSED
+from zeus_plugins.models.litellm.parameters import CHAT, USUAL
 from zeus_runtime.plugin import (
     AlsoCalled,
     Destination,
@@ -68,10 +70,12 @@ class Options:
     )
     extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#"), names_files=True),
+        Destination(
+            signs=("/", "\\", "?", "#"), names_files=True, plain=tuple(sorted(CHAT | USUAL | REFUSED))
+        ),
         Doc(
             "Further parameters of the provider's request, unchanged: `seed`, `reasoning_effort`, `api_version`, ..."
-            " litellm's own controls (`fallbacks`, `cache`, ...) are refused."
+            " litellm's own controls (`fallbacks`, `cache`, ...) are refused, and what chooses an account asks."
         ),
     ] = field(default_factory=dict)
     stream: Annotated[bool, Doc("Stream the answer; false for servers that do not support streaming.")] = True
@@ -102,6 +106,12 @@ class Options:
                 self.wire_for(around.profile, os.environ)
             except OptionsError as error:
                 yield Misfit((error.where or "wire",), error.message, error.remedy or "")
+
+    def default_keys(self) -> Sequence[str]:
+        """Return the variables whose keys a request may carry, and the account with which it may sign in."""
+        from zeus_plugins.models.litellm.key_variables import variables_taken, written_provider
+
+        return variables_taken(written_provider(self.model), has_key=self.api_key is not None)
 
     def notes(self, context: PlanContext) -> Sequence[str]:
         """Return how the requests are sent, and why."""

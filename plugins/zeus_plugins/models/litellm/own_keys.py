@@ -74,19 +74,3 @@ def reach(litellm: Any, model: str, base: str | None) -> KeyAndAddress:
     except OpenAIError:
         return KeyAndAddress("", base)
     return KeyAndAddress(str(key or "").strip(), found)
-
-
-def variable_of(provider: str) -> str:
-    """Return the variable that usually holds a provider's key."""
-    from litellm.llms.openai_like.json_loader import JSONProviderRegistry
-
-    listed = JSONProviderRegistry.get(provider)
-    return listed.api_key_env if listed else _VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
-
-
-_VARIABLES: Final = {
-    "lambda_ai": "LAMBDA_API_KEY",
-    "meta_llama": "LLAMA_API_KEY",
-    "perplexity": "PERPLEXITYAI_API_KEY",
-    "text-completion-inception": "INCEPTION_API_KEY",
-}

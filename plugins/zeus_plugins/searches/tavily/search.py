@@ -47,6 +47,10 @@ class Options:
         "https://api.tavily.com"
     )
 
+    def default_keys(self) -> Sequence[str]:
+        """Return the variable whose key a search carries."""
+        return () if self.api_key is not None else ("TAVILY_API_KEY",)
+
 
 class TavilyError(RunError):
     """The search failed or was refused."""

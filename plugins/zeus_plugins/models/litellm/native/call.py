@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -66,7 +67,10 @@ def _key_headers(served: Served, key: str, environ: Mapping[str, str]) -> dict[s
     if served.server is AZURE:
         return {"api-key": key}
     account = _ACCOUNT if served.server is OPENAI else ()
-    named = {header: environ[variable] for variable, header in account if environ.get(variable)}
+    # A project's `.env` chooses no account for a key of the user's, as litellm takes none from it either.
+    is_users = key in map(str.strip, os.environ.values())
+    known = os.environ if is_users else environ
+    named = {header: known[variable] for variable, header in account if known.get(variable)}
     return {"authorization": f"Bearer {key}", **sent_headers(named)}
 
 
