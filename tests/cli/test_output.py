@@ -150,7 +150,7 @@ HIDDEN = "a  b\u2800c\u00a0d\u3164e\tf\u2003g\u200dh"
 
 def test_a_call_shows_blanks_and_invisible_characters_as_they_are() -> None:
     line = call_line("rm\u2800x", {"path": HIDDEN, "a b": 1}, 200)
-    assert line == ('rm\\u2800x(path="a  b\\u2800c\\u00a0d\\u3164e\\tf\\u2003g\\u200dh", "a b"=1)')
+    assert line == ('"rm\\u2800x"(path="a  b\\u2800c\\u00a0d\\u3164e\\tf\\u2003g\\u200dh", "a b"=1)')
 
 
 @given(
