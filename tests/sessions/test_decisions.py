@@ -179,3 +179,18 @@ def test_arguments_that_were_written_again_are_not_changed(written: object, told
 def test_a_decision_from_before_is_told_as_one() -> None:
     told = ApprovalDecided("a1", "s", "c1", "record", {}, "approve", "user", former=True)
     assert decision_line(told) == "record was approved earlier"
+
+
+async def test_a_fork_shows_the_decisions_about_its_calls_and_asks_about_new_ones(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [approve]\n", plugin=PLUGIN)
+    calls = [calling(call("record", "c1", text=each)) for each in ("one", "two", "two")]
+    model = script(calls[0], calls[1], "done", calls[2], "done")
+    person = Person(Decision("approve", arguments={"text": "another"}))
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await events_of(agent.stream("go", approvals=person))
+        fork = await agent.fork(events[-1].session, step=2)
+        stored = await agent.stored_session(fork)
+        assert conversation(stored.messages, stored).count("· approved by the user\n") == 1
+        assert len(stored.approvals) == 1
+        asked = [each for each in await events_of(agent.resume(fork)) if isinstance(each, ApprovalRequested)]
+        assert [each.parameters for each in asked] == [{"text": "two"}]

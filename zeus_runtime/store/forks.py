@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, insert, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, insert, literal, select
 
 from zeus_runtime.cutting import cut_text
+from zeus_runtime.store.approvals import WITHDRAWN
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import reading
 from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.snapshots import take_snapshot
-from zeus_runtime.store.tables import EDIT, MESSAGE, ROLLBACK, STEP, TEXT, THREAD
+from zeus_runtime.store.tables import APPROVAL, EDIT, MESSAGE, ROLLBACK, STEP, TEXT, THREAD
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
 from zeus_runtime.store.threads import Thread, first_epoch
 
@@ -100,6 +101,10 @@ async def copy(
             (ROLLBACK, ROLLBACK.c.number, moment.rollbacks),
         ):
             _copy(connection, table, thread.key, key, column <= last)
+        # The decisions about the calls whose results are copied. They are for those runs, so no call of the fork has one.
+        copied = select(func.max(MESSAGE.c.created_ms)).where(MESSAGE.c.thread == key).scalar_subquery()
+        made_by_then = APPROVAL.c.created_ms <= copied
+        _copy(connection, APPROVAL, thread.key, key, APPROVAL.c.verdict != WITHDRAWN, made_by_then)
         # All of them: a text has no number, and one too many is harmless.
         _copy(connection, TEXT, thread.key, key)
         if policies is not None:
