@@ -101,7 +101,7 @@ async def copy(
             (ROLLBACK, ROLLBACK.c.number, moment.rollbacks),
         ):
             _copy(connection, table, thread.key, key, column <= last)
-        # The decisions about the calls whose results are copied. They are for those runs, so no call of the fork has one.
+        # The decisions about the calls whose results are copied; they are for those runs, and for no call of the fork.
         copied = select(func.max(MESSAGE.c.created_ms)).where(MESSAGE.c.thread == key).scalar_subquery()
         made_by_then = APPROVAL.c.created_ms <= copied
         _copy(connection, APPROVAL, thread.key, key, APPROVAL.c.verdict != WITHDRAWN, made_by_then)
