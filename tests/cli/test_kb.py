@@ -19,7 +19,9 @@ def test_a_base_is_filled_listed_searched_and_removed(zeus: Zeus, project: Proje
     assert (listed["name"], listed["documents"], listed["chunks"]) == ("handbook", 1, 1)
     assert "handbook" in zeus("kb", "list").out
     found = zeus("kb", "search", "handbook", "how far is Pylos")
-    assert "[1] handbook/docs/ports.md · Ports · line 3" in found.out
+    head, *passage = found.out.splitlines()
+    assert head.startswith("[1] handbook/docs/ports.md · Ports · line 3 (")
+    assert all(line.startswith("  ") for line in passage if line), "no line passes for a head"
     assert zeus("kb", "remove", "handbook").exit_code == 2
     assert zeus("kb", "remove", "handbook", "--yes").out == "1 documents removed\n"
     assert zeus("kb", "list").out == ""

@@ -167,6 +167,14 @@ def answer(request: ModelRequest) -> AIMessage:
         )
     if "edit" in prompt and not made:
         return calling(call("edit_file", f"e{tag}", path="/plan.md", old="Ship", new="Ship\u200b today:"))
+    if "with tasks" in prompt:
+        todos = [{"content": "w" * 150, "status": "pending"}]
+        following = {
+            "": calling(call("write_todos", f"t{tag}", todos=todos)),
+            "write_todos": calling(call("record", f"r{tag}", text="all fine and safe " * 12)),
+        }
+        if made in following:
+            return following[made]
     if "record" in prompt and not made:
         text = DISGUISED if "hidden" in prompt else FOREIGN if "foreign" in prompt else "draft"
         if "at length" in prompt:

@@ -6,20 +6,8 @@ import * as api from "./api";
 import { Choice, Exact, runsFromRight, withoutRight } from "./exact";
 import { number, t } from "./i18n";
 import { isSame, numberOf, WrittenNumber } from "./json";
+import { useStill } from "./reading";
 import { inLine } from "./visible";
-
-/** Longer than the time between the clicks of a double click. */
-const LOOK_MS = 600;
-
-/** Whether all of this has been shown for as long as a person needs to see what a press is about. */
-function useStill(...shown: unknown[]): boolean {
-  const [still, setStill] = useState<unknown[]>([]);
-  useEffect(() => {
-    const timer = setTimeout(() => setStill(shown), LOOK_MS);
-    return () => clearTimeout(timer);
-  }, shown);
-  return shown.every((each, at) => at in still && each === still[at]);
-}
 
 export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promise<void> }) {
   const [found, setFound] = useState<api.Approval[]>([]);

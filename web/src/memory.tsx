@@ -7,7 +7,7 @@ import { Choice, Coded, Exact } from "./exact";
 import { type Key, money, moment, number, t, when, word } from "./i18n";
 import { Icon } from "./icons";
 import { addressOf, go } from "./place";
-import { messageOf, useRead, useSettled } from "./reading";
+import { messageOf, useRead, useSettled, useStill } from "./reading";
 import { Problem, Segments } from "./room";
 
 interface Memory {
@@ -225,6 +225,8 @@ const span = (from: string | null, until: string | null): string => `${from ? mo
 
 function Quarantine({ agent, found, problem, changed }: { agent: string; found: Memory[] | null; problem: string; changed: () => void }) {
   const [failure, setFailure] = useState("");
+  // When a memory goes, others move: the next press at that place is not about the one that is there now.
+  const isStill = useStill(found);
   const act = async (work: Promise<unknown>) => {
     try {
       await work;
@@ -246,8 +248,8 @@ function Quarantine({ agent, found, problem, changed }: { agent: string; found: 
             {each.subject && <p class="meta">{t("Subject")}: <Exact text={each.subject} /></p>}
             <span class="meta">{word(each.source)} {each.source_id ?? ""} · {moment(each.created_at)}</span>
             <div class="actions">
-              <button onClick={() => void act(post(addressAt(agent, `memories/${encodeURIComponent(each.id)}/release`, { version: String(each.version) })))}>{t("Release")}</button>
-              <button class="danger" onClick={() => void act(call("DELETE", addressAt(agent, `memories/${encodeURIComponent(each.id)}`)))}>{t("Delete")}</button>
+              <button disabled={!isStill} onClick={() => void act(post(addressAt(agent, `memories/${encodeURIComponent(each.id)}/release`, { version: String(each.version) })))}>{t("Release")}</button>
+              <button class="danger" disabled={!isStill} onClick={() => void act(call("DELETE", addressAt(agent, `memories/${encodeURIComponent(each.id)}`)))}>{t("Delete")}</button>
             </div>
           </li>
         ))}

@@ -27,3 +27,16 @@ export function useSettled(text: string, milliseconds: number): string {
   }, [text, milliseconds]);
   return settled;
 }
+
+/** Longer than the time between the clicks of a double click. */
+const LOOK_MS = 600;
+
+/** Whether all of this has been shown for as long as a person needs to see what a press is about. */
+export function useStill(...shown: unknown[]): boolean {
+  const [still, setStill] = useState<unknown[]>([]);
+  useEffect(() => {
+    const timer = setTimeout(() => setStill(shown), LOOK_MS);
+    return () => clearTimeout(timer);
+  }, shown);
+  return shown.every((each, at) => at in still && each === still[at]);
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -276,4 +277,5 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
 
 def _passage(number: int, hit: Hit) -> str:
     ranks = f"vector {hit.vector_rank or '-'}, words {hit.word_rank or '-'}"
-    return f"[{number}] {hit.citation} ({hit.score:.4f}; {ranks})\n{hit.content}"
+    # Indented, so that no line of a passage passes for the head of another one.
+    return f"[{number}] {hit.citation} ({hit.score:.4f}; {ranks})\n{indent(hit.content, '  ')}"
