@@ -541,6 +541,36 @@ def test_an_ordinary_variable_is_none(name: str, value: str) -> None:
     assert not secrets_of_environment({name: value}).secrets
 
 
+WHOLE_FILES = {
+    "KUBECONFIG_SECRET": "clusters:\n- server: https://k8s.example\nusers:\n- user:\n    password: s3cret-w # a\n",
+    "AWS_CREDENTIALS": "[default]\nregion=eu-central-1\naws_secret_access_key = wJalr/bPxRfi+YEXA\n[production]\n",
+    "DOTENV_SECRETS": "DEBUG=false\nexport SHOP_PASSWORD='Zx81 Spectrum' # b\nStrictHostKeyChecking=no\nkey: clusters",
+    "JSON_SECRET": '{\n"password": "s3cret-jn", "list": [\n"internationalizations"]}',
+}
+
+
+def test_of_a_secret_that_is_a_whole_file_its_own_secrets_are_found_and_ordinary_lines_are_not() -> None:
+    known = secrets_of_environment(WHOLE_FILES)
+    own = {"s3cret-w", "wJalr/bPxRfi+YEXA", "Zx81 Spectrum", "s3cret-jn"}
+    assert known.secrets == {*(each.strip() for each in WHOLE_FILES.values()), *own}
+    ordinary = "clusters:\nDEBUG=false\n  StrictHostKeyChecking=no\nregion=eu-central-1 [default] internationalizations"
+    assert known.text(ordinary) == ordinary
+    for file in WHOLE_FILES.values():
+        assert known.text(f"a {file} b").count("secret:") == file.count("\n") + (not file.endswith("\n"))
+
+
+def test_a_line_of_a_secret_that_looks_random_is_found_without_the_others() -> None:
+    known = secrets_of_environment(
+        {
+            "RECOVERY_SECRET": "use once\nabcd1234-efgh\nZm9vYmFyYmF6cXV4Cg==\nabcd1234efgh:word\nZm9vYg==\nstay-safe"
+        }
+    )
+    assert known.text("abcd1234-efgh Zm9vYmFyYmF6cXV4Cg== abcd1234efgh:word") == (
+        "<secret:RECOVERY_SECRET:line2> <secret:RECOVERY_SECRET:line3> <secret:RECOVERY_SECRET:line4>"
+    )
+    assert known.text("stay-safe, Zm9vYg==, use once") == "stay-safe, Zm9vYg==, use once"
+
+
 @pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"])
 def test_each_header_in_a_variable_of_headers_is_a_secret_as_written_and_decoded(name: str) -> None:
     written = "api-key=ot9Q8w7E6r5T, Authorization=Basic%20ab%2Fcd%2Fef-1234,x-team=the%20blue%20team,x-n=1"

@@ -11,6 +11,7 @@ from typing import Any, Final
 from zeus_runtime.config.secrets.placeholders import (
     is_key,
     is_long_enough,
+    is_random_item,
     is_searched,
     lines_of_key,
     looks_random,
@@ -81,6 +82,11 @@ _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w.-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_][\w.]*)=)(.+)"
 _LOGIN_WORD: Final = rf"{LOGIN_FLAG}(?:=|\s)?[^\s:]+:(\S+)"
 _HEADER: Final = r"([\w.%-]+)\s*[=:]\s*(.+)"
+_LINE: Final = (
+    r"""(?:-\s+|export\s+)?["']?([A-Za-z_][\w.-]*)["']?\s*[=:]\s*"""
+    r"""(?:"([^"]*)".*|'([^']*)'.*|([^"'\s].*?)(?:\s+#.*)?)"""
+)
+"""Of a file with settings."""
 _TOKEN: Final = r"[\w.+=~-]{16,}"
 """Of a program's variables a path or an address is none."""
 
@@ -223,7 +229,7 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     if holds_secret(name, text):
         yield from filter(is_long_enough, _of_secret(text))
     if _is_list(name):
-        yield from (each for each in re.split(r"[\s,;]+", text) if looks_random(each) and is_searched(each))
+        yield from (each for each in re.split(r"[\s,;]+", text) if is_random_item(each) and is_searched(each))
     if holds_headers(name):
         yield from filter(is_searched, _of_headers(text))
     if _is_command(name, text):
@@ -282,6 +288,16 @@ def _of_secret(text: str) -> Iterator[str]:
     yield from _pieces(text)
     if is_key(text):
         yield "\n".join(lines_of_key(text))
+    elif "\n" in text:
+        yield from _of_lines(text)
+
+
+def _of_lines(text: str) -> Iterator[str]:
+    """The secrets in a secret that is a whole file of settings: YAML, INI, ``NAME=value``."""
+    for line in text.splitlines():
+        if setting := re.fullmatch(_LINE, line.strip()):
+            name, *values = setting.groups("")
+            yield from secrets_in("" if name.lower() == "key" else name, "".join(values))
 
 
 def _pieces(text: str) -> Iterator[str]:
