@@ -62,6 +62,9 @@ from zeus_runtime.plan.validated import check
         ({"headers": {"X-Api-Key": 8839201744}}, {"8839201744"}),
         ({"extra": {"access_token": 8839201744.5}}, {"8839201744.5"}),
         ({"args": ["--password", 8839201744, "--port", 8839201745]}, {"8839201744"}),
+        ({"input_cost_per_token": 0.00000125, "pin_token": 8839201.5, "key_token": float("nan")}, set()),
+        ({"args": ["--cost-per-token", 0.00000125, "some-model-4711"]}, set()),
+        ({"args": ["--password", -88392017.5]}, {"-88392017.5"}),
         ({"prompt": "token: every word of this is prose"}, set()),
     ],
 )

@@ -87,6 +87,8 @@ _LINE: Final = (
     r"""(?:"([^"]*)".*|'([^']*)'.*|([^"'\s].*?)(?:\s+#.*)?)"""
 )
 """Of a file with settings."""
+_LEAST_KEY: Final = 10**7
+"""The least number that may be a key."""
 _TOKEN: Final = r"[\w.+=~-]{16,}"
 """Of a program's variables a path or an address is none."""
 
@@ -438,7 +440,10 @@ def _found(value: Any, path: tuple[str | int, ...], key: str) -> Iterator[tuple[
 
 
 def _as_text(value: Any) -> str | None:
-    return value if isinstance(value, str) else number_text(value)
+    """A text or a number as a text. A number with less than eight digits before its point, such as a price, is empty:
+    it is no key, but it has a place among words."""
+    is_price = isinstance(value, float) and abs(value) < _LEAST_KEY
+    return value if isinstance(value, str) else "" if is_price else number_text(value)
 
 
 def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]:
