@@ -65,15 +65,25 @@ _BROKEN_LOGIN: Final = re.compile(
 """An address with a slip in its scheme. Without a slash before the user, one or a port has to follow the host: in
 ``npm:name@1.0`` nothing is a password."""
 _BARE_LOGIN: Final = (
-    r"[\w.+-]+(?::|/(?=[^/]*@))(?P<password>[^\s/]\S*)@"
-    r"(?:\w*\([^\s()]*\)|(?://)?[\w.-]+:[0-9]{1,5}|//[\w.-]+|(?=/))(?:[/?]\S*)?"
+    r"(?:[\w.-]+=)?(?!jdbc:)[\w.+-]+(?::|/(?=[^/]*@))(?P<password>[^\s/]\S*)@"
+    r"(?:\w*\([^\s()]*\)|(?s:\(\s*(?i:DESCRIPTION|ADDRESS)\b.*\))|(?:tcps?:)?(?://[\w.-]+|[\w.-]+(?=:[0-9]))|(?=/))"
+    r"(?::[0-9]{1,5}(?::\w+)?)?(?:[/?]\S*)?"
 )
 """A login without a scheme, as Go and Oracle write it: ``user:password@tcp(db:3306)/name``, ``user/password@//db``.
 A port, ``//``, a protocol or no host at all follows, or ``image:tag@sha256:…`` would have a password."""
+_ORACLE_LOGIN: Final = (
+    r"""(?i:jdbc:oracle):\w+:(?:"[^"]{1,100}"|[^\s/:@"']{1,100})/(?!\$\{|<[\w :-]*>@)"""
+    r"""(?:"([^"]{1,200})"|(([^\s"'@]{1,200})(?:@[^\s"']{0,200})?))@(?=[\w/(])"""
+)
+"""In Oracle's addresses for Java. A password without quotes may end at the first ``@`` or at the last."""
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
+_BRACKET_SETTING: Final = r"[(,]([A-Za-z]\w*)=([^(),\s]+)(?=[,)])"
+"""In MySQL's addresses for Java: ``jdbc:mysql://(host=db,user=app,password=VALUE)/shop``."""
 _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
+_FIRST_SETTING: Final = rf"(?:{URL_START}[^\s=]*[/:?])?{_SETTING}(.+)"
+"""Also behind an address: ``jdbc:db2://db:50000/shop:user=app``."""
 _QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _WITH_SCHEME: Final = rf"(?:[\w-]+:\s*)?{_SCHEME}"
@@ -332,17 +342,19 @@ def _by_shape(text: str) -> Iterator[str]:
                 yield from _of_login(encoded)
     if may_hold_keys(text):
         yield from (value for name, value in keys_in_text(text, _HINTS) if secret_entry(name, value))
-    if "://" in text:
+    if "://" in text or text.startswith("jdbc:"):
         yield from url_passwords(text)
         yield from _quoted_parts(text)
         users = [*re.findall(_URL_USER, text), *(user for user, _ in _logins(text))]
         yield from filter(_is_token_of_user, users)
+        if re.match(URL_START, text):
+            yield from (part for key, part in re.findall(_BRACKET_SETTING, text) if secret_entry(key, part))
         is_url = not re.search(r"\s", text)
         for key, part in re.findall(_QUERY, text):
             if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
                 yield part
-    elif "@" in text and (login := re.fullmatch(_BARE_LOGIN, text)):
-        yield login["password"]
+    if "@" in text:
+        yield from _bare_passwords(text)
     if "=" in text:
         for key, part in _settings(text):
             # Among the settings of a connection a lone `Pwd` is a password.
@@ -350,6 +362,15 @@ def _by_shape(text: str) -> Iterator[str]:
                 yield part
     if text[:1] in ("{", "["):
         yield from _of_json(text)
+
+
+def _bare_passwords(text: str) -> Iterator[str]:
+    """The passwords of logins without a scheme before them; Oracle's addresses for Java have one of their own."""
+    if "://" not in text[: text.rfind("@")] and (login := re.fullmatch(_BARE_LOGIN, text)):
+        yield login["password"]
+    if "oracle:" in text:
+        for login in re.finditer(_ORACLE_LOGIN, text):
+            yield from filter(None, login.groups())
 
 
 def _of_login(encoded: str) -> Iterator[str]:
@@ -365,7 +386,9 @@ def _of_login(encoded: str) -> Iterator[str]:
 
 
 def _is_token_of_user(user: str) -> bool:
-    return len(user) >= 16 and "@" not in user and looks_random(user)
+    from urllib.parse import unquote
+
+    return len(user) >= 16 and "@" not in unquote(user) and looks_random(user)
 
 
 def _is_token(value: str) -> bool:
@@ -394,7 +417,7 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
         for first, *others in (text.split(sign), re.findall(rf"(?:{_QUOTED}|[^{sign}])+", text)):
             # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
             found = [re.fullmatch(_SETTING + "(.+)", each.strip()) for each in others if each.strip()]
-            found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first.strip())) else []
+            found += [each] if (each := re.fullmatch(_FIRST_SETTING, first.strip())) else []
             yield from _values(found)
     if sign == ",":
         parts = re.split(r"(?<!\s)\s+(?=\w+\s*=)", text)
