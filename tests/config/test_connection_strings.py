@@ -66,6 +66,8 @@ Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccess
 DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=***;EndpointSuffix=core.windows.net
 AccountEndpoint=https://shop.documents.azure.com:443/;AccountKey=***;
 cache.example:6380,password=***,ssl=True,abortConnect=False
+redis0.example:6379,redis1.example:6379,password=***
+ODBC;DSN=shop;UID=app;PWD=***
 app:***@tcp(db.example:3306)/shop
 """
 WITHOUT = """
@@ -92,6 +94,22 @@ def test_of_an_address_or_a_connection_string_the_password_is_a_secret(form: str
     assert known.text(form.replace("***", password)) == form.replace("***", "<secret:SHOP>")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write token = f_of(abcd), api_key=g_of(abcd)",
+        "Write the token = abc-defgh, then api_key=abc-defghi",
+        "f_of(a, token=abc-defgh, key=abc-defghi)",
+        "token = f_of(abcd); api_key = all_keys[1]",
+        "username, password = request.url.username, request.url.password",
+        "mix(a; password=abc-defgh)",
+        "redis, password=abc-defgh is wrong",
+    ],
+)
+def test_prose_and_code_are_no_connection_string(text: str) -> None:
+    assert not secrets_of_environment({"SHOP": text}).secrets
+
+
 @pytest.mark.parametrize("form", WITHOUT.split("\n")[1:-1])
 def test_of_an_address_without_a_password_nothing_is_a_secret(form: str) -> None:
     assert not secrets_of_environment({"SHOP": form}).secrets
@@ -100,7 +118,7 @@ def test_of_an_address_without_a_password_nothing_is_a_secret(form: str) -> None
 def test_the_settings_of_mysql_may_be_in_brackets() -> None:
     for settings in (
         "address=(host=db)(user=app)(password=s3cret-word)",
-        "(host=db,password=s3cret-word,user=app)",
+        "(host=db,password=s3cret-word)",
     ):
         assert secrets_of_environment({"SHOP": f"jdbc:mysql://{settings}/shop"}).secrets == {"s3cret-word"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any, Final
 
 from zeus_runtime.config.secrets.placeholders import (
@@ -82,8 +82,11 @@ _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
 _BRACKET_SETTING: Final = r"[(,]([A-Za-z]\w*)=([^(),\s]+)(?=[,)])"
 """In MySQL's addresses for Java: ``jdbc:mysql://(host=db,user=app,password=VALUE)/shop``."""
 _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
-_FIRST_SETTING: Final = rf"(?:{URL_START}[^\s=]*[/:?])?{_SETTING}(.+)"
-"""Also behind an address: ``jdbc:db2://db:50000/shop:user=app``."""
+_BEHIND_ADDRESS: Final = rf"(?:{URL_START}[^\s=]*[/:?])?"
+"""``jdbc:db2://db:50000/shop:user=app`` has a setting there."""
+_NO_SETTING: Final = r"jdbc:[^=]*|[^\s=(){}\"'`]+"
+"""The settings may be behind addresses: ``redis:6380,password=x``, ``jdbc:sqlserver://db;user=app;password=x``."""
+_CALL: Final = r"[A-Za-z_]+(?:\.[A-Za-z_]+)*(?:\(.*\)|\[.*\])"
 _QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _WITH_SCHEME: Final = rf"(?:[\w-]+:\s*)?{_SCHEME}"
@@ -410,27 +413,30 @@ def _is_token(value: str) -> bool:
 def _settings(text: str) -> Iterator[tuple[str, str]]:
     """The settings of a text that is a connection string: ``host=db password=x``, ``Server=db;Pwd=x``,
     ``redis:6380,password=x``. A value in quotes (ADO.NET, libpq) or braces (ODBC) may hold the separator.
+
+    Nothing else may be in it. Between commas only a value in quotes has blanks, and no name has: prose has such commas.
     """
     sign = ";" if ";" in text else ","
     if sign in text:
+        setting = _SETTING + "(.+)" if sign == ";" else rf"([A-Za-z]\w*)\s*=\s*({_QUOTED}|\S+)"
         # Also split at each sign: a quotation mark may be one of a value without quotes.
-        for first, *others in (text.split(sign), re.findall(rf"(?:{_QUOTED}|[^{sign}])+", text)):
-            # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
-            found = [re.fullmatch(_SETTING + "(.+)", each.strip()) for each in others if each.strip()]
-            found += [each] if (each := re.fullmatch(_FIRST_SETTING, first.strip())) else []
-            yield from _values(found)
+        for parts in (text.split(sign), re.findall(rf"(?:{_QUOTED}|[^{sign}])+", text)):
+            written = filter(None, map(str.strip, parts))
+            settings = dropwhile(lambda part: re.fullmatch(_NO_SETTING, part), written)
+            yield from _values([re.fullmatch(_BEHIND_ADDRESS + setting, each) for each in settings])
     if sign == ",":
         parts = re.split(r"(?<!\s)\s+(?=\w+\s*=)", text)
         yield from _values([re.fullmatch(_SETTING + rf"({_QUOTED}|\S+)", each) for each in parts])
 
 
 def _values(found: Sequence[re.Match[str] | None]) -> Iterator[tuple[str, str]]:
-    """The keys and values of settings, without quotes, as they are written and as they are meant."""
+    """The keys and values of settings, without quotes, as they are written and as they are meant; a call is code."""
     if not all(found):
         return
     for key, value in (each.groups() for each in found if each):
         if len(value) < 3 or not re.fullmatch(_QUOTED, value):
-            yield key, value.strip("'")
+            if not re.fullmatch(_CALL, value):
+                yield key, value.strip("'")
             continue
         written, end = value[1:-1], value[-1]
         meant = written.replace(end * 2, end)
