@@ -65,6 +65,15 @@ from zeus_runtime.plan.validated import check
         ({"input_cost_per_token": 0.00000125, "pin_token": 8839201.5, "key_token": float("nan")}, set()),
         ({"args": ["--cost-per-token", 0.00000125, "some-model-4711"]}, set()),
         ({"args": ["--password", -88392017.5]}, {"-88392017.5"}),
+        (
+            {"rules": ["Password: three words, in base64url", "Token: such as Kr4ft9werk7xTq, if any"]},
+            {"Kr4ft9werk7xTq"},
+        ),
+        ({"rules": ["Authorization: Bearer correct-horse"]}, {"Bearer correct-horse", "correct-horse"}),
+        (
+            {"rules": ['Authorization: Digest user="a b", nonce="abcdefgh12"']},
+            {'Digest user="a b", nonce="abcdefgh12"', "abcdefgh12"},
+        ),
         ({"prompt": "token: every word of this is prose"}, set()),
     ],
 )

@@ -90,6 +90,8 @@ _CALL: Final = r"[A-Za-z_]+(?:\.[A-Za-z_]+)*(?:\(.*\)|\[.*\])"
 _QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _WITH_SCHEME: Final = rf"(?:[\w-]+:\s*)?{_SCHEME}"
+_WITH_PARAMETERS: Final = r"\S+\s+(?:\S+|[\w-]+=.+)"
+"""A header's value: a scheme with one word or with parameters. More words are prose."""
 _BASIC: Final = r"(?<![\w-])(?i:Basic)\s+([A-Za-z0-9+/]+=*)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w.-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_][\w.]*)=)(.+)"
@@ -494,10 +496,14 @@ def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
             named = re.fullmatch(_NAMED, named[4])  # `--header=Authorization: VALUE`
         before = re.fullmatch(_FLAG, flag) if flag[:1] == "-" else None
         if named and secret_entry(_name(named), named[4]):
-            is_header = re.fullmatch(_SCHEME, named[4]) or any(_pieces(named[4]))
+            has_form = re.fullmatch(_WITH_PARAMETERS, named[4]) and any(_pieces(named[4]))
+            is_header = has_form or re.fullmatch(_SCHEME, named[4])
             is_prose = named[2] and len(named[4].split()) > 1 and not is_header
             if before or not is_prose or value.startswith("-"):
                 yield from secrets_in(_name(named), named[4])
+            else:
+                for piece in _pieces(named[4]):
+                    yield from (key for _, key in keys_in_text(f"token: {piece}", ("token",)))
         elif before and secret_entry(before[1], value) and not re.fullmatch(_FLAG, value):
             yield from secrets_in(before[1], value)
         elif ":" in value and (login := re.fullmatch(_LOGIN_WORD, f"{flag} {value}" if before else value)):
