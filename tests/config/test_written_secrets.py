@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import pytest
 
-from zeus_runtime.config import ConfigError, render
+from zeus_runtime.config import ConfigError, Redactor, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.written_secrets import (
     repositories_of,
     secrets_of_file,
+    secrets_of_key_file,
     secrets_of_repository,
     written_secrets,
 )
@@ -289,3 +290,21 @@ def test_a_repositorys_file_with_a_long_line_is_read_in_linear_time(tmp_path: Pa
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f"a ={word * (300_000 // len(word))}x =")
     assert secrets_of_repository(tmp_path / ".git") == {}
+
+
+@pytest.mark.parametrize(
+    ("frame", "head"),
+    [
+        (
+            "RSA PRIVATE KEY",
+            "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B2C3D4E5F60718293A4B5C6D7E8F9\n\n",
+        ),
+        ("PGP PRIVATE KEY BLOCK", "Version: GnuPG -- v2\n\n"),
+    ],
+)
+def test_a_private_key_in_a_file_may_have_headers(tmp_path: Path, frame: str, head: str) -> None:
+    key = f"-----BEGIN {frame}-----\n{head}{KEY_LINE}\n-----END {frame}-----"
+    (tmp_path / "tls.pem").write_text(f"{CERTIFICATE}{key}\n{CERTIFICATE}{PEM}")
+    found = secrets_of_key_file(tmp_path / "tls.pem", {})
+    assert found == {key: "tls.pem", PEM.strip(): "tls.pem"}
+    assert KEY_LINE not in Redactor().adding(found).text(f"it is {KEY_LINE}!")

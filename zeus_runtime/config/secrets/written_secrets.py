@@ -20,7 +20,8 @@ _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info
 """Folders of a repository that may be large."""
 _MOST_FOLDERS: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
-_PRIVATE_KEY: Final = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[^-]+-----END [A-Z0-9 ]*PRIVATE KEY-----"
+_KEY_NAME: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
 
 
 def written_secrets(value: Any) -> dict[str, str]:
