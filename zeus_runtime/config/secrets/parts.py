@@ -102,6 +102,7 @@ _LINE: Final = (
     r"""(?:"([^"]*)".*|'([^']*)'.*|([^"'\s].*?)(?:\s+#.*)?)"""
 )
 """Of a file with settings."""
+_PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
 _LEAST_KEY: Final = 10**7
 """The least number that may be a key."""
 _TOKEN: Final = r"[\w.+=~-]{16,}"
@@ -136,10 +137,11 @@ def places_secret(name: str) -> bool:
 def holds_secret(name: str, value: str) -> bool:
     """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
 
-    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password.
+    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password. Neither is a number
+    below a hundredth: under ``COST_PER_TOKEN`` it is a price.
     """
     if looks_secret(name):
-        return True
+        return not re.fullmatch(_PRICE, value)
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
