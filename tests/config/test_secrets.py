@@ -118,6 +118,7 @@ def test_names_that_say_that_a_file_holds_a_secret(name: str, places: bool) -> N
         ("max_tokens: 500", "max_tokens: 500"),
         ("token: null", "token: null"),
         ("token: 500", "token: 500"),
+        ("cost_per_token: 0.00000125 # USD", "cost_per_token: 0.00000125 # USD"),
         ("token: 88392017", f"token: {MASK}"),
         ("key: value", "key: value"),
         ("api_key:", "api_key:"),
@@ -482,6 +483,8 @@ def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> N
         ("PROXY", "ann:s3cret-word@proxy.example:3128", "s3cret-word"),
         ("PGPASSWORD", "pgSecret-word", "pgSecret-word"),
         ("SMALL_PASSWORD", "k9x2q7", "k9x2q7"),
+        ("POINT_PASSWORD", "0.0145926535", "0.0145926535"),
+        ("POINT_TOKEN", "12.5e-06", "12.5e-06"),
         ("CR_TOKEN", " crTok-11aa22bb33\r\n", "crTok-11aa22bb33"),
         ("PAY", "https://sk_live_ABCDEF123456789:@api.example", "sk_live_ABCDEF123456789"),
         ("PAY", "https://sk_live_ABCDEF123456789:x-oauth@api.example", "sk_live_ABCDEF123456789"),
@@ -524,6 +527,8 @@ def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str
         ("SSH_KEYS", "/home/ann/.ssh/id_ed25519"),
         ("MAX_TOKENS", "100000,200000"),
         ("SECRETARY", "somebody-4711"),
+        ("INPUT_COST_PER_TOKEN", "0.00000125"),
+        ("INPUT_COST_PER_TOKEN", "1.25e-06"),
         ("HELP", "write api_key=YOUR_API_KEY there, or see https://x.example/?token=YOUR_TOKEN_HERE"),
         ("COMMIT_URL", "https://git.example/?commit=0123456789abcdef0123456789abcdef01234567"),
         ("REMOTE", "https://ann:@git.example/shop.git"),
@@ -539,6 +544,36 @@ def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str
 )
 def test_an_ordinary_variable_is_none(name: str, value: str) -> None:
     assert not secrets_of_environment({name: value}).secrets
+
+
+WHOLE_FILES = {
+    "KUBECONFIG_SECRET": "clusters:\n- server: https://k8s.example\nusers:\n- user:\n    password: s3cret-w # a\n",
+    "AWS_CREDENTIALS": "[default]\nregion=eu-central-1\naws_secret_access_key = wJalr/bPxRfi+YEXA\n[production]\n",
+    "DOTENV_SECRETS": "DEBUG=false\nexport SHOP_PASSWORD='Zx81 Spectrum' # b\nStrictHostKeyChecking=no\nkey: clusters",
+    "JSON_SECRET": '{\n"password": "s3cret-jn", "list": [\n"internationalizations"]}',
+}
+
+
+def test_of_a_secret_that_is_a_whole_file_its_own_secrets_are_found_and_ordinary_lines_are_not() -> None:
+    known = secrets_of_environment(WHOLE_FILES)
+    own = {"s3cret-w", "wJalr/bPxRfi+YEXA", "Zx81 Spectrum", "s3cret-jn"}
+    assert known.secrets == {*(each.strip() for each in WHOLE_FILES.values()), *own}
+    ordinary = "clusters:\nDEBUG=false\n  StrictHostKeyChecking=no\nregion=eu-central-1 [default] internationalizations"
+    assert known.text(ordinary) == ordinary
+    for file in WHOLE_FILES.values():
+        assert known.text(f"a {file} b").count("secret:") == file.count("\n") + (not file.endswith("\n"))
+
+
+def test_a_line_of_a_secret_that_looks_random_is_found_without_the_others() -> None:
+    known = secrets_of_environment(
+        {
+            "RECOVERY_SECRET": "use once\nabcd1234-efgh\nZm9vYmFyYmF6cXV4Cg==\nabcd1234efgh:word\nZm9vYg==\nstay-safe"
+        }
+    )
+    assert known.text("abcd1234-efgh Zm9vYmFyYmF6cXV4Cg== abcd1234efgh:word") == (
+        "<secret:RECOVERY_SECRET:line2> <secret:RECOVERY_SECRET:line3> <secret:RECOVERY_SECRET:line4>"
+    )
+    assert known.text("stay-safe, Zm9vYg==, use once") == "stay-safe, Zm9vYg==, use once"
 
 
 @pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"])

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import pytest
 
-from zeus_runtime.config import ConfigError, render
+from zeus_runtime.config import ConfigError, Redactor, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.written_secrets import (
     repositories_of,
     secrets_of_file,
+    secrets_of_key_file,
     secrets_of_repository,
     written_secrets,
 )
@@ -62,6 +63,18 @@ from zeus_runtime.plan.validated import check
         ({"headers": {"X-Api-Key": 8839201744}}, {"8839201744"}),
         ({"extra": {"access_token": 8839201744.5}}, {"8839201744.5"}),
         ({"args": ["--password", 8839201744, "--port", 8839201745]}, {"8839201744"}),
+        ({"input_cost_per_token": 0.00000125, "pin_token": 8839201.5, "key_token": float("nan")}, set()),
+        ({"args": ["--cost-per-token", 0.00000125, "some-model-4711"]}, set()),
+        ({"args": ["--password", -88392017.5]}, {"-88392017.5"}),
+        (
+            {"rules": ["Password: three words, in base64url", "Token: such as Kr4ft9werk7xTq, if any"]},
+            {"Kr4ft9werk7xTq"},
+        ),
+        ({"rules": ["Authorization: Bearer correct-horse"]}, {"Bearer correct-horse", "correct-horse"}),
+        (
+            {"rules": ['Authorization: Digest user="a b", nonce="abcdefgh12"']},
+            {'Digest user="a b", nonce="abcdefgh12"', "abcdefgh12"},
+        ),
         ({"prompt": "token: every word of this is prose"}, set()),
     ],
 )
@@ -125,13 +138,6 @@ def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path
 
 KEY_LINE: Final = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 PEM: Final = f"-----BEGIN PRIVATE KEY-----\n{KEY_LINE}\n-----END PRIVATE KEY-----\n"
-ENCRYPTED: Final = (
-    "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"
-    f"{KEY_LINE}\n-----END RSA PRIVATE KEY-----\n"
-)
-PGP: Final = (
-    f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{KEY_LINE}\n=aB3d\n-----END PGP PRIVATE KEY BLOCK-----\n"
-)
 CERTIFICATE: Final = (
     "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG\n-----END CERTIFICATE-----\n"
 )
@@ -147,8 +153,6 @@ VERTEX: Final = (
         ("model: gpt-4o\n", {"GOOGLE_APPLICATION_CREDENTIALS": "sa.json"}),
         ("model: gpt-4o\n", {"TLS_KEY_FILE": "tls.pem"}),
         ("model: gpt-4o\n", {"TOKEN_FILE": "token"}),
-        ("model: gpt-4o\n", {"SSH_KEY_FILE": "id_rsa"}),
-        ("model: gpt-4o\n", {"SIGNING_KEY_FILE": "private.asc"}),
     ],
 )
 def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
@@ -157,8 +161,6 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     (tmp_path / "sa.json").write_text(json.dumps({"private_key": PEM, "client_email": "agent@example.org"}))
     (tmp_path / "tls.pem").write_text(CERTIFICATE + PEM)
     (tmp_path / "token").write_text(KEY_LINE + "\n")
-    (tmp_path / "id_rsa").write_text(ENCRYPTED)
-    (tmp_path / "private.asc").write_text(PGP)
     (tmp_path / "notes.md").write_text("One line of notes.")
     (tmp_path / "zeus.yaml").write_text("version: 1\n" + yaml)
     checked = check("zeus.yaml", directory=tmp_path, environ=environ)
@@ -294,3 +296,21 @@ def test_a_repositorys_file_with_a_long_line_is_read_in_linear_time(tmp_path: Pa
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f"a ={word * (300_000 // len(word))}x =")
     assert secrets_of_repository(tmp_path / ".git") == {}
+
+
+@pytest.mark.parametrize(
+    ("frame", "head"),
+    [
+        (
+            "RSA PRIVATE KEY",
+            "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B2C3D4E5F60718293A4B5C6D7E8F9\n\n",
+        ),
+        ("PGP PRIVATE KEY BLOCK", "Version: GnuPG -- v2\n\n"),
+    ],
+)
+def test_a_private_key_in_a_file_may_have_headers(tmp_path: Path, frame: str, head: str) -> None:
+    key = f"-----BEGIN {frame}-----\n{head}{KEY_LINE}\n-----END {frame}-----"
+    (tmp_path / "tls.pem").write_text(f"{CERTIFICATE}{key}\n{CERTIFICATE}{PEM}")
+    found = secrets_of_key_file(tmp_path / "tls.pem", {})
+    assert found == {key: "tls.pem", PEM.strip(): "tls.pem"}
+    assert KEY_LINE not in Redactor().adding(found).text(f"it is {KEY_LINE}!")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any, Final
 
 from zeus_runtime.config.secrets.placeholders import (
     is_key,
     is_long_enough,
+    is_random_item,
     is_searched,
     lines_of_key,
     looks_random,
@@ -64,23 +65,46 @@ _BROKEN_LOGIN: Final = re.compile(
 """An address with a slip in its scheme. Without a slash before the user, one or a port has to follow the host: in
 ``npm:name@1.0`` nothing is a password."""
 _BARE_LOGIN: Final = (
-    r"[\w.+-]+(?::|/(?=[^/]*@))(?P<password>[^\s/]\S*)@"
-    r"(?:\w*\([^\s()]*\)|(?://)?[\w.-]+:[0-9]{1,5}|//[\w.-]+|(?=/))(?:[/?]\S*)?"
+    r"(?:[\w.-]+=)?(?!jdbc:)[\w.+-]+(?::|/(?=[^/]*@))(?P<password>[^\s/]\S*)@"
+    r"(?:\w*\([^\s()]*\)|(?s:\(\s*(?i:DESCRIPTION|ADDRESS)\b.*\))|(?:tcps?:)?(?://[\w.-]+|[\w.-]+(?=:[0-9]))|(?=/))"
+    r"(?::[0-9]{1,5}(?::\w+)?)?(?:[/?]\S*)?"
 )
 """A login without a scheme, as Go and Oracle write it: ``user:password@tcp(db:3306)/name``, ``user/password@//db``.
 A port, ``//``, a protocol or no host at all follows, or ``image:tag@sha256:…`` would have a password."""
+_ORACLE_LOGIN: Final = (
+    r"""(?i:jdbc:oracle):\w+:(?:"[^"]{1,100}"|[^\s/:@"']{1,100})/(?!\$\{|<[\w :-]*>@)"""
+    r"""(?:"([^"]{1,200})"|(([^\s"'@]{1,200})(?:@[^\s"']{0,200})?))@(?=[\w/(])"""
+)
+"""In Oracle's addresses for Java. A password without quotes may end at the first ``@`` or at the last."""
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
+_BRACKET_SETTING: Final = r"[(,]([A-Za-z]\w*)=([^(),\s]+)(?=[,)])"
+"""In MySQL's addresses for Java: ``jdbc:mysql://(host=db,user=app,password=VALUE)/shop``."""
 _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
+_BEHIND_ADDRESS: Final = rf"(?:{URL_START}[^\s=]*[/:?])?"
+"""``jdbc:db2://db:50000/shop:user=app`` has a setting there."""
+_NO_SETTING: Final = r"jdbc:[^=]*|[^\s=(){}\"'`]+"
+"""The settings may be behind addresses: ``redis:6380,password=x``, ``jdbc:sqlserver://db;user=app;password=x``."""
+_CALL: Final = r"[A-Za-z_]+(?:\.[A-Za-z_]+)*(?:\(.*\)|\[.*\])"
 _QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _WITH_SCHEME: Final = rf"(?:[\w-]+:\s*)?{_SCHEME}"
+_WITH_PARAMETERS: Final = r"\S+\s+(?:\S+|[\w-]+=.+)"
+"""A header's value: a scheme with one word or with parameters. More words are prose."""
 _BASIC: Final = r"(?<![\w-])(?i:Basic)\s+([A-Za-z0-9+/]+=*)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w.-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_][\w.]*)=)(.+)"
 _LOGIN_WORD: Final = rf"{LOGIN_FLAG}(?:=|\s)?[^\s:]+:(\S+)"
 _HEADER: Final = r"([\w.%-]+)\s*[=:]\s*(.+)"
+_LINE: Final = (
+    r"""(?:-\s+|export\s+)?["']?([A-Za-z_][\w.-]*)["']?\s*[=:]\s*"""
+    r"""(?:"([^"]*)".*|'([^']*)'.*|([^"'\s].*?)(?:\s+#.*)?)"""
+)
+"""Of a file with settings."""
+_PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
+_LEAST_KEY: Final = 10**7
+"""The least number that may be a key."""
 _TOKEN: Final = r"[\w.+=~-]{16,}"
 """Of a program's variables a path or an address is none."""
 
@@ -113,10 +137,11 @@ def places_secret(name: str) -> bool:
 def holds_secret(name: str, value: str) -> bool:
     """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
 
-    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password.
+    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password. Neither is a number
+    below a hundredth: under ``COST_PER_TOKEN`` it is a price.
     """
     if looks_secret(name):
-        return True
+        return not re.fullmatch(_PRICE, value)
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
@@ -223,7 +248,7 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     if holds_secret(name, text):
         yield from filter(is_long_enough, _of_secret(text))
     if _is_list(name):
-        yield from (each for each in re.split(r"[\s,;]+", text) if looks_random(each) and is_searched(each))
+        yield from (each for each in re.split(r"[\s,;]+", text) if is_random_item(each) and is_searched(each))
     if holds_headers(name):
         yield from filter(is_searched, _of_headers(text))
     if _is_command(name, text):
@@ -282,6 +307,16 @@ def _of_secret(text: str) -> Iterator[str]:
     yield from _pieces(text)
     if is_key(text):
         yield "\n".join(lines_of_key(text))
+    elif "\n" in text:
+        yield from _of_lines(text)
+
+
+def _of_lines(text: str) -> Iterator[str]:
+    """The secrets in a secret that is a whole file of settings: YAML, INI, ``NAME=value``."""
+    for line in text.splitlines():
+        if setting := re.fullmatch(_LINE, line.strip()):
+            name, *values = setting.groups("")
+            yield from secrets_in("" if name.lower() == "key" else name, "".join(values))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -314,17 +349,19 @@ def _by_shape(text: str) -> Iterator[str]:
                 yield from _of_login(encoded)
     if may_hold_keys(text):
         yield from (value for name, value in keys_in_text(text, _HINTS) if secret_entry(name, value))
-    if "://" in text:
+    if "://" in text or text.startswith("jdbc:"):
         yield from url_passwords(text)
         yield from _quoted_parts(text)
         users = [*re.findall(_URL_USER, text), *(user for user, _ in _logins(text))]
         yield from filter(_is_token_of_user, users)
+        if re.match(URL_START, text):
+            yield from (part for key, part in re.findall(_BRACKET_SETTING, text) if secret_entry(key, part))
         is_url = not re.search(r"\s", text)
         for key, part in re.findall(_QUERY, text):
             if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
                 yield part
-    elif "@" in text and (login := re.fullmatch(_BARE_LOGIN, text)):
-        yield login["password"]
+    if "@" in text:
+        yield from _bare_passwords(text)
     if "=" in text:
         for key, part in _settings(text):
             # Among the settings of a connection a lone `Pwd` is a password.
@@ -332,6 +369,15 @@ def _by_shape(text: str) -> Iterator[str]:
                 yield part
     if text[:1] in ("{", "["):
         yield from _of_json(text)
+
+
+def _bare_passwords(text: str) -> Iterator[str]:
+    """The passwords of logins without a scheme before them; Oracle's addresses for Java have one of their own."""
+    if "://" not in text[: text.rfind("@")] and (login := re.fullmatch(_BARE_LOGIN, text)):
+        yield login["password"]
+    if "oracle:" in text:
+        for login in re.finditer(_ORACLE_LOGIN, text):
+            yield from filter(None, login.groups())
 
 
 def _of_login(encoded: str) -> Iterator[str]:
@@ -347,7 +393,9 @@ def _of_login(encoded: str) -> Iterator[str]:
 
 
 def _is_token_of_user(user: str) -> bool:
-    return len(user) >= 16 and "@" not in user and looks_random(user)
+    from urllib.parse import unquote
+
+    return len(user) >= 16 and "@" not in unquote(user) and looks_random(user)
 
 
 def _is_token(value: str) -> bool:
@@ -369,27 +417,30 @@ def _is_token(value: str) -> bool:
 def _settings(text: str) -> Iterator[tuple[str, str]]:
     """The settings of a text that is a connection string: ``host=db password=x``, ``Server=db;Pwd=x``,
     ``redis:6380,password=x``. A value in quotes (ADO.NET, libpq) or braces (ODBC) may hold the separator.
+
+    Nothing else may be in it. Between commas only a value in quotes has blanks, and no name has: prose has such commas.
     """
     sign = ";" if ";" in text else ","
     if sign in text:
+        setting = _SETTING + "(.+)" if sign == ";" else rf"([A-Za-z]\w*)\s*=\s*({_QUOTED}|\S+)"
         # Also split at each sign: a quotation mark may be one of a value without quotes.
-        for first, *others in (text.split(sign), re.findall(rf"(?:{_QUOTED}|[^{sign}])+", text)):
-            # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
-            found = [re.fullmatch(_SETTING + "(.+)", each.strip()) for each in others if each.strip()]
-            found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first.strip())) else []
-            yield from _values(found)
+        for parts in (text.split(sign), re.findall(rf"(?:{_QUOTED}|[^{sign}])+", text)):
+            written = filter(None, map(str.strip, parts))
+            settings = dropwhile(lambda part: re.fullmatch(_NO_SETTING, part), written)
+            yield from _values([re.fullmatch(_BEHIND_ADDRESS + setting, each) for each in settings])
     if sign == ",":
         parts = re.split(r"(?<!\s)\s+(?=\w+\s*=)", text)
         yield from _values([re.fullmatch(_SETTING + rf"({_QUOTED}|\S+)", each) for each in parts])
 
 
 def _values(found: Sequence[re.Match[str] | None]) -> Iterator[tuple[str, str]]:
-    """The keys and values of settings, without quotes, as they are written and as they are meant."""
+    """The keys and values of settings, without quotes, as they are written and as they are meant; a call is code."""
     if not all(found):
         return
     for key, value in (each.groups() for each in found if each):
         if len(value) < 3 or not re.fullmatch(_QUOTED, value):
-            yield key, value.strip("'")
+            if not re.fullmatch(_CALL, value):
+                yield key, value.strip("'")
             continue
         written, end = value[1:-1], value[-1]
         meant = written.replace(end * 2, end)
@@ -422,7 +473,10 @@ def _found(value: Any, path: tuple[str | int, ...], key: str) -> Iterator[tuple[
 
 
 def _as_text(value: Any) -> str | None:
-    return value if isinstance(value, str) else number_text(value)
+    """A text or a number as a text. A number with less than eight digits before its point, such as a price, is empty:
+    it is no key, but it has a place among words."""
+    is_price = isinstance(value, float) and abs(value) < _LEAST_KEY
+    return value if isinstance(value, str) else "" if is_price else number_text(value)
 
 
 def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]:
@@ -444,10 +498,14 @@ def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
             named = re.fullmatch(_NAMED, named[4])  # `--header=Authorization: VALUE`
         before = re.fullmatch(_FLAG, flag) if flag[:1] == "-" else None
         if named and secret_entry(_name(named), named[4]):
-            is_header = re.fullmatch(_SCHEME, named[4]) or any(_pieces(named[4]))
+            has_form = re.fullmatch(_WITH_PARAMETERS, named[4]) and any(_pieces(named[4]))
+            is_header = has_form or re.fullmatch(_SCHEME, named[4])
             is_prose = named[2] and len(named[4].split()) > 1 and not is_header
             if before or not is_prose or value.startswith("-"):
                 yield from secrets_in(_name(named), named[4])
+            else:
+                for piece in _pieces(named[4]):
+                    yield from (key for _, key in keys_in_text(f"token: {piece}", ("token",)))
         elif before and secret_entry(before[1], value) and not re.fullmatch(_FLAG, value):
             yield from secrets_in(before[1], value)
         elif ":" in value and (login := re.fullmatch(_LOGIN_WORD, f"{flag} {value}" if before else value)):

@@ -22,6 +22,8 @@ _FRAME: Final = r"-----(?:BEGIN|END) [A-Z0-9 ]+-----"
 _BEFORE_FRAME: Final = re.compile(rf"(?<=\S)[ \t]*(?={_FRAME})")
 _AFTER_FRAME: Final = re.compile(rf"({_FRAME})[ \t]*(?=\S)")
 _BASE64_WORDS: Final = re.compile(r"[A-Za-z0-9+/]+=*(?:[ \t]+[A-Za-z0-9+/]+=*)+")
+_ITEM_NAME: Final = re.compile(r"""\A["']?[A-Za-z_.-]+["']?(?::|=(?!=*\Z))""")
+"""An ``=`` at the end belongs to base64."""
 _WAY: Final = re.compile(
     rf"(?:[:-](?:escaped|part)-(?P<digits>[0-9a-f]{{{WAY_DIGITS}}}))?(?:[:-]after-[0-9]{{1,6}})?>\Z"
 )
@@ -101,6 +103,11 @@ def looks_random(value: str) -> bool:
     )
 
 
+def is_random_item(item: str) -> bool:
+    """Whether a line or an item of a list looks random, not counting a name in it: ``StrictHostKeyChecking=no``."""
+    return looks_random(_ITEM_NAME.sub("", item))
+
+
 def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
     """Each text that is searched for, with its placeholder: the secret, as base64 at any place of longer data (of UTF-8
     and of UTF-16, as PowerShell writes it), line by line, in other Unicode forms and in full width, with ``$$`` for
@@ -165,12 +172,18 @@ def lines_of_key(secret: str) -> Sequence[str]:
 
 
 def _lines(secret: str) -> Iterator[tuple[str, str]]:
-    """The lines of a secret, without the frame that every key has; those of JSON say what they are by their keys."""
+    """The lines of a private key without its frame; of another text those that look random.
+
+    A secret may be a whole file, and ``clusters:`` or ``DEBUG=false`` are in many others. JSON has keys, not lines.
+    """
     if secret.lstrip()[:1] in ("{", "["):
         return
-    for number, line in enumerate(lines_of_key(secret) if is_key(secret) else secret.splitlines(), 1):
+    whole_key = is_key(secret)
+    for number, line in enumerate(lines_of_key(secret) if whole_key else secret.splitlines(), 1):
         text = line.strip()
-        if not is_frame(text) and not re.search(r"\s", text) and len(text) >= LEAST_CHARACTERS:
+        if is_frame(text) or re.search(r"\s", text) or len(text) < LEAST_CHARACTERS:
+            continue
+        if whole_key or is_random_item(text):
             yield f"line{number}", text
 
 

@@ -20,7 +20,9 @@ _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info
 """Folders of a repository that may be large."""
 _MOST_FOLDERS: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
-_PRIVATE_KEY: Final = r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY[A-Z ]*)-----(?:[^-]|-(?!----))+-----END \1-----"
+_KEY_NAME: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
+"""Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
 """Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
 
 
