@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import (
@@ -203,7 +203,12 @@ async def close(
         _withdraw(connection, *here, APPROVAL.c.place == request.place)
         asked = _all(connection, _rows().where(*here, *_about(request)))
         decided = [each for each in asked if each.decision is not None]
-        return decided[-1] if decided else _one(connection, _rows().where(*here, *_rejected_before(request)))
+        if decided:
+            # It may be the approval under which the call was begun.
+            spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
+            return replace(decided[-1], interrupted=spent > 0)
+        other = _one(connection, _rows().where(*here, *_rejected_before(request)))
+        return other and replace(other, interrupted=False)
 
     return await owning(log.database, thread, "a question", work)
 
