@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 
 import pytest
 
@@ -50,6 +51,19 @@ def test_continue_goes_on_with_the_latest(zeus: Zeus, project: Project) -> None:
     zeus("chat", "--continue", stdin="b\n")
     assert sessions(zeus) == [("a", 4)]
     assert zeus("chat", "--session", "session_000000000000", stdin="c\n").exit_code == 2
+
+
+def test_a_session_of_a_services_user_is_refused_before_it_is_shown(zeus: Zeus, project: Project) -> None:
+    project.agent("one", "two")
+    zeus("chat", stdin="a secret of ann\n")
+    (hers,) = zeus("sessions", "list", "--json").json
+    with sqlite3.connect(project.folder / ".zeus/zeus.db") as database:
+        database.execute("UPDATE thread SET owner = 'ann'")
+    for words, lines in ((("--session", hers["session"]), "b\n"), ((), f"/session {hers['session']}\nb\n")):
+        refused = zeus("chat", *words, stdin=lines)
+        assert refused.exit_code == 2
+        assert f"{hers['session']} is a session of ann, a user of `zeus serve`" in refused.err
+        assert (refused.out, "a secret of ann" in refused.err) == ("", False)
 
 
 def test_a_refused_attachment_is_refused_once(zeus: Zeus, project: Project) -> None:

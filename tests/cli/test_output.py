@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from benchmarks.structure import modules
 from tests.cli.conftest import Project, Zeus
-from zeus_runtime.cli.event_lines import call_line, whole_call
+from zeus_runtime.cli.event_lines import call_line, question_line, whole_call
 from zeus_runtime.cli.output import TextTable, as_json, rendered
+from zeus_runtime.cli.views import Journal
 from zeus_runtime.columns import most_columns
 from zeus_runtime.config.secrets.masking import Redactor, Secret
+from zeus_runtime.events import ApprovalRequested
 
 MAKES_JSON = {
     "context.plots": "writes the data of a page",
@@ -223,3 +225,31 @@ def test_the_lines_of_a_text_are_folded_once_its_secrets_are_masked(monkeypatch:
     assert rest.startswith("    ┊")
     monkeypatch.setattr("zeus_runtime.cli.output.reader_columns", lambda: None)
     assert rendered(text) == text
+
+
+@pytest.mark.parametrize(
+    ("begun", "more"),
+    [
+        ([], ""),
+        ([{"what": "mine"}], ' as pay(what="mine")'),
+        ([{"what": "a"}, {"what": "b"}], ' as pay(what="b") (+1 more)'),
+    ],
+)
+def test_the_line_of_a_call_that_was_begun_before_says_what_was_begun(
+    begun: list[dict[str, str]], more: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ApprovalRequested("a1", "s", "c1", "pay", {"what": "once"})
+    assert question_line(asked, 80) == "? pay needs approval (a1)"
+    again = replace(asked, interrupted=True, begun_with=begun, subagent="helper")
+    line = f"? helper → pay needs approval (a1); begun before{more} and interrupted"
+    assert question_line(again, 80) == line
+    Journal(quiet=False).show(again)
+    assert capsys.readouterr().err == f"{line}\n"
+
+
+def test_the_line_of_a_call_cuts_what_was_begun() -> None:
+    begun = [{"what": "x" * 300, "why": "y" * 300}]
+    asked = ApprovalRequested("a1", "s", "c1", "pay", {}, interrupted=True, begun_with=begun)
+    line = question_line(asked, 120)
+    assert len(line) <= 120
+    assert line.endswith(" and interrupted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -19,15 +20,21 @@ import pytest
 
 from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
+from tests.support.pictures import png
 from tests.support.scripted_service import TOKEN, ScriptedService
 from zeus_runtime.cli.process import Process
+from zeus_runtime.cli.remote.masked_client import masked_call
 from zeus_runtime.cli.remote.service import token_of
 from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
 from zeus_runtime.client import (
     ServiceApproval,
     ServiceNotFoundError,
+    calls,
+    data_calls,
 )
-from zeus_runtime.client.results import ServiceEvent, result_of
+from zeus_runtime.client.results import ServiceEvent, ServiceFile, result_of
+from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.errors import UsageError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed, ToolCallResult, ToolCallStarted
 from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -109,6 +116,62 @@ def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> 
     went_on = zeus("--remote", service.url, "run", "more", "-c", "--output", "json")
     assert went_on.json["session"] == lines[-1]["session"]
     assert TOKEN not in ran.out + ran.err + piped.err
+
+
+def test_no_secret_of_this_machine_is_sent_to_the_service(
+    service: ScriptedService, zeus: Zeus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = ("Ev7Kx02LmPq81Zt", "Dv3Tn55WbRc90Yh")
+    monkeypatch.setenv("BUILD_TOKEN", secrets[0])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(f"SHOP_API_KEY={secrets[1]}\n")
+    words = f"review {secrets[0]} and {secrets[1]}"
+    session = zeus("--remote", service.url, "run", words, "--output", "json").json["session"]
+    piped = zeus("--remote", service.url, "run", "read", stdin=words)
+    chat = zeus("--remote", service.url, "chat", stdin=words)
+    assert (piped.exit_code, chat.exit_code) == (0, 0)
+    found = zeus("--remote", service.url, "sessions", "search", f"review {secrets[0]}", "--json").json
+    assert session in {each["session"] for each in found}
+    answer = httpx.get(
+        f"{service.url}/v1/sessions/{session}/messages", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    assert "review <secret:BUILD_TOKEN> and <secret:SHOP_API_KEY>" in answer.text
+    stored = [each.read_bytes() for each in (service.folder / ".zeus").rglob("*") if each.is_file()]
+    assert not [each for each in secrets if any(each.encode() in data for data in stored)]
+
+
+def test_what_is_sent_is_masked_and_what_names_something_is_not() -> None:
+    known = secrets_of_environment({"A_KEY": "zeus-1a2b3c4d5e6f", "ZEUS_TOKEN": TOKEN})
+    given, shown = "zeus-1a2b3c4d5e6f", "<secret:A_KEY>"
+    changed = {"text": f"{given} <secret:THEIRS>", "agent": given}
+    decided = masked_call(
+        calls.decide(given, "approve", changed=changed, seen=given, reason=given, instruction=given), known
+    )
+    assert decided.path.endswith(given)
+    body = decided.body or {}
+    assert (body["seen"], body["reason"], body["instruction"]) == (given, shown, shown)
+    assert body["changed"] == {"text": f"{shown} <secret:THEIRS>", "agent": shown}
+    added = masked_call(data_calls.add_memory(given, agent=given, subject=given, replaces=[given]), known)
+    assert {"content": shown, "subject": shown, "replaces": [given]}.items() <= (added.body or {}).items()
+    assert added.query["agent"] == given
+    assert masked_call(calls.search_sessions(given, agent=given), known).query["query"] == shown
+    file = ServiceFile(given, f"{given}.txt", 1)
+    begun = masked_call(calls.begin_in_new_session(given, title=given, attachments=[file]), known)
+    assert {"prompt": shown, "title": shown}.items() <= (begun.body or {}).items()
+    assert (begun.body or {})["attachments"] == [{"sha256": given, "name": file.name}]
+    assert masked_call(calls.agents(), known).body is None
+
+
+def test_a_file_is_sent_as_its_masked_copy() -> None:
+    known = secrets_of_environment({"A_KEY": "zeus-1a2b3c4d5e6f"})
+    sent = masked_call(data_calls.upload(b"+ zeus-1a2b3c4d5e6f", "zeus-1a2b3c4d5e6f.diff"), known)
+    digest = hashlib.sha256(b"+ <secret:A_KEY>").hexdigest()
+    assert (sent.content, sent.path) == (b"+ <secret:A_KEY>", f"/v1/files/{digest}")
+    assert sent.read(calls.ServiceAnswer(None)) == ServiceFile(digest, "<secret:A_KEY>.diff", 16)
+    picture = png(2, 2)
+    assert masked_call(data_calls.upload(picture, "a.png"), known).content == picture
+    with pytest.raises(UsageError, match=r"a\.png cannot be attached: .* a known secret"):
+        masked_call(data_calls.upload(picture + b"zeus-1a2b3c4d5e6f", "a.png"), known)
 
 
 def test_a_call_without_a_terminal_ends_with_7_and_is_decided_later(

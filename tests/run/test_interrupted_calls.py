@@ -339,3 +339,61 @@ async def test_a_secret_in_what_was_begun_is_masked(folder: Path, monkeypatch: p
     person = Person(NO)
     await resumed(agent(folder), session, person)
     assert list(person.asked[0].begun_with) == [{"what": "<secret:LATER_TOKEN>"}]
+
+
+ASKS, DENIES = "middlewares: [approve]\n", "middlewares: [approve: {deny: [pay]}]\n"
+TIMED = "middlewares: [approve: {timeout_seconds: 0.001}]\n"
+WITH = ' with the arguments {"what": "mine"}'
+
+
+@pytest.mark.parametrize(
+    ("at_once", "later", "words", "arguments"),
+    [
+        (True, ASKS, "The user rejected this call of pay: no more.", WITH),
+        (False, ASKS, "The user rejected this call of pay: no more.", WITH),
+        (False, ALLOWED, "The user rejected this call of pay: no more.", WITH),
+        (False, "", "The user rejected this call of pay: no more.", WITH),
+        (True, TIMED, "The user did not approve this call of pay within 0.001 seconds.", WITH),
+        (True, DENIES, "pay is not allowed with these arguments (the rule `deny: pay`).", ""),
+    ],
+)
+async def test_the_model_reads_that_a_rejected_call_was_begun(
+    folder: Path, later: str, words: str, arguments: str, *, at_once: bool
+) -> None:
+    session = await interrupted(folder, agent(folder), Person(CHANGED))
+    no = Decision("reject", "no more")
+    if not at_once:
+        async with agent(folder) as living:
+            ending = (await events_of(living.resume(session)))[-1]
+            assert isinstance(ending, RunFailed)
+            await living.decide(session, {ending.details["pending"][0]["id"]: no})
+    async with agent(folder, later) as living:
+        await events_of(living.resume(session, approvals=Person(no) if at_once else None))
+        if later == TIMED:
+            await events_of(living.resume(session))
+        (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+    begun = f"It was begun before{arguments} and was interrupted: whether it took effect is unknown."
+    assert result.startswith(f"{words} {begun} It is not run again.")
+    assert effects(folder) == ["mine"]
+
+
+async def test_the_same_call_made_again_was_not_begun(folder: Path) -> None:
+    session = await interrupted(folder, agent(folder), Person(CHANGED))
+    await resumed(agent(folder), session)
+    config = write_agent(folder, ALLOWED + storage(SQLITE_URL), plugin=PLUGIN)
+    model = script(PAY, calling(call("pay", "c2", what="once")), "done")
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: NO})
+        await events_of(living.resume(session))
+        results = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+    assert ["It was not run." in each for each in results] == [False, True]
+    assert ["It was begun before" in each for each in results] == [True, False]
+
+
+async def test_the_model_reads_that_a_call_which_never_began_was_not_run(folder: Path) -> None:
+    async with agent(folder) as living:
+        await events_of(living.stream("go", approvals=Person(Decision("reject"))))
+        (session,) = [each.session for each in await living.sessions()]
+        (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+    assert result.startswith("The user rejected this call of pay. It was not run. Do not call pay ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -566,6 +567,53 @@ async def test_a_decision_counts_that_comes_before_the_turn_is_noted_as_waiting(
         before_the_end_is_stored(monkeypatch, decide)
         _, run = await begun(client, "go")
         assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+
+
+TIMED = "middlewares: [approve: {timeout_seconds: SECONDS, on_timeout: ANSWER}]\n"
+
+
+@pytest.mark.parametrize("ends", ["while the service runs", "while no service runs", "after the next begins"])
+async def test_a_turn_goes_on_when_the_time_to_decide_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.02)
+    seconds = "0.05" if ends == "while the service runs" else "0.5"
+    write_agent(tmp_path, TIMED.replace("SECONDS", seconds).replace("ANSWER", "approve"))
+    model = script(calling(call("record", "a", text="draft")), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        if ends == "while the service runs":
+            await until(client, run, "complete")
+        else:
+            await until(client, run, "waiting")
+    if ends == "while no service runs":
+        await asyncio.sleep(0.5)
+    async with serving(service_of(tmp_path, model)) as client:
+        assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+        following = (await client.post(f"/v1/sessions/{session}/runs", json={"prompt": "more"})).status_code
+        assert following == 202
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+async def test_a_turn_waits_on_for_a_call_without_a_time_and_then_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.02)
+    write_agent(tmp_path, TIMED.replace("SECONDS", "0.3").replace("ANSWER", "reject"))
+    calls = [call("record", name, text=name) for name in "ab"]
+    service = service_of(tmp_path, script(calling(*calls), "Done."))
+    async with serving(service) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        *_, last = (await client.get("/v1/approvals")).json()
+        with sqlite3.connect(tmp_path / ".zeus/zeus.db") as database:
+            database.execute("UPDATE pending_approval SET expires_ms = NULL WHERE id = ?", (last["id"],))
+        await asyncio.sleep(0.4)
+        assert (await client.get(f"/v1/runs/{run}")).json()["state"] == "waiting"
+        assert not service.turns._timed, "nobody looks for it any more"
+        await client.post(f"/v1/approvals/{last['id']}", json={"decision": "approve"})
+        await until(client, run, "complete")
+    assert (tmp_path / "effects.txt").read_text() == f"{last['parameters']['text']}\n"
 
 
 @pytest.mark.parametrize("fails", ["after the decision", "after the end of the run"])

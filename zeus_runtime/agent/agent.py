@@ -465,6 +465,14 @@ class Agent(ErrorsMasked):
         log = await self.masked_log()
         return await history_of(log, await log.find(session), whole=whole)
 
+    async def require_own(self, session: str) -> None:
+        """Check that the agent may continue a session, which exists: one of a service's user only if it works for one.
+
+        Raises:
+            UsageError: it may not.
+        """
+        await self._runner.require_own(session)
+
     async def context_trace(self, session: str) -> Trace:
         """What a session's model calls were sent and why, for the functions of ``zeus_runtime.context.inspection``.
 

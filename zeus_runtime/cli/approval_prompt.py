@@ -152,7 +152,7 @@ class YesApprovals:
         """Yes, or what the user answers."""
         if self._terminal is not None and (pending.is_question or pending.needs_person):
             return await self._terminal.ask(pending)
-        # A rejection would tell the model that its call was not run, while one with other arguments was begun.
+        # Only a person can say what is to follow on a call with other arguments that was begun.
         is_left = pending.is_question or pending.begun_with
         return None if is_left else Decision("approve", by="automatic")
 

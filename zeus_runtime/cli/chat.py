@@ -371,6 +371,8 @@ class Chat:
         from zeus_runtime.cli.transcript import tail
 
         history = self._wait(self._history(session))
+        # Before it is shown: the next prompt would be refused.
+        self._wait(self._agent.require_own(session))
         self._session = session
         if not self._quiet and history:
             complain(tail(history, columns_of(sys.stderr)), "dim", laid_out=True)

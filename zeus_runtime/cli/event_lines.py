@@ -10,6 +10,7 @@ from zeus_runtime.columns import cut_line, shortened
 from zeus_runtime.escaping import json_shown, printable, terminal_text, word
 from zeus_runtime.events import (
     ApprovalDecided,
+    ApprovalRequested,
     RunCompleted,
     RunFailed,
     SubAgentEvent,
@@ -17,7 +18,7 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolProgress,
 )
-from zeus_runtime.tools.question import tool_label
+from zeus_runtime.tools.question import caller_label, tool_label
 
 LONGEST_ARGUMENT: Final = 60
 
@@ -95,6 +96,23 @@ def decision_line(event: ApprovalDecided) -> str:
     }.get(event.by, "")
     changed = "" if event.changed is None or event.kind == "question" else ", with changed arguments"
     return f"{what} was {done}{former}{how}{changed}"
+
+
+def question_line(event: ApprovalRequested, width: int) -> str:
+    """``? pay needs approval (1a2b); begun before as pay(what="x") and interrupted``.
+
+    Of several begins with other arguments, the last and the number of the others.
+    """
+    line = f"? {caller_label(event.subagent, event.tool_name)} needs approval ({event.id})"
+    if not event.interrupted:
+        return line
+    begun, ended = "; begun before", " and interrupted"
+    if event.begun_with:
+        *others, last = event.begun_with
+        ended = f"{f' (+{len(others)} more)' if others else ''}{ended}"
+        room = max(LONGEST_ARGUMENT, width - len(f"{line}{begun} as {ended}"))
+        begun = f"{begun} as {call_line(event.tool_name, last, room)}"
+    return f"{line}{begun}{ended}"
 
 
 def waiting_line(agent: str, tool: str, arguments: Mapping[str, Any], width: int) -> str:

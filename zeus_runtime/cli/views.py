@@ -13,6 +13,7 @@ from zeus_runtime.cli.event_lines import (
     decision_line,
     ending_numbers,
     progress_line,
+    question_line,
     result_line,
     subagent_line,
     usage_line,
@@ -36,7 +37,7 @@ from zeus_runtime.events import (
     ToolCallStarted,
     ToolProgress,
 )
-from zeus_runtime.tools.question import caller_label, tool_label
+from zeus_runtime.tools.question import tool_label
 
 PROGRESS_SECONDS: Final = 2.0
 """Between two lines of progress in a journal, which cannot take one back."""
@@ -95,9 +96,7 @@ class Journal:
             if line := subagent_line(event, width):
                 complain(f"  {line}", "dim")
         elif isinstance(event, ApprovalRequested):
-            complain(
-                f"? {caller_label(event.subagent, event.tool_name)} needs approval ({event.id})", "yellow"
-            )
+            complain(question_line(event, width), "yellow")
         elif isinstance(event, ApprovalDecided):
             complain(f"! {decision_line(event)}", "dim" if event.decision == "approve" else "yellow")
         elif isinstance(event, RunCompleted | RunFailed):

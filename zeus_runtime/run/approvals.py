@@ -486,7 +486,7 @@ class ApprovalBroker:
                 former=former,
             )
         )
-        told = replace(decision, arguments=self._unmasked(decision, request, pending))
+        told = replace(decision, arguments=self._unmasked(decision, request, pending), begun=pending.begun)
         if told.answer == "approve":
             runs = request if told.arguments is None else replace(request, arguments=told.arguments)
             self._approved[request.place, runs.digest] = ApprovedCall(

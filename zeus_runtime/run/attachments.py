@@ -239,11 +239,28 @@ def _attached(path: Path | GivenFile, workspace: WorkspaceFiles, secrets: Redact
 def _given(name: str, data: bytes, workspace: WorkspaceFiles, secrets: Redactor) -> Reference:
     found = _kept("attachment", name, "", data, workspace, secrets)
     if found.problem:
-        raise UsageError(
-            f"{name} cannot be attached: {found.problem}",
-            remedy="Remove the picture's metadata, or attach another.",
-        )
+        raise _unmaskable(name, found.problem)
     return found
+
+
+def _unmaskable(name: str, problem: str) -> UsageError:
+    return UsageError(
+        f"{name} cannot be attached: {problem}", remedy="Remove the picture's metadata, or attach another."
+    )
+
+
+def masked_file(name: str, data: bytes, secrets: Redactor) -> bytes:
+    """The bytes of an attached file as its copy has them: with known secrets masked in text.
+
+    Raises:
+        UsageError: it is a picture that has one.
+    """
+    picture = picture_of(data, "", name=name)
+    if picture is None:
+        return masked_bytes(data, secrets)
+    if why := refused(picture, data, secrets):
+        raise _unmaskable(name, why)
+    return data
 
 
 def _kept(

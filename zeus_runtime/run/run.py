@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Limits
     from zeus_runtime.run.approvals import ApprovalBroker
     from zeus_runtime.tools import Tool
-    from zeus_runtime.tools.approval import PendingApproval
+    from zeus_runtime.tools.approval import Decision, PendingApproval
 
 
 _LONGEST_NAME: Final = 80
@@ -412,7 +412,7 @@ class Run:
         request = ApprovalRequest(tool.name, arguments, str(call.place), call.id, setting=tool.setting)
         decision = await self._resources.approvals.held(tool, request)
         if decision is not None and decision.answer == "reject":
-            return _rejected(tool.name, decision.reason)
+            return _rejected(tool.name, decision)
         if decision is not None and decision.arguments is not None:
             request = replace(request, arguments=dict(decision.arguments))
         files = self._resources.workspace
@@ -511,7 +511,7 @@ class Run:
             question = replace(request, place=place, reason=reason, may_remember=False, preview=shows)
             decision = await approvals.ask(question)
             if decision.answer == "reject":
-                return _rejected(tool.name, decision.reason)
+                return _rejected(tool.name, decision)
             if decision.instruction:
                 instructions.append(f"The user adds: {decision.instruction}")
             files |= {file, *_seen(tool, request, shows)}
@@ -585,7 +585,7 @@ def _seen(tool: Tool, request: ApprovalRequest, preview: Preview | None) -> Iter
             yield split(text)
 
 
-def _rejected(tool: str, reason: str) -> ToolResult:
+def _rejected(tool: str, decision: Decision) -> ToolResult:
     """The result for a call that a person rejected under another config, whose middleware is not part of this one."""
-    why = f": {reason}" if reason else ""
-    return ToolResult(f"The user rejected this call of {tool}{why}. It was not run.", is_error=True)
+    why = f": {decision.reason}" if decision.reason else ""
+    return ToolResult(f"The user rejected this call of {tool}{why}. {decision.not_run}", is_error=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import (
@@ -203,7 +204,12 @@ async def close(
         _withdraw(connection, *here, APPROVAL.c.place == request.place)
         asked = _all(connection, _rows().where(*here, *_about(request)))
         decided = [each for each in asked if each.decision is not None]
-        return decided[-1] if decided else _one(connection, _rows().where(*here, *_rejected_before(request)))
+        if decided:
+            # It may be the approval under which the call was begun.
+            spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
+            return replace(decided[-1], interrupted=spent > 0)
+        other = _one(connection, _rows().where(*here, *_rejected_before(request)))
+        return other and replace(other, interrupted=False)
 
     return await owning(log.database, thread, "a question", work)
 
@@ -299,12 +305,15 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
     return await log.database.run(work)
 
 
-def is_undecided_in(connection: Connection, session: str) -> bool:
-    """Whether a request of a session or of one of its sub-agents is undecided, inside a larger transaction."""
-    undecided = select(APPROVAL.c.id).where(
-        APPROVAL.c.thread.in_(_family(connection, session)), APPROVAL.c.verdict.is_(None)
-    )
-    return connection.execute(undecided.limit(1)).first() is not None
+def open_until_in(connection: Connection, session: str) -> float:
+    """When nobody can decide anything of a session and its sub-agents any more, inside a larger transaction.
+
+    Returns:
+        UTC milliseconds: 0 if nothing is undecided, infinite if something waits for ever.
+    """
+    family = _family(connection, session)
+    undecided = _all(connection, _rows().where(APPROVAL.c.thread.in_(family), APPROVAL.c.verdict.is_(None)))
+    return max((math.inf if each.expires_ms is None else each.expires_ms for each in undecided), default=0)
 
 
 async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
@@ -472,7 +481,7 @@ def _decidable(
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
-            remedy=f"`zeus resume {session}` goes on; in a service, a prompt does.",
+            remedy=f"`zeus resume {session}` goes on; a service does by itself.",
         )
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")

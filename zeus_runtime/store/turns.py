@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import (
     BindParameter,
@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from zeus_runtime.errors import BusyError
-from zeus_runtime.store.approvals import is_undecided_in
+from zeus_runtime.store.approvals import open_until_in
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.tables import MESSAGE, NOTE, SNAPSHOT, THREAD, TURN
 from zeus_runtime.store.threads import OWNED, Owner, of_owner, owned
@@ -325,8 +325,21 @@ async def unfinished_sessions(log: ThreadLog, agent: str) -> Sequence[tuple[str,
     return await log.database.run(work)
 
 
-async def decided_turns(log: ThreadLog, agent: str) -> Sequence[StoredTurn]:
-    """The turns of an agent that wait although all their calls are decided: no process noted that they go on."""
+class PausedTurn(NamedTuple):
+    """A turn that waits.
+
+    Args:
+        owner: the session's.
+        until: ``open_until_in`` its session.
+    """
+
+    turn: StoredTurn
+    owner: Owner | None
+    until: float
+
+
+async def paused_turns(log: ThreadLog, agent: str, session: str | None = None) -> Sequence[PausedTurn]:
+    """The turns of an agent that wait for decisions: of one session, or of all."""
     latest = SNAPSHOT.alias()
     last = select(func.max(latest.c.number)).where(latest.c.thread == THREAD.c.key).scalar_subquery()
     # Not one whose session went back, or on with another prompt, while it waited: its decisions are void.
@@ -334,13 +347,20 @@ async def decided_turns(log: ThreadLog, agent: str) -> Sequence[StoredTurn]:
     is_paused &= (SNAPSHOT.c.run_id == TURN.c.run_id) & (SNAPSHOT.c.reason == "approval")
     query = (
         _turns()
+        .add_columns(THREAD.c.owner, THREAD.c.owner_project)
         .join(SNAPSHOT, is_paused)
         .where(THREAD.c.agent == agent, TURN.c.state == "waiting", owned(log.owner))
     )
+    if session is not None:
+        query = query.where(THREAD.c.session == session)
 
-    def work(connection: Connection) -> list[StoredTurn]:
-        waiting = [_read(log, row) for row in connection.execute(query)]
-        return [each for each in waiting if not is_undecided_in(connection, each.session)]
+    def work(connection: Connection) -> list[PausedTurn]:
+        found = []
+        for *row, user, project in connection.execute(query).all():
+            turn = _read(log, row)
+            owner = None if user is None else Owner(user, project)
+            found.append(PausedTurn(turn, owner, open_until_in(connection, turn.session)))
+        return found
 
     return await log.database.run(work)
 

@@ -66,17 +66,19 @@ def _given_token(process: Process) -> str:
 
 
 def client_of(process: Process) -> ServiceClient:
-    """A client of the service."""
-    from zeus_runtime.client.clients import ServiceClient
+    """A client of the service, which sends no secret that the process knows."""
+    from zeus_runtime.cli.remote.masked_client import MaskedServiceClient
 
-    return ServiceClient(address_of(process), token_of(process))
+    url, token = address_of(process), token_of(process)
+    return MaskedServiceClient(url, token, process.secrets)
 
 
 def async_client_of(process: Process) -> AsyncServiceClient:
-    """A client of the service, for asyncio."""
-    from zeus_runtime.client.clients import AsyncServiceClient
+    """As ``client_of``, for asyncio."""
+    from zeus_runtime.cli.remote.masked_client import MaskedAsyncServiceClient
 
-    return AsyncServiceClient(address_of(process), token_of(process))
+    url, token = address_of(process), token_of(process)
+    return MaskedAsyncServiceClient(url, token, process.secrets)
 
 
 def remote_words(process: Process, *words: str) -> str:

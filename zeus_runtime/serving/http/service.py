@@ -177,6 +177,7 @@ class Service:
             _Work("the check of open streams", self.streams.check),
             _Work("the wait for databases that were away", self.turns.recover_rest),
             _Work("the look at other processes", self.replicas.look),
+            _Work("the search for decisions whose time is over", self.turns.resume_overdue),
             _Work("the search for idle agents", self._let_idle_go),
             _Work("the search for old entries of the audit log", self._expire),
         )
@@ -451,6 +452,9 @@ class Service:
         # Of two who decide the last two calls at once, both may find none left: waking twice is harmless.
         if not await found.agent.pending_approvals(session):
             await self._continue(found, session)
+        else:
+            # The time of the others may be over, or limited.
+            await self.turns.resume_decided(found.hosted, await found.agent.log(), session)
 
     async def _continue(self, found: OwnersAgent, session: str) -> None:
         log = await found.agent.log()

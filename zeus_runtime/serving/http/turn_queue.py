@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import math
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,8 +24,8 @@ from zeus_runtime.store.turns import (
     asked_to_cancel,
     begin_turn,
     cancel_turn,
-    decided_turns,
     find_turn,
+    paused_turns,
     set_state,
     setting_state,
     state_in,
@@ -83,6 +85,13 @@ class _PostponedTurns(NamedTuple):
     problem: str
 
 
+class _TimedTurn(NamedTuple):
+    """A turn that waits for decisions whose time is limited, and when the last one is over, in UTC milliseconds."""
+
+    hosted: HostedAgent
+    until: float
+
+
 @dataclass
 class TurnQueue:
     """Runs the turns of all agents of a service, one at a time in each session."""
@@ -101,6 +110,7 @@ class TurnQueue:
     _woken: set[str] = field(default_factory=set)
     _unrecovered: Sequence[HostedAgent] = ()
     _postponed: dict[str, _PostponedTurns] = field(default_factory=dict)
+    _timed: dict[str, _TimedTurn] = field(default_factory=dict)
     # Nobody waits for it: of a bool, mypy takes the value before an await for that after it.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -285,10 +295,37 @@ class TurnQueue:
         await hosted.prepare(None)
         log = await hosted.of(None).log()
         # The process may have ended between the last decision and the note that the turn goes on.
-        for turn in await decided_turns(log, hosted.name):
-            await set_state(log, turn, "running")
+        await self.resume_decided(hosted, log)
         for session, owner in await unfinished_sessions(log, hosted.name):
             self.wake(hosted, owner, session)
+
+    async def resume_decided(self, hosted: HostedAgent, log: ThreadLog, session: str | None = None) -> None:
+        """Resume the waiting turns of an agent for which everything is decided or its time is over.
+
+        Those that wait for nothing but the end of a time are resumed then, by ``resume_overdue``.
+
+        Args:
+            session: only its turn.
+        """
+        for turn, owner, until in await paused_turns(log, hosted.name, session):
+            if until <= log.now_ms():
+                await set_state(log, turn, "running")
+                self.wake(hosted, owner, turn.session)
+            elif until < math.inf:
+                self._timed[turn.session] = _TimedTurn(hosted, until)
+
+    async def resume_overdue(self) -> None:
+        """Resume the turns that wait for requests whose time is over since they were noted here."""
+        now = time.time() * 1000
+        due = [(session, each) for session, each in self._timed.items() if each.until <= now]
+        await all_tried(*(partial(self._resume_overdue, *each) for each in due))
+
+    async def _resume_overdue(self, session: str, timed: _TimedTurn) -> None:
+        await timed.hosted.prepare(None)
+        await self.resume_decided(timed.hosted, await timed.hosted.of(None).log(), session)
+        # Unless it was noted anew, with a later time.
+        if self._timed.get(session) is timed:
+            del self._timed[session]
 
     async def aclose(self) -> None:
         """Stop working; turns that run are interrupted, and stay unfinished for the next process."""
@@ -393,7 +430,7 @@ class TurnQueue:
             del self._running[turn.session]
         if end.state is None and self._is_interrupted(last):
             return False  # without a new state, the next process finds the turn unfinished and resumes it
-        await self._settle(end, last)
+        await self._settle(hosted, end, last)
         return True
 
     async def _agent_for(self, hosted: HostedAgent, owner: Owner | None, turn: StoredTurn) -> Agent:
@@ -435,16 +472,16 @@ class TurnQueue:
         """Whether `aclose` ended a run."""
         return self._closing.is_set() and isinstance(last, RunFailed) and last.code == "cancelled"
 
-    async def _settle(self, end: _TurnEnd, last: Event | None) -> None:
+    async def _settle(self, hosted: HostedAgent, end: _TurnEnd, last: Event | None) -> None:
         """Store the end of a turn, unless that is done, and tell of it."""
         is_told = end.state is not None and end.state != "cancelled"
         state = await end.stored(last)
         if not is_told:
             # No event tells that it is over: none is stored, or it was cancelled while it waits.
             self.over(end.turn.session)
-        if state == "waiting" and not await end.agent.pending_approvals(end.turn.session):
-            # Decided between the run's end and the turn's new state.
-            await set_state(end.log, end.turn, "running")
+        if state == "waiting":
+            # It may be decided since the run's end, before the turn's new state.
+            await self.resume_decided(hosted, end.log, end.turn.session)
 
 
 class _TurnEnd:

@@ -1,0 +1,67 @@
+"""The clients of ``zeus --remote``, which send no secret of this machine: what they send is masked in one place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, TypeVar, cast
+
+from zeus_runtime.client.calls import ServiceAnswer, ServiceCall
+from zeus_runtime.client.clients import AsyncServiceClient, ServiceClient
+from zeus_runtime.client.data_calls import upload
+from zeus_runtime.client.results import ServiceFile
+from zeus_runtime.config.secrets.masking import Redactor
+
+T = TypeVar("T")
+
+_NAMES: Final = frozenset(
+    {"agent", "session", "sessions", "cursor", "path", "seen", "replaces", "attachments"}
+)
+"""The words of requests that name what the service has; a path is never masked either. All others are a user's text."""
+
+
+def masked_call(call: ServiceCall[T], secrets: Redactor) -> ServiceCall[T]:
+    """A request without known secrets in its texts and its file.
+
+    Raises:
+        UsageError: the file is a picture that has one.
+    """
+    if call.content is not None:
+        # An upload, whose path and result name its bytes.
+        return cast("ServiceCall[T]", _masked_upload(call.content, call.read(ServiceAnswer(None)), secrets))
+
+    def masked(words: Any) -> dict[str, Any]:
+        return {name: value if name in _NAMES else secrets.masked(value) for name, value in words.items()}
+
+    return replace(call, body=call.body and masked(call.body), query=masked(call.query))
+
+
+def _masked_upload(data: bytes, file: Any, secrets: Redactor) -> ServiceCall[ServiceFile]:
+    from zeus_runtime.run.attachments import masked_file
+
+    return upload(masked_file(file.name, data, secrets), secrets.text(file.name))
+
+
+class MaskedServiceClient(ServiceClient):
+    """A client that masks what it sends.
+
+    Args:
+        secrets: masked, except in the token that is sent as a header.
+    """
+
+    def __init__(self, url: str, token: str, secrets: Redactor) -> None:
+        super().__init__(url, token)
+        self._masked = secrets
+
+    def send(self, call: ServiceCall[T]) -> T:
+        return super().send(masked_call(call, self._masked))
+
+
+class MaskedAsyncServiceClient(AsyncServiceClient):
+    """As ``MaskedServiceClient``, for asyncio."""
+
+    def __init__(self, url: str, token: str, secrets: Redactor) -> None:
+        super().__init__(url, token)
+        self._masked = secrets
+
+    async def send(self, call: ServiceCall[T]) -> T:
+        return await super().send(masked_call(call, self._masked))
