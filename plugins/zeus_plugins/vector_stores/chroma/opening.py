@@ -181,7 +181,7 @@ def _persistent_client(folder: Path) -> Any:
 
 
 def _settings(chromadb: Any) -> Any:
-    class Settings(chromadb.Settings):  # type: ignore[misc]
+    class GivenSettings(chromadb.Settings):  # type: ignore[misc]
         """ChromaDB's settings from its arguments alone.
 
         A variable of the environment could send the user's login to any server, and one of `.env` name classes to
@@ -192,7 +192,7 @@ def _settings(chromadb: Any) -> Any:
         def settings_customise_sources(cls, _: object, init_settings: Any, **__: object) -> tuple[Any, ...]:
             return (init_settings,)
 
-    return Settings(anonymized_telemetry=False)
+    return GivenSettings(anonymized_telemetry=False)
 
 
 def _chromadb() -> Any:
