@@ -109,6 +109,31 @@ def places_passed(path: str) -> Iterator[str]:
         left += target.split(os.sep)[::-1]
 
 
+def leads_through(path: Path, folder: Path) -> bool:
+    """Whether the system passes ``folder`` on the way to an absolute path, or arrives there.
+
+    The root does not count: whoever fills it brings Zeus too.
+    """
+
+    def is_it(place: str) -> bool:
+        try:
+            return os.path.samefile(place, folder)
+        except OSError:
+            return False
+
+    return any(map(is_it, places_passed(str(path))))
+
+
+def is_private(path: Path) -> bool:
+    """Whether a file or folder is this user's, and no other may read or write it, where the system tells.
+
+    Raises:
+        OSError: it is not there.
+    """
+    status = path.stat()
+    return os.name != "posix" or (not status.st_mode & 0o077 and status.st_uid == os.geteuid())
+
+
 def links_passed(paths: Iterable[str]) -> set[str]:
     """The links that the system passes on the way to absolute paths, each with the links of its folder resolved."""
     passed = {place for path in paths for place in places_passed(path)}

@@ -271,6 +271,44 @@ def test_a_plugin_file_of_the_users_own_home_is_theirs(project: Project, zeus: Z
     assert zeus("run", "zeus.yaml", "hi").out == "Hello.\n"
 
 
+@pytest.mark.parametrize(
+    ("variable", "place", "at"),
+    [
+        ("HOME", "", "project"),
+        ("HOME", "home", "project"),
+        ("XDG_CONFIG_HOME", ".config", "project"),
+        ("HOME", "../link", "project"),
+        ("HOME", "", "elsewhere"),
+        ("HOME", "", "elsewhere, by a link"),
+    ],
+)
+def test_a_home_of_the_user_that_lies_in_the_project_asks_like_the_projects_own(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, variable: str, place: str, at: str
+) -> None:
+    """In a container a clone may be the home folder; the presets and plugins in it are its author's."""
+    config = project.agent("Hello.")
+    (project.folder.parent / "link").symlink_to(project.folder)
+    monkeypatch.setenv(variable, str(project.folder.parent.joinpath("project", place)))
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder.parent / "state"))
+    own = project.folder / place / (".config/zeus" if variable == "HOME" else "zeus")
+    for file, folder in ((config, "configs"), (project.folder / "scripted.py", "plugins")):
+        (own / folder).mkdir(parents=True)
+        (own / folder / file.name).write_bytes(file.read_bytes())
+    (own / "plugins/scripted.py").write_text(TELLING + SCRIPTED)
+    (own / "configs/default.yaml").write_bytes(config.read_bytes())
+    (project.folder / "scripted.py").unlink()
+    words = ("default",)
+    if at != "project":
+        (project.folder.parent / "elsewhere").mkdir()
+        monkeypatch.chdir(project.folder.parent / "elsewhere")
+        words = ("../link/zeus.yaml" if "link" in at else str(config),)
+    assert zeus("trust", "--print", *words).out.startswith("sha256:")
+    assert zeus("run", *words, "hi").exit_code == 4
+    assert not (own / "plugins/ran").exists()
+    zeus("trust", *words)
+    assert zeus("run", *words, "hi").out == "Hello.\n"
+
+
 def test_a_plugin_file_of_the_projects_home_is_not(project: Project, zeus: Zeus) -> None:
     project.agent("Hello.")
     own = project.folder / ".zeus/plugins"
@@ -567,6 +605,21 @@ def test_a_prompt_that_a_variable_of_zeus_names_as_a_key_is_asked_for(
     assert (result.exit_code, "sa.json" in result.out) == (4, True)
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
     assert zeus("plan").exit_code == 0
+
+
+@pytest.mark.parametrize(("directory", "code"), [("/", 0), ("project", 0), ("home", 4), ("home/.config", 4)])
+def test_a_preset_of_the_users_home_is_theirs_unless_they_work_above_it(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, directory: str, code: int
+) -> None:
+    """A container without a working directory starts in the root, and who fills that brings Zeus too."""
+    configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
+    configs.mkdir(parents=True)
+    (configs / "mine.yaml").write_text("version: 1\nmodel: gpt-4o\ntools: [shell: {contain: none}]\n")
+    monkeypatch.chdir(project.folder.parent / directory)
+    assert zeus("plan", "mine").exit_code == code
+    if code:
+        zeus("trust", "mine")
+        assert zeus("plan", "mine").exit_code == 0
 
 
 @pytest.mark.parametrize("at", ["home", "config"])

@@ -44,6 +44,32 @@ def test_a_record_that_others_can_write_allows_nothing(tmp_path: Path, depth: in
         is_recorded(folder, "/a.yaml", ONE.digest)
 
 
+@pytest.mark.parametrize("mode", [0o044, 0o040, 0o004, 0o001])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_record_with_the_modes_of_a_checkout_allows_nothing(tmp_path: Path, depth: int, mode: int) -> None:
+    """Where the home folder is a clone, its author brings the record."""
+    folder = tmp_path / "trust"
+    add(folder, "/a.yaml", ONE)
+    (place,) = folder.iterdir()
+    (file,) = place.iterdir()
+    (folder, place, file)[depth].chmod(0o700 | mode)
+    assert not is_recorded(folder, "/a.yaml", ONE.digest)
+    assert all_records(folder) == records_of(folder, "/a.yaml") == ()
+    add(folder, "/a.yaml", ONE)
+    assert is_recorded(folder, "/a.yaml", ONE.digest)
+
+
+def test_a_file_system_that_keeps_a_record_open_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise Zeus would ask each time, since the record never counts."""
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(Path, "chmod", lambda *_: None)
+    with pytest.raises(MissingError, match="leaves it open to others") as caught:
+        add(tmp_path, "/a.yaml", ONE)
+    assert "XDG_STATE_HOME" in str(caught.value.remedy)
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"file": 1}', "\udc80"])
 def test_a_damaged_record_allows_nothing(tmp_path: Path, content: str) -> None:
     add(tmp_path, "/a.yaml", ONE)

@@ -93,8 +93,8 @@ def _folders_with_above(document: Document) -> Iterator[Path]:
 
 
 def own_homes(ground: FileSource) -> tuple[Path, ...]:
-    """The Homes that the user made or installed, with links resolved."""
-    return (*ground.trust.homes, *ground.trust.bundled, *ground.installed)
+    """The Homes that the user made or installed, with links resolved; none that lies in the project."""
+    return (*ground.trust.own_homes, *ground.trust.bundled, *ground.installed)
 
 
 def mask_of(document: Document, trust: Trust) -> PartMask:

@@ -177,8 +177,8 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
 
 def _add_own_home(deciding: Deciding, checked: Checked) -> None:
     """The user's own Home, with the accounts in it."""
-    # All agents of the user read it, so only a config of their own may open it.
-    is_own = checked.trust.is_own(Path(checked.trust.file))
+    # All agents of the user read it, so only a config of their own may open it. One that lies in the project asks.
+    is_own = checked.trust.is_of_home(Path(checked.trust.file))
     for home in _own_homes(checked):
         _add(deciding, home, _DECIDES if is_own else _DECIDES_ALL, is_liftable=is_own)
     for environ in _environs(checked):

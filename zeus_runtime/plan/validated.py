@@ -16,6 +16,7 @@ from zeus_runtime.config.schema.validate import hiding, prepared, read_early
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Learned, Redactor
 from zeus_runtime.config.secrets.secret_files import SecretFiles
 from zeus_runtime.cutting import mask_before_cutting
+from zeus_runtime.disk_paths import leads_through
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
@@ -329,7 +330,10 @@ def trust_of(
     if trust is None:
         trust = recorded_trust(os.environ)
     path = document.directory / document.source if document.path is None else document.path
-    homes = tuple(home.resolve() for home in user_home(os.environ))
+    homes = user_home(os.environ)
+    # A container may have a clone as its home folder.
+    project = (document.directory, path.parent)
+    own = [home for home in homes if not any(leads_through(home, folder) for folder in project)]
     # A value that the caller changed is not the process's own.
     process = given_environ()
     variables = frozenset(name for name, value in environ.items() if process.get(name) == value)
@@ -339,7 +343,8 @@ def trust_of(
         folder=str(path.parent.resolve()),
         named=str(path.parent.resolve() / path.name),
         words=tuple(words),
-        homes=homes,
+        homes=tuple(home.resolve() for home in homes),
+        own_homes=tuple(home.resolve() for home in own),
         bundled=tuple(folder.resolve() for folder in bundled_folders()),
         variables=variables,
         environ=environ,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from zeus_runtime.disk_paths import is_private
 from zeus_runtime.trust.decision import records_folder
 
 _PREFIX: Final = "PYTHONPYCACHEPREFIX"
@@ -56,7 +57,6 @@ def are_compiled_apart(words: Sequence[str], env: Mapping[str, str]) -> bool:
 def _is_private(folder: Path) -> bool:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
+        return is_private(folder)
     except OSError:
         return False
-    return os.name != "posix" or (not status.st_mode & 0o022 and status.st_uid == os.geteuid())

@@ -47,7 +47,8 @@ class Trust:
         folder: the folder where that config was named, with links resolved; the target of a link may be elsewhere.
         named: the path as it was named, with the folder's links resolved.
         words: the config as a command line names it.
-        homes: the user's own Homes.
+        homes: the user's Homes.
+        own_homes: those whose files are trusted: they do not lie in the project, so they did not come with it.
         bundled: the folders of presets and prompts that come with Zeus.
         variables: the names of the variables that the config gets with the same value as the process.
         work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
@@ -63,6 +64,7 @@ class Trust:
     named: str = ""
     words: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
+    own_homes: tuple[Path, ...] = ()
     bundled: tuple[Path, ...] = ()
     variables: frozenset[str] = frozenset()
     work: tuple[Path, ...] = ()
@@ -78,7 +80,11 @@ class Trust:
 
     def is_own(self, file: Path) -> bool:
         """Whether a file or folder belongs to the user or comes with Zeus."""
-        return any(file.resolve().is_relative_to(each) for each in (*self.homes, *self.bundled))
+        return _is_in(file, (*self.own_homes, *self.bundled))
+
+    def is_of_home(self, file: Path) -> bool:
+        """Whether a file or folder lies in a Home of the user or comes with Zeus; it may have come with the project."""
+        return _is_in(file, (*self.homes, *self.bundled))
 
     def allows(self, part: Part) -> bool:
         """Whether a part may be executed."""
@@ -159,6 +165,10 @@ class Trust:
             f"look at what it needs and allow it: {self.command}"
             f" (in a container: {VARIABLE}, see docs/explanation/trust.md)"
         )
+
+
+def _is_in(file: Path, folders: Sequence[Path]) -> bool:
+    return any(file.resolve().is_relative_to(each) for each in folders)
 
 
 _FEW: Final = 3

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.disk_paths import is_private
 from zeus_runtime.errors import MissingError
 
 if TYPE_CHECKING:
@@ -53,9 +54,11 @@ def is_recorded(folder: Path, file: str, digest: str) -> bool:
     if record is None or (record.file, record.digest) != (file, digest):
         return False
     # Last, because only a record that allows something can do harm.
-    for each in (path, path.parent, folder):
+    places = (path, path.parent, folder)
+    for each in places:
         _refuse_open(each)
-    return True
+    # A checkout or an image that brings a record does not keep the modes that Zeus gives it.
+    return all(map(is_private, places))
 
 
 def add(folder: Path, file: str, part: Part) -> None:
@@ -74,6 +77,8 @@ def add(folder: Path, file: str, part: Part) -> None:
         # Again, because `mkdir` leaves the mode of a folder that is there already, and applies the umask.
         for each in (folder, place):
             each.chmod(0o700)
+            if not is_private(each):
+                raise OSError("the file system leaves it open to others")
         descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as writer:
@@ -152,7 +157,9 @@ def _order(record: Record) -> tuple[str, str, str]:
 
 def _in(place: Path) -> Iterator[Record]:
     try:
-        files = sorted(place.glob("*.json"))
+        # One that allows nothing must not be listed as a permission.
+        is_counted = is_private(place.parent) and is_private(place)
+        files = sorted(filter(is_private, place.glob("*.json"))) if is_counted else []
     except OSError:
         return
     yield from (record for record in map(_read, files) if record is not None)
@@ -174,5 +181,5 @@ def _refuse_open(path: Path) -> None:
     if os.name == "posix" and (status.st_mode & 0o022 or status.st_uid != os.geteuid()):
         raise MissingError(
             f"{path}, which says what you allow to be executed, can be written by others",
-            remedy=f"make it yours alone (chmod go-w {path}), or remove it and run `zeus trust` again",
+            remedy=f"make it yours alone (chmod go-rwx {path}), or remove it and run `zeus trust` again",
         )

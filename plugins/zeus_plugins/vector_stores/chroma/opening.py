@@ -181,8 +181,18 @@ def _persistent_client(folder: Path) -> Any:
 
 
 def _settings(chromadb: Any) -> Any:
-    # Keeps ChromaDB from reading `.env`, which could name classes to import.
-    return chromadb.Settings(_env_file=None, anonymized_telemetry=False)
+    class GivenSettings(chromadb.Settings):  # type: ignore[misc]
+        """ChromaDB's settings from its arguments alone.
+
+        A variable of the environment could send the user's login to any server, and one of `.env` name classes to
+        import.
+        """
+
+        @classmethod
+        def settings_customise_sources(cls, _: object, init_settings: Any, **__: object) -> tuple[Any, ...]:
+            return (init_settings,)
+
+    return GivenSettings(anonymized_telemetry=False)
 
 
 def _chromadb() -> Any:
