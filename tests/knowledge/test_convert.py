@@ -39,6 +39,13 @@ def test_what_html_says_of_its_characters_is_believed() -> None:
     assert convert_file("a.htm", page).text == "café"
 
 
+def test_short_html_that_says_nothing_of_its_characters_is_utf_8_if_it_can_be() -> None:
+    # A guess takes this text for Shift-JIS, in which a backslash is a yen sign.
+    text = "The database password is F\\AV3fO$KJw\\~g until May."
+    assert convert_file("a.html", f"<p>{text}</p>".encode()).text.replace("\\\\", "\\") == text
+    assert convert_file("a.html", "<p>caf\xe9".encode("utf-16")).text == "café"
+
+
 @pytest.mark.parametrize(
     ("name", "form"),
     [("a.md", "markdown"), ("a.txt", "text"), ("README", "text"), ("a.py", "code"), ("a.yaml", "code")],

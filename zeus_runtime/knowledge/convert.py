@@ -212,8 +212,11 @@ def _docx(data: bytes) -> Converted:
 
 def _html(data: bytes) -> Converted:
     import bs4
+    from bs4.dammit import EncodingDetector
 
-    soup = bs4.BeautifulSoup(data, "html.parser")
+    # Without a declaration, a guess comes first. It takes some short texts for Shift-JIS: a backslash is a yen there.
+    likely = None if EncodingDetector.find_declared_encoding(data, is_html=True) else "utf-8"
+    soup = bs4.BeautifulSoup(data, "html.parser", from_encoding=likely)
     for each in soup(["script", "style", "noscript", "template", "head", "svg"]):
         each.decompose()
     return Converted("markdown", (Page(markdown_of(soup).strip()),))
