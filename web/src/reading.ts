@@ -48,7 +48,8 @@ export function useMoves(part: RefObject<HTMLElement | null>): number {
   useEffect(() => {
     let frame = 0, last = "";
     const look = () => {
-      const buttons = [...part.current!.querySelectorAll(".actions button")];
+      // A part that was just removed has a last frame.
+      const buttons = [...(part.current?.querySelectorAll(".actions button") ?? [])];
       const place = buttons.map((each) => each.getBoundingClientRect()).map((at) => `${Math.round(at.x)},${Math.round(at.y)}`).join(" ");
       if (place !== last) setMoves((before) => before + 1);
       last = place;
