@@ -149,7 +149,42 @@ def test_a_call_of_a_services_user_is_shown_here_and_decided_by_the_service(
         assert refused.exit_code == 2, refused.err
         assert f"zeus --remote URL run --session {session}" in refused.err
     assert "has no session to continue" in zeus("run", "zeus.yaml", "--continue", "-p", "more").err
-    assert waiting(zeus) == [pending]
+    assert waiting(zeus) == [{**pending, "user": "ann"}]
+
+
+def test_the_same_call_of_two_agents_or_users_looks_different_in_a_list_and_in_full(
+    zeus: Zeus, project: Project
+) -> None:
+    for name in ("prod", "staging"):
+        file = f"{name}.yaml"
+        project.agent(shouting(), "done", name=file, more="middlewares: [{approve: {mode: ask}}]\n")
+        written = project.folder / file
+        written.write_text(re.sub(r"(?m)^name: .*", f"name: {name}", written.read_text()))
+        for _ in range(2):
+            assert zeus("run", file, "go").exit_code == 7
+    with closing(sqlite3.connect(project.folder / ".zeus" / "zeus.db")) as database, database:
+        database.execute(
+            "UPDATE thread SET owner = 'ann' WHERE key IN (SELECT min(key) FROM thread GROUP BY agent)"
+        )
+    listed = zeus("approvals", "pending", "--config", "prod.yaml")
+    calls = re.findall(r"(?m)  (\S.*) → shout\(", listed.out)
+    assert sorted(each.rpartition("  ")[2] for each in calls) == [
+        *("prod", "prod for ann", "staging", "staging for ann")
+    ]
+    found = zeus("approvals", "pending", "--config", "prod.yaml", "--json").json
+    heads = [
+        zeus("approvals", "show", each["id"], "--config", "prod.yaml")
+        .out.partition("\n")[0]
+        .replace(each["id"], "ID")
+        for each in found
+    ]
+    assert sorted(heads) == [
+        f"shout waits for approval (ID); the agent {who} calls it"
+        for who in ("prod", "prod for ann", "staging", "staging for ann")
+    ]
+    assert {(each["agent"], each["user"]) for each in found} == {
+        *(("prod", ""), ("prod", "ann"), ("staging", ""), ("staging", "ann"))
+    }
 
 
 def test_an_always_that_cannot_be_remembered_decides_nothing(zeus: Zeus, project: Project) -> None:
@@ -857,6 +892,8 @@ def test_the_diff_of_a_sub_agents_call_is_of_its_own_file(
         file = project.folder / f"{name}.yaml"
         if file.exists():
             file.write_text(file.read_text().replace("[voices]", f"[{tools}]"))
+            if name == "boss":
+                file.write_text(re.sub(r"(?m)^name: .*", "name: boss", file.read_text()))
     project.write("own/f.txt", "precious\n")
     if top:
         (project.folder / "f.txt").write_bytes(b"\x89PNG\0")
@@ -865,10 +902,11 @@ def test_the_diff_of_a_sub_agents_call_is_of_its_own_file(
     shown = zeus("approvals", "show", pending["id"]).out
     assert "  /f.txt: 1 removed, 1 added" in shown
     assert "- precious" in shown
+    caller = "tester/w" if level == 1 else "boss/w of tester"
     assert re.search(
-        r"^write_file waits for approval \(\w+\); the sub-agent [\w-]+/w calls it$", shown, re.M
+        rf"^write_file waits for approval \(\w+\); the sub-agent {caller} calls it$", shown, re.M
     ), shown
-    assert f" {pending['subagent']} → write_file(" in zeus("approvals", "pending").out
+    assert f" {caller} → write_file(" in zeus("approvals", "pending").out
     assert pending["subagent"].endswith("/w")
 
 

@@ -491,12 +491,15 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
         expires_ms=2_000,
         shown="digest",
         preview=Preview((Change("/a.md", "one\n", "two\n"),), problem="there is a problem"),
-        agent="test/helper",
+        agent="lead/helper",
+        session_agent="test",
+        user="ann",
+        project="argo",
         told={"path": "<not the secret:KEY>"},
         interrupted=True,
         begun_with=({"path": "b.md"},),
     )
-    told = waiting_call("test", given)
+    told = waiting_call(given)
     here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))
     for each in fields(PendingApproval):
         if each.name not in UNTOLD:

@@ -57,9 +57,12 @@ async def test_what_a_supervisor_approves_or_asks_for_is_done_as_the_sessions_ow
                 await until(client, turn, "waiting")
             (waiting,) = (await client.get("/v1/approvals")).json()
             shown = (await client.get(f"/v1/approvals/{waiting['id']}")).json()
-            decision = {"decision": "approve", "seen": shown["seen"]}
+            for lines in (shown["lines"], shown["whole"]):
+                assert lines[0]["text"].endswith("; the agent test for ann calls it")
+            decision = {"decision": "approve", "seen": shown["seen"], "always": turn != run}
             answer = await client.post(f"/v1/approvals/{waiting['id']}", json=decision)
             assert answer.status_code == 200, answer.text
+            assert answer.json().get("allowlist_of") == (None if turn == run else "ann")
             assert (await until(client, turn, "complete", "failed"))["state"] == "complete"
         assert folders(tmp_path / "work") == {"ann"}
         listed = [str(each.content) for each in model.requests[-1].messages if each.type == "tool"]

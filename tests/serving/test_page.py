@@ -405,6 +405,29 @@ def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
     assert effects.read_text() == f"{before}line 0\n"
 
 
+def test_the_buttons_of_a_call_wait_whenever_they_have_moved(user: User) -> None:
+    page = user.tab()
+    say(page, "record it")
+    enabled = page.locator(".approval button.primary:enabled")
+    # There and back: at its first place, too, another press may have been meant.
+    for room in ("60px", "0px"):
+        enabled.wait_for()
+        waits = page.evaluate(
+            """async (room) => {
+                const button = document.querySelector(".approval button.primary");
+                const frame = () => new Promise(requestAnimationFrame);
+                document.querySelector(".foot").style.paddingBottom = room;
+                await frame(); await frame();
+                return button.disabled;
+            }""",
+            room,
+        )
+        assert waits
+    enabled.wait_for()
+    page.get_by_role("button", name="Reject").click()
+    answered(page)
+
+
 HEAP = "\u0310" * 9
 """Marks that would cover the lines around their letter."""
 

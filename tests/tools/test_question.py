@@ -15,12 +15,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.encodings import output_in, read_back
+from zeus_runtime.cli.event_lines import waiting_line
 from zeus_runtime.columns import columns
 from zeus_runtime.tools import diff
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.diff import difference
 from zeus_runtime.tools.preview import Change, Preview
-from zeus_runtime.tools.question import MOST_CHARACTERS, MOST_LINES, AnswerField, question_lines, tool_label
+from zeus_runtime.tools.question import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    AnswerField,
+    caller_text,
+    question_lines,
+    tool_label,
+)
 
 ODD = st.sampled_from(' "\\x1u0\n\t\r\x1b\u202e\u200b\u2028\xa0\u3000│┊…{}[],:漢\ud800')
 texts = st.text(st.one_of(ODD, st.characters()), max_size=20)
@@ -446,7 +454,35 @@ def test_a_question_says_which_sub_agent_calls() -> None:
     called = question_lines(replace(pending({}), agent="tester/he\u202elper"))[0].text
     assert (own, called) == (
         "tool waits for approval (id)",
-        "tool waits for approval (id); the sub-agent tester/he\\u202elper calls it",
+        'tool waits for approval (id); the sub-agent "tester/he\\u202elper" calls it',
+    )
+
+
+NAMES = ["a", "b", "a/b", "a of b", "b for a", 'a"', ""]
+
+
+def test_two_calls_of_different_agents_users_or_sub_agents_never_look_the_same() -> None:
+    callers = [
+        (agent, subagent, user, project)
+        for agent in NAMES[:-1]
+        for subagent in ("", "a/b", "b/b", "a/b of b", "a/b/b")
+        for user in NAMES
+        for project in (NAMES if user else [""])
+    ]
+    whole, listed = set(), set()
+    for agent, subagent, user, project in callers:
+        asks = replace(pending({}), agent=subagent, session_agent=agent, user=user, project=project)
+        whole.add(question_lines(asks)[0].text)
+        listed.add(waiting_line(caller_text(agent, subagent, user, project), "tool", {}, 80))
+    assert (len(whole), len(listed)) == (len(callers), len(callers))
+
+
+def test_a_run_names_its_sub_agent_alone() -> None:
+    asks = replace(pending({}), session_agent="prod", user="ann")
+    assert question_lines(asks, names_agent=False)[0].text == "tool waits for approval (id)"
+    of_helper = replace(asks, agent="prod/helper")
+    assert question_lines(of_helper, names_agent=False)[0].text.endswith(
+        "; the sub-agent prod/helper calls it"
     )
 
 

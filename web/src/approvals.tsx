@@ -6,7 +6,7 @@ import * as api from "./api";
 import { Choice, Exact, runsFromRight, withoutRight } from "./exact";
 import { number, t } from "./i18n";
 import { isSame, numberOf, WrittenNumber } from "./json";
-import { useStill } from "./reading";
+import { useMoves, useStill } from "./reading";
 import { inLine } from "./visible";
 
 export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promise<void> }) {
@@ -108,7 +108,8 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
   const [isSent, setSent] = useState(false);
   const [isWhole, setWhole] = useState(false);
   const instruction = useRef<HTMLInputElement>(null);
-  const isStill = useStill(isWhole, edited === null);
+  const card = useRef<HTMLElement>(null);
+  const isStill = useStill(isWhole, edited === null, useMoves(card));
   const isBusy = isSent || hasMoved || !isStill;
   const decide = async (body: api.Json, written?: string) => {
     setSent(true);
@@ -138,7 +139,7 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
   };
   const lines = (isWhole ? approval.whole : approval.lines) ?? [];
   return (
-    <section class="approval" aria-label={isQuestion ? t("The agent asks") : t("Approve this call?")}>
+    <section ref={card} class="approval" aria-label={isQuestion ? t("The agent asks") : t("Approve this call?")}>
       <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{approval.tool_name}</code></h2>
       <Boxed lines={lines} whole={isWhole} showWhole={() => setWhole(true)} />
       {edited !== null && <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}

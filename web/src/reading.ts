@@ -1,5 +1,6 @@
 // Hooks of views that read from the service.
 
+import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 /** Reads something, and again when `again` is called; the former answer stays until the next one is there. */
@@ -39,4 +40,23 @@ export function useStill(...shown: unknown[]): boolean {
     return () => clearTimeout(timer);
   }, shown);
   return shown.every((each, at) => at in still && each === still[at]);
+}
+
+/** How often the buttons of a part have moved on the screen, for whatever reason: no event tells of each. */
+export function useMoves(part: RefObject<HTMLElement | null>): number {
+  const [moves, setMoves] = useState(0);
+  useEffect(() => {
+    let frame = 0, last = "";
+    const look = () => {
+      // A part that was just removed has a last frame.
+      const buttons = [...(part.current?.querySelectorAll(".actions button") ?? [])];
+      const place = buttons.map((each) => each.getBoundingClientRect()).map((at) => `${Math.round(at.x)},${Math.round(at.y)}`).join(" ");
+      if (place !== last) setMoves((before) => before + 1);
+      last = place;
+      frame = requestAnimationFrame(look);
+    };
+    look();
+    return () => cancelAnimationFrame(frame);
+  }, []);
+  return moves;
 }

@@ -167,7 +167,7 @@ class YesApprovals:
 
 
 def _show(pending: PendingApproval, *, whole: bool = False) -> None:
-    for line in question_lines(pending, whole=whole, width=columns_of(sys.stderr)):
+    for line in question_lines(pending, whole=whole, names_agent=False, width=columns_of(sys.stderr)):
         complain(line.text, line.style, laid_out=True)
 
 

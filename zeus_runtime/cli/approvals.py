@@ -43,6 +43,7 @@ def list_pending(
     from zeus_runtime.agent.approval_preview import at_present
     from zeus_runtime.cli.event_lines import waiting_line
     from zeus_runtime.store.approvals import open_approvals
+    from zeus_runtime.tools.question import caller_text
 
     checked, _ = read_owner(process, which)
 
@@ -58,13 +59,18 @@ def list_pending(
             each.session,
             local_time(each.created_ms),
             "" if each.expires_ms is None else local_time(each.expires_ms),
-            waiting_line(each.agent, each.tool, masked(each.arguments), 80),
+            waiting_line(
+                caller_text(each.session_agent, each.agent, each.user, each.project),
+                each.tool,
+                masked(each.arguments),
+                80,
+            ),
         )
         for each in found
     ]
     tell(
         process,
-        [{**each.as_json(), "subagent": each.agent} for each in found],
+        [each.listed_json() for each in found],
         lambda: TextTable(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")),
         as_object=as_object,
         nothing="nothing waits for a decision",

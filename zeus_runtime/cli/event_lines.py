@@ -115,10 +115,10 @@ def question_line(event: ApprovalRequested, width: int) -> str:
     return f"{line}{begun}{ended}"
 
 
-def waiting_line(agent: str, tool: str, arguments: Mapping[str, Any], width: int) -> str:
-    """A call that waits for a decision; its sub-agent stands before it, because another workspace may be meant."""
+def waiting_line(caller: str, tool: str, arguments: Mapping[str, Any], width: int) -> str:
+    """A call that waits for a decision, behind its ``caller_text``: each agent and user has a workspace of its own."""
     called = call_line(tool, arguments, width)
-    return f"{printable(agent)} → {called}" if agent else called
+    return f"{caller} → {called}" if caller else called
 
 
 def subagent_line(event: SubAgentEvent, width: int) -> str:

@@ -309,8 +309,10 @@ def decide(
     always: bool = False,
     seen: str | None = None,
     automatic: bool = False,
-) -> ServiceCall[None]:
+) -> ServiceCall[str]:
     """Decide a waiting call; its turn continues once nothing else waits.
+
+    The result is the user on whose allowlist the tool goes with ``always``: that of the session; else empty.
 
     Args:
         reason: why it is rejected, for the model.
@@ -331,7 +333,11 @@ def decide(
         "always": always,
     }
     # Sent once: a second decision is refused, although the first one counts.
-    return ServiceCall("POST", f"/v1/approvals/{part(approval)}", nothing, body, is_safe=False)
+    return ServiceCall("POST", f"/v1/approvals/{part(approval)}", _allowlist_of, body, is_safe=False)
+
+
+def _allowlist_of(answer: ServiceAnswer) -> str:
+    return str(answer.value.get("allowlist_of", ""))
 
 
 def part(name: str) -> str:

@@ -122,7 +122,9 @@ class ServiceApproval:
         kind: ``call``, ``file`` (a call that runs reached a file that needs an approval of its own) or ``question``.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
         seen: names that change; ``decide`` with it approves no other.
+        agent: the agent of the session.
         subagent: the sub-agent that calls; empty for the session's own agent.
+        user, project: whose session it is; empty if it was begun without a user of the service.
         needs_person: whether only a person may approve it, and no program.
         on_timeout: the decision after ``expires_ms``.
     """
@@ -149,6 +151,8 @@ class ServiceApproval:
     kind: Literal["call", "file", "question"] = "call"
     interrupted: bool = False
     begun_with: tuple[Mapping[str, Any], ...] = ()
+    user: str = ""
+    project: str = ""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

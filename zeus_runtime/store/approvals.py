@@ -535,7 +535,14 @@ _WITHDRAWN_ALL: Final = Prepared(
 
 def _rows() -> Select[Any]:
     return (
-        select(THREAD.c.session, PARENT.c.agent, APPROVAL)
+        select(
+            THREAD.c.session,
+            THREAD.c.agent.label("session_agent"),
+            THREAD.c.owner,
+            THREAD.c.owner_project,
+            PARENT.c.agent,
+            APPROVAL,
+        )
         .select_from(APPROVAL.join(THREAD).outerjoin(PARENT, PARENT.c.thread == THREAD.c.key))
         .order_by(APPROVAL.c.created_ms, APPROVAL.c.thread, APPROVAL.c.place, APPROVAL.c.id)
     )
@@ -579,9 +586,28 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         withdrawn=row["verdict"] == WITHDRAWN,
         shown=row["shown"],
         agent=row["agent"] or "",
+        session_agent=row["session_agent"] if row["agent"] is None else _outermost(connection, row["thread"]),
+        user=row["owner"] or "",
+        project=row["owner_project"] or "",
         begun_with=begun,
         **request,
     )
+
+
+_ABOVE: Final = Prepared(
+    select(THREAD.c.key, THREAD.c.agent)
+    .select_from(THREAD.join(PARENT, PARENT.c.parent == THREAD.c.key))
+    .where(PARENT.c.thread == bindparam("of_thread"))
+)
+
+
+def _outermost(connection: Connection, thread: int) -> str:
+    """The agent of the session that the sub-agent's session ``thread`` works for in the end."""
+    agent = ""
+    # A session has one parent, which is older, so this ends.
+    while above := _ABOVE.rows(connection, {"of_thread": thread}):
+        ((thread, agent),) = above
+    return agent
 
 
 def _begun_with(

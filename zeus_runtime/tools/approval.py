@@ -189,6 +189,8 @@ class PendingApproval:
         begun_with: the arguments with which it was begun, once each, if any of them are not ``arguments``; else empty.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
+        session_agent: the outermost agent.
+        user, project: the user of a service, and their project, for whom it works; empty elsewhere.
     """
 
     id: str
@@ -217,6 +219,9 @@ class PendingApproval:
     begun_with: Sequence[Mapping[str, JSON]] = ()
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
+    session_agent: str = ""
+    user: str = ""
+    project: str = ""
 
     @property
     def seal(self) -> str:
@@ -348,6 +353,16 @@ class PendingApproval:
             "expires_ms": self.expires_ms,
             "on_timeout": self.on_timeout,
             "needs_person": self.needs_person,
+        }
+
+    def listed_json(self) -> dict[str, Any]:
+        """Return ``as_json``, and who calls: for a list of the calls of several agents and users."""
+        return {
+            **self.as_json(),
+            "agent": self.session_agent,
+            "subagent": self.agent,
+            "user": self.user,
+            "project": self.project,
         }
 
 

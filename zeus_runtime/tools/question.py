@@ -43,6 +43,8 @@ MOST_NAME: Final = 200
 _LONGEST_NAME: Final = 64
 """As long as a tool's name may be; a model may call one that is longer."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./:-]+")
+_PLAIN_PERSON: Final = re.compile(r"[A-Za-z0-9_.:@-]+")
+"""Without a slash, which only a sub-agent's name has."""
 
 
 _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " ": "plain"}
@@ -201,10 +203,34 @@ def caller_label(agent: str, tool: str) -> str:
     return f"{exact_line(agent)} → {tool_label(tool)}" if agent else tool_label(tool)
 
 
+def caller_text(agent: str, subagent: str = "", user: str = "", project: str = "") -> str:
+    """Who calls: ``prod``, ``prod/helper``, ``lead/helper of prod``, with ``for ann in argo`` in a service.
+
+    Two different callers never look the same: any other name than a plain one is quoted.
+
+    Args:
+        agent: the outermost agent.
+        subagent: ``PendingApproval.agent``, which begins with the agent above it.
+    """
+    parts = [subagent if _PLAIN_NAME.fullmatch(subagent) else json_shown(subagent)] if subagent else []
+    if agent and subagent.partition("/")[0] != agent:
+        parts += [*(["of"] if parts else []), _person(agent)]
+    if user:
+        parts += ["for", _person(user)]
+    if project:
+        parts += ["in", _person(project)]
+    return " ".join(parts)
+
+
+def _person(name: str) -> str:
+    return name if _PLAIN_PERSON.fullmatch(name) else json_shown(name)
+
+
 def question_lines(
     pending: PendingApproval,
     *,
     whole: bool = False,
+    names_agent: bool = True,
     width: int | None = None,
     rest: str = "v shows all",
 ) -> list[StyledLine]:
@@ -216,18 +242,23 @@ def question_lines(
 
     Args:
         whole: long values and diffs in full, and the arguments that a diff stands for.
+        names_agent: whether to name the session's agent and user, whom a person in that session knows. A sub-agent is
+            always named.
         width: columns of a line; None for no limit.
         rest: how to see the part that is cut.
     """
-    shown = _lines(pending, None if whole else rest)
+    # Its files and its sandbox are those of who calls.
+    caller = caller_text(pending.session_agent, pending.agent, pending.user, pending.project)
+    if not names_agent:
+        caller = caller_text("", pending.agent)
+    shown = _lines(pending, caller, None if whole else rest)
     return [part for line in shown for part in folded(line, width)]
 
 
-def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
+def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[StyledLine]:
     waits = "asks" if pending.is_question else "waits for approval"
-    # Its files and its sandbox may be others than those of the agent that the user talks to.
-    caller = f"; the sub-agent {exact_line(pending.agent)} calls it" if pending.agent else ""
-    yield StyledLine(f"{tool_label(pending.tool)} {waits} ({exact_line(pending.id)}){caller}", "yellow")
+    calls = f"; the {'sub-agent' if pending.agent else 'agent'} {caller} calls it" if caller else ""
+    yield StyledLine(f"{tool_label(pending.tool)} {waits} ({exact_line(pending.id)}){calls}", "yellow")
     preview = pending.preview
     changes = preview.changes[: _most(rest)] if preview is not None else ()
     found = [difference(each.before or "", each.after) for each in changes]

@@ -10,6 +10,7 @@ from zeus_runtime.cli.options import json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.remote.service import client_of, remote_words
 from zeus_runtime.cli.streams import answer, complain, reader_columns
+from zeus_runtime.escaping import word
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -27,6 +28,7 @@ def command() -> None:
 def list_pending(process: Process, session: str | None, as_object: bool) -> None:
     """List the calls that wait for a decision, the oldest first."""
     from zeus_runtime.cli.event_lines import waiting_line
+    from zeus_runtime.tools.question import caller_text
 
     with client_of(process) as client:
         found = [each for each in client.approvals() if session in (None, each.session)]
@@ -36,7 +38,12 @@ def list_pending(process: Process, session: str | None, as_object: bool) -> None
             each.session,
             local_time(each.created_ms),
             "" if each.expires_ms is None else local_time(each.expires_ms),
-            waiting_line(each.subagent, each.tool_name, each.parameters, 80),
+            waiting_line(
+                caller_text(each.agent, each.subagent, each.user, each.project),
+                each.tool_name,
+                each.parameters,
+                80,
+            ),
         )
         for each in found
     ]
@@ -102,7 +109,7 @@ def decide(
         if changed is None:
             raise click.UsageError("--arguments must be a JSON object", ctx)
     with client_of(process) as client:
-        client.decide(
+        whose = client.decide(
             name,
             decision,
             reason=reason,
@@ -111,4 +118,5 @@ def decide(
             always=always,
             seen=change if at else None,
         )
-    complain(f"{name}: {decision}")
+    # A key of all users decides for others.
+    complain(f"{name}: {decision}{f'; its tool goes on the allowlist of {word(whose)}' if whose else ''}")

@@ -214,4 +214,7 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         begun_with=approval.begun_with,
         preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
         agent=approval.subagent,
+        session_agent=approval.agent,
+        user=approval.user,
+        project=approval.project,
     )

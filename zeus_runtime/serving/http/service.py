@@ -403,14 +403,14 @@ class Service:
 
     async def decide(
         self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None] | None
-    ) -> str:
+    ) -> tuple[str, Owner | None]:
         """Decide a waiting call, and resume its turn once nothing else waits.
 
         Args:
             seen: what the caller saw of it, as ``Agent.decide`` takes it.
 
         Returns:
-            the session whose turn is resumed.
+            the session whose turn is resumed, and whose it is.
 
         Raises:
             NotFoundError: there is no such call.
@@ -418,7 +418,7 @@ class Service:
         """
         async with self.for_approval(caller, approval) as (found, session):
             await self.settle(found, session, {approval: decision}, seen=seen)
-        return session
+        return session, found.owner
 
     @asynccontextmanager
     async def for_approval(self, caller: Principal, name: str) -> AsyncIterator[tuple[OwnersAgent, str]]:

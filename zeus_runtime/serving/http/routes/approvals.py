@@ -52,7 +52,7 @@ async def pending(
     tell_unread(response, unread)
     after = place_of(cursor, int, str)
     shown = part_of(request, response, sorted(found, key=_place), _place, after=after, limit=limit)
-    return [{**each.as_json(), "agent": hosted.name, "subagent": each.agent} for hosted, each in shown]
+    return [each.listed_json() for _, each in shown]
 
 
 def _place(found: tuple[HostedAgent, PendingApproval]) -> Place:
@@ -66,13 +66,16 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
     ``lines`` show it to a person as a terminal does: exactly, and with unseen characters as escapes; ``whole`` is
     without cuts. ``form`` has the texts of a question's fields, as a browser can show them exactly.
     """
-    async with service_of(request).for_approval(caller, approval) as ((hosted, agent, _), _session):
-        return waiting_call(hosted.name, await agent.previewed(approval))
+    async with service_of(request).for_approval(caller, approval) as ((_, agent, _owner), _session):
+        return waiting_call(await agent.previewed(approval))
 
 
 @router.post("/approvals/{approval}")
 async def decide(request: Request, caller: Approver, approval: str, body: NewDecision) -> dict[str, Any]:
-    """Decide a waiting call. Its turn is resumed once nothing else waits."""
+    """Decide a waiting call. Its turn is resumed once nothing else waits.
+
+    With ``always``, ``allowlist_of`` is the user on whose allowlist the tool goes: that of the session.
+    """
     try:
         # Of two equal keys the body's model has one, and of 1e400 infinity.
         written = persons_json((await request.body()).decode())
@@ -88,18 +91,17 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
     )
     # A client that sends `"seen": null` saw a call without a change; one that sends nothing relies on the last shown.
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
-    session = await service_of(request).decide(caller, approval, decision, seen=seen)
+    session, owner = await service_of(request).decide(caller, approval, decision, seen=seen)
     note_act(request, session=session, decision=body.decision)
-    return {"session": session, "decision": body.decision}
+    listed = {"allowlist_of": owner.user} if body.always and owner is not None else {}
+    return {"session": session, "decision": body.decision, **listed}
 
 
-def waiting_call(agent: str, shown: PendingApproval) -> dict[str, Any]:
-    """One waiting call of an agent as the API shows it."""
+def waiting_call(shown: PendingApproval) -> dict[str, Any]:
+    """One waiting call as the API shows it."""
     changes = () if shown.preview is None else shown.preview.changes
     return {
-        **shown.as_json(),
-        "agent": agent,
-        "subagent": shown.agent,
+        **shown.listed_json(),
         "may_remember": shown.may_remember and not shown.is_question,
         "may_change": shown.schema is not None,
         "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
