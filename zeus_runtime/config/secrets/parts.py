@@ -16,7 +16,13 @@ from zeus_runtime.config.secrets.placeholders import (
     lines_of_key,
     looks_random,
 )
-from zeus_runtime.config.secrets.running_text import LOGIN_FLAG, keys_in_text, may_hold_keys, shell_words
+from zeus_runtime.config.secrets.running_text import (
+    LOGIN_FLAG,
+    is_key_like,
+    keys_in_text,
+    may_hold_keys,
+    shell_words,
+)
 
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
 _SECRET_ENDS: Final = (
@@ -149,8 +155,18 @@ def holds_secret(name: str, value: str) -> bool:
 
 
 def secret_entry(key: str, value: str) -> bool:
-    """Whether a YAML key says that its text is a secret; a lone ``key`` often does not."""
-    return key.lower() != "key" and holds_secret(key, value)
+    """Whether the name of an entry, a flag or a parameter says that its value is a secret.
+
+    A lone ``key`` often names something else (``key: customer_id``), so the value decides with it.
+    """
+    if key.lower() == "key":
+        return is_key(value) or is_key_like(value.strip())
+    return holds_secret(key, value)
+
+
+def _said(key: str, value: str) -> str:
+    """The name of an entry, or none where it is a lone ``key`` that says nothing."""
+    return key if key.lower() != "key" or secret_entry(key, value) else ""
 
 
 def holds_headers(key: object) -> bool:
@@ -316,7 +332,8 @@ def _of_lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if setting := re.fullmatch(_LINE, line.strip()):
             name, *values = setting.groups("")
-            yield from secrets_in("" if name.lower() == "key" else name, "".join(values))
+            value = "".join(values)
+            yield from secrets_in(_said(name, value), value)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -480,7 +497,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]:
-    yield from secrets_in("" if key.lower() == "key" else key, value)
+    yield from secrets_in(_said(key, value), value)
     if secret_entry(key, value) or len(path) < 2:
         return
     if holds_headers(path[-2]) and looks_random(value):
