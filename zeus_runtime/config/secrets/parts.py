@@ -108,6 +108,9 @@ _LINE: Final = (
     r"""(?:"([^"]*)".*|'([^']*)'.*|([^"'\s].*?)(?:\s+#.*)?)"""
 )
 """Of a file with settings."""
+_ROOT: Final = r"[~.]{0,2}/|[A-Za-z]:[\\/]"
+_PLAIN_NAME: Final = r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]{2,})*|[A-Z]+)[0-9]{0,4}|[0-9]+"
+"""A word or a number. A random text of letters and digits has other parts."""
 _PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
 _LEAST_KEY: Final = 10**7
 """The least number that may be a key."""
@@ -151,7 +154,18 @@ def holds_secret(name: str, value: str) -> bool:
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
-    return re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value) is not None
+    return re.fullmatch(r"\S+", value) is not None and not _is_place(value)
+
+
+def _is_place(value: str) -> bool:
+    """Whether a word is a path or a pattern, so no password: ``~/.ssh/x``, ``src/*.py``; a password has signs too."""
+    if not re.match(rf"[/~.]|{_ROOT}", value) and "*" not in value:
+        return False
+    # Below its first folder a path may have any names: `/tmp/Kr4ft9werk`.
+    names = re.split(r"[\\/]+", value)[1] if re.match(_ROOT, value) else value
+    if re.search(r"[#%^&]|(?<!\A)!", names):
+        return False
+    return all(re.fullmatch(_PLAIN_NAME, each) for each in re.findall("[A-Za-z0-9]+", names))
 
 
 def secret_entry(key: str, value: str) -> bool:
