@@ -144,6 +144,53 @@ def test_a_config_that_a_new_line_of_the_only_config_names_is_read(tmp_path: Pat
     assert NEW in files.changed()
 
 
+@pytest.mark.parametrize("is_own", [True, False], ids=["own", "process's"])
+async def test_a_variable_that_the_program_sets_or_changes_gives_its_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_own: bool
+) -> None:
+    """A program may get a key from a vault after it made its agent, or renew it."""
+    written(
+        tmp_path, {"zeus.yaml": "version: 1\nname: a\nmodel: x\n", "later": "SECRET\n"}, "skLiveFile77aa88bb"
+    )
+    monkeypatch.setenv("SHOP_API_KEY", "skLiveOld11aa22bb")
+    own = dict(os.environ)
+    model = PositionModel(lambda _request: "Done.")
+    agent = Agent.from_config(
+        "zeus.yaml", directory=tmp_path, environ=own if is_own else None, trust="all", model=model
+    )
+    told = []
+    async with agent:
+        for name, value, secret in (
+            ("SHOP_API_KEY", NEW, NEW),
+            ("VAULT_TOKEN", "tokLive55ee66ff", "tokLive55ee66ff"),
+            ("LATER_TOKEN_FILE", "later", "skLiveFile77aa88bb"),
+        ):
+            (own.__setitem__ if is_own else monkeypatch.setenv)(name, value)
+            await agent.run(f"Now it is {secret}, before skLiveOld11aa22bb.")
+            told.append(str(model.requests[-1].messages[-1].content))
+    assert told == [
+        f"Now it is <secret:{name}>, before <secret:SHOP_API_KEY>."
+        for name in ("SHOP_API_KEY-e3f8", "VAULT_TOKEN", "LATER_TOKEN_FILE")
+    ]
+
+
+async def test_a_variable_that_did_not_change_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, {"zeus.yaml": "version: 1\nmodel: x\n"})
+    monkeypatch.setenv("SHOP_API_KEY", "skLiveOld11aa22bb")
+    checked = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    # A program that gives an environment of its own leaves out what its process has then.
+    assert "skLiveOld11aa22bb" not in checked.secrets.names
+    files = checked.secret_files.copy()
+    monkeypatch.setenv("VAULT_TOKEN", NEW)
+    assert files.changed() == {NEW: "VAULT_TOKEN"}
+    monkeypatch.setattr(secret_files, "secrets_in", None)
+    assert files.changed() == {}
+    with pytest.raises(TypeError):
+        checked.secret_files.changed()
+
+
 async def test_a_file_that_did_not_change_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

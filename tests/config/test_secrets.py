@@ -465,6 +465,21 @@ def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> N
     [
         ("DB_PASS", "correct-horse-battery", "correct-horse-battery"),
         ("MYSQL_PWD", "hunter2hunter2", "hunter2hunter2"),
+        *[
+            (name, value, value)
+            for name in ("DB_PASS", "APP_PWD", "GH_PAT")
+            for value in (
+                "Kx9*mPq2vLw7",
+                "aB3*xY9*kL2m",
+                "~Kx9mPq2vLw7",
+                ".Kx9mPq2vLw7",
+                "/Kx9mPq2vLw7+a",
+                "K:\\x9mPq2",
+                "aBcDeF*gHiJk",
+                "ab*cd#efgh",
+                "ab*cd!efgh",
+            )
+        ],
         ("GITHUB_PAT", "github_pat_11AAAA", "github_pat_11AAAA"),
         ("DATABASE_URL", "postgres://app:s3cret-word@db/shop", "s3cret-word"),
         ("SENTRY_DSN", "https://0123456789abcdef0123@o1.ingest.example/7", "0123456789abcdef0123"),
@@ -515,6 +530,12 @@ def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str
         ("INIT_PWD", "/srv/customer-4711"),
         ("START_PWD", "C:\\work\\customer-4711"),
         ("FILE_PAT", "src/**/*.py"),
+        ("FILE_PAT", "!README*-2024.md"),
+        ("FILE_PAT", "myFile*.PY3"),
+        ("ASK_PASS", "/tmp/Kx9mPq2vLw7/x"),
+        ("ASK_PASS", "C:\\Users\\Kx9mPq2vLw7"),
+        ("ASK_PASS", "~/.ssh/id_ed25519"),
+        ("ASK_PASS", "../ask/Kx9mPq2vLw7#1"),
         ("FIRST_PASS", "look at every file once"),
         ("BOARDING_PASSENGER", "somebody-4711"),
         ("BYPASS", "localhost-4711"),

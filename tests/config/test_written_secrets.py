@@ -23,6 +23,52 @@ from zeus_runtime.errors import OptionsError
 from zeus_runtime.plan.validated import check
 
 
+def under_key(value: str) -> dict[str, Any]:
+    """A value in each place where its name is only ``key``."""
+    return {
+        "flag": {"args": ["exa", "--key", value]},
+        "flag with a sign": {"args": ["exa", f"--key={value}"]},
+        "variable of a container": {"args": ["run", "-e", f"KEY={value}", "image"]},
+        "command": {"args": ["-c", f"exec npx exa --key {value}"]},
+        "address": {"url": f"https://mcp.example/v1?q=1&key={value}"},
+        "connection string": {"env": {"STORE": f"Endpoint=https://h.example/;Key={value}"}},
+        "JSON": {"env": {"ACCOUNT": json.dumps({"key": value, "url": "x"})}},
+        "YAML": {"key": value},
+        "text with a flag": {"instructions": f"It does `exa run --key {value}` then"},
+        "text with a setting": {"instructions": f"It does `exa key={value}` then"},
+        "a file's line": {"FILE_SECRET": f"user: ann\nkey: {value}\n"},
+    }
+
+
+@pytest.mark.parametrize(
+    "value", ["7c0f4d2e-91ab-4f3c-8d55-0be6a1c2d3f4", "4f1b2c3d5e6f708192a3b4c5d6e7f801", "Gh7Kp2Qw9Zx4Lm6N"]
+)
+def test_under_a_lone_key_a_value_that_looks_like_a_key_is_a_secret(value: str) -> None:
+    assert [place for place, text in under_key(value).items() if value not in written_secrets(text)] == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "customer_id",
+        "value1234",
+        "us-east-1",
+        "build-2024-11-30",
+        "x/0/price",
+        "1234567890123",
+        "/srv/9f86d081884c/x",
+    ],
+)
+def test_under_a_lone_key_an_ordinary_value_is_none(value: str) -> None:
+    assert [place for place, text in under_key(value).items() if value in written_secrets(text)] == []
+
+
+def test_under_a_lone_key_a_private_key_is_a_secret_and_a_sentence_is_none() -> None:
+    private = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----"
+    assert private in written_secrets({"tls": {"key": private}})
+    assert not written_secrets({"key": "of the order 3f2c9ab41c"})
+
+
 @pytest.mark.parametrize(
     ("value", "secrets"),
     [

@@ -406,6 +406,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         # Also those that are not there yet, since the next run would look there.
         homes=list(dict.fromkeys((*_private(homes, registry), directory / ".zeus", *user_home(environ)))),
         given=trust.paths,
+        environ=environ,
     )
     further = (*document.further, *secret_files.named)
     document = hiding(replace(document, further=further), secret_files.changed())

@@ -16,7 +16,13 @@ from zeus_runtime.config.secrets.placeholders import (
     lines_of_key,
     looks_random,
 )
-from zeus_runtime.config.secrets.running_text import LOGIN_FLAG, keys_in_text, may_hold_keys, shell_words
+from zeus_runtime.config.secrets.running_text import (
+    LOGIN_FLAG,
+    is_key_like,
+    keys_in_text,
+    may_hold_keys,
+    shell_words,
+)
 
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
 _SECRET_ENDS: Final = (
@@ -102,6 +108,9 @@ _LINE: Final = (
     r"""(?:"([^"]*)".*|'([^']*)'.*|([^"'\s].*?)(?:\s+#.*)?)"""
 )
 """Of a file with settings."""
+_ROOT: Final = r"[~.]{0,2}/|[A-Za-z]:[\\/]"
+_PLAIN_NAME: Final = r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]{2,})*|[A-Z]+)[0-9]{0,4}|[0-9]+"
+"""A word or a number. A random text of letters and digits has other parts."""
 _PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
 _LEAST_KEY: Final = 10**7
 """The least number that may be a key."""
@@ -145,12 +154,33 @@ def holds_secret(name: str, value: str) -> bool:
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
-    return re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value) is not None
+    return re.fullmatch(r"\S+", value) is not None and not _is_place(value)
+
+
+def _is_place(value: str) -> bool:
+    """Whether a word is a path or a pattern, so no password: ``~/.ssh/x``, ``src/*.py``; a password has signs too."""
+    if not re.match(rf"[/~.]|{_ROOT}", value) and "*" not in value:
+        return False
+    # Below its first folder a path may have any names: `/tmp/Kr4ft9werk`.
+    names = re.split(r"[\\/]+", value)[1] if re.match(_ROOT, value) else value
+    if re.search(r"[#%^&]|(?<!\A)!", names):
+        return False
+    return all(re.fullmatch(_PLAIN_NAME, each) for each in re.findall("[A-Za-z0-9]+", names))
 
 
 def secret_entry(key: str, value: str) -> bool:
-    """Whether a YAML key says that its text is a secret; a lone ``key`` often does not."""
-    return key.lower() != "key" and holds_secret(key, value)
+    """Whether the name of an entry, a flag or a parameter says that its value is a secret.
+
+    A lone ``key`` often names something else (``key: customer_id``), so the value decides with it.
+    """
+    if key.lower() == "key":
+        return is_key(value) or is_key_like(value.strip())
+    return holds_secret(key, value)
+
+
+def _said(key: str, value: str) -> str:
+    """The name of an entry, or none where it is a lone ``key`` that says nothing."""
+    return key if key.lower() != "key" or secret_entry(key, value) else ""
 
 
 def holds_headers(key: object) -> bool:
@@ -316,7 +346,8 @@ def _of_lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if setting := re.fullmatch(_LINE, line.strip()):
             name, *values = setting.groups("")
-            yield from secrets_in("" if name.lower() == "key" else name, "".join(values))
+            value = "".join(values)
+            yield from secrets_in(_said(name, value), value)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -480,7 +511,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]:
-    yield from secrets_in("" if key.lower() == "key" else key, value)
+    yield from secrets_in(_said(key, value), value)
     if secret_entry(key, value) or len(path) < 2:
         return
     if holds_headers(path[-2]) and looks_random(value):

@@ -62,10 +62,18 @@ def keys_in_text(text: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
             if name and name["name"].lower() in _SCHEMES:
                 yield "authorization", value
             elif name and (name["flag"] or found["blank"] is None):
-                yield name["name"], value
+                is_setting = name["flag"] or "=" in text[end : found.start("value")]
+                if name["name"].lower() != "key" or is_setting:  # prose has a key with a colon
+                    yield name["name"], value
     if "-u" in lowered or "user" in lowered:
         found_keys = (_key(each, runs) for each in re.finditer(_LOGIN, text))
         yield from (("password", value) for value in found_keys if value)
+
+
+def is_key_like(value: str) -> bool:
+    """Whether a whole value would be taken for a key behind a name in running text: ``customer_id``, ``us-east-1`` and
+    ``value1234`` are none."""
+    return not re.search(rf"\s|{_NO_KEY}", value) and re.search(_KEY, value) is not None
 
 
 def shell_words(text: str) -> list[str]:

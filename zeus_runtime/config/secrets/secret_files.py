@@ -1,4 +1,7 @@
-"""The files whose text makes secrets of a config: one list, for the config's check and before each run."""
+"""The files whose text makes secrets of a config: one list, for the config's check and before each run.
+
+The variables of a living process are looked at with them.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from zeus_runtime.config.secrets.written_secrets import (
     secrets_of_repository,
 )
 from zeus_runtime.disk_paths import expanded, is_file
+from zeus_runtime.process_path import given_environ
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
@@ -66,10 +70,18 @@ class SecretFiles:
         folders: those whose Git repositories count.
         homes: the Homes whose presets may have secrets.
         given: the configs that are trusted by their paths.
+        environ: the variables that the config was read with, without ``.env``; if its owner changes it, it is read
+            anew, and so is the process's own environment.
     """
 
     def __init__(
-        self, document: Document, *, folders: Sequence[Path], homes: Sequence[Path], given: Sequence[Path]
+        self,
+        document: Document,
+        *,
+        folders: Sequence[Path],
+        homes: Sequence[Path],
+        given: Sequence[Path],
+        environ: Mapping[str, str],
     ) -> None:
         self._document = document
         self._folders = folders
@@ -78,6 +90,9 @@ class SecretFiles:
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
         self._anew: dict[Path, Document] = {}
+        self._environ = environ
+        self._pairs = self._present_pairs()
+        self._later: dict[str, str] = {}
 
     def copy(self) -> SecretFiles:
         """One with a look of its own, which starts from the last look of this one."""
@@ -86,8 +101,8 @@ class SecretFiles:
         return other
 
     def changed(self) -> dict[str, str]:
-        """The secrets of each file that changed since the last look, to their names."""
-        found: dict[str, str] = {}
+        """The secrets of each file and variable that changed since the last look, to their names."""
+        found = self._of_later_variables()
         former = dict(self._variables)
         self._look(self._dotenvs(), found)
         if former and former != self._variables:
@@ -110,6 +125,15 @@ class SecretFiles:
             self._seen[each.key] = _states(each.paths())
             for secret, name in each.read().items():
                 found.setdefault(secret, name)
+
+    def _present_pairs(self) -> frozenset[tuple[str, str]]:
+        return frozenset([*given_environ().items(), *self._environ.items()])
+
+    def _of_later_variables(self) -> dict[str, str]:
+        former, self._pairs = self._pairs, self._present_pairs()
+        later = sorted(self._pairs - former)
+        self._later = {**self._later, **dict(later)}
+        return {secret: name for name, value in later for secret in secrets_in(name, value)}
 
     def _dotenvs(self) -> Iterator[_Source]:
         document = self._document
@@ -142,7 +166,9 @@ class SecretFiles:
         folder = self._document.directory
         marked = (each for document in self._readings for each in document.marked if each.may_name_file)
         found = {folder / each.text: "" for each in marked}
-        for name, value in chain(self._document.environ.items(), *self._variables.values()):
+        for name, value in chain(
+            self._document.environ.items(), *self._variables.values(), self._later.items()
+        ):
             if places_secret(name):
                 found[folder / expanded(value)] = name
         return found
