@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError, Redactor, check, load
 from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import render
+from zeus_runtime.config.secrets.connection_strings import is_broken_login
 from zeus_runtime.config.secrets.masking import Learned, mask_line, secrets_of_environment
 from zeus_runtime.config.secrets.matching import folded
-from zeus_runtime.config.secrets.parts import is_broken_login
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, is_searched, looks_random
 from zeus_runtime.config.yaml.reader import read_value
 from zeus_runtime.config.yaml.sources import Sources, unread_lines

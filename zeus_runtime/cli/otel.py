@@ -179,7 +179,7 @@ def _send_rest(endings: Sequence[Callable[[], object]]) -> None:
 
 def _refuse_misread(environ: Mapping[str, str]) -> None:
     """Raise for an address that the exporters read otherwise than it is meant."""
-    from zeus_runtime.config.secrets.parts import is_misread
+    from zeus_runtime.config.secrets.connection_strings import is_misread
 
     for name, value in environ.items():
         if name.startswith("OTEL_EXPORTER_") and name.endswith("_ENDPOINT") and is_misread(value):

@@ -8,8 +8,8 @@ from dataclasses import field
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.schema.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
+from zeus_runtime.config.secrets.connection_strings import is_misread
 from zeus_runtime.config.secrets.masking import Secret
-from zeus_runtime.config.secrets.parts import is_misread
 from zeus_runtime.frozen import dataclass
 
 TransportName: TypeAlias = Literal[

@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import count, cycle
 from typing import Any, Final, NamedTuple
 
+from zeus_runtime.config.secrets.connection_strings import SCHEME, URL_START, is_broken_login, password_places
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, Runs, decoded_pieces, long_runs
 from zeus_runtime.config.secrets.matching import (
     Folded,
@@ -23,15 +24,7 @@ from zeus_runtime.config.secrets.matching import (
     without_blanks,
     wraps,
 )
-from zeus_runtime.config.secrets.parts import (
-    SCHEME,
-    URL_START,
-    is_broken_login,
-    number_text,
-    password_places,
-    secret_entry,
-    secrets_in,
-)
+from zeus_runtime.config.secrets.parts import number_text, secret_entry, secrets_in
 from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from zeus_runtime.config.secrets.connection_strings import is_broken_login
 from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
-from zeus_runtime.config.secrets.parts import holds_headers, is_broken_login, number_text
+from zeus_runtime.config.secrets.parts import holds_headers, number_text
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""
