@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,13 +18,20 @@ DecidedBeside: TypeAlias = "Callable[[int, str, Mapping[str, Any]], list[Pending
 """The decided requests about the call whose result a message is, by the message's ``seq``, id and payload."""
 
 
-async def approvals_in(log: ThreadLog, session: str) -> Sequence[PendingApproval]:
-    """Every request of a session as ``log`` gives its messages: whole, so that nothing is cut before it is masked."""
+async def approvals_in(
+    log: ThreadLog, session: str, messages: Iterable[str] | None = None
+) -> Sequence[PendingApproval]:
+    """The requests of a session as ``log`` gives its messages: whole, so that nothing is cut before it is masked.
+
+    Args:
+        messages: ids; only the requests of the runs that wrote these.
+    """
     from zeus_runtime.run.approvals import masked_decision, masked_pending
     from zeus_runtime.store.approvals import approvals_of
     from zeus_runtime.store.masked_log import MaskedLog
 
-    approvals = await approvals_of(log, await log.find(session))
+    runs = None if messages is None else {_run_of(each) for each in messages}
+    approvals = await approvals_of(log, await log.find(session), runs)
     if not isinstance(log, MaskedLog):
         return approvals
     return [
@@ -47,7 +54,7 @@ def decided_beside(approvals: Sequence[PendingApproval], rollbacks: Sequence[Rol
             decided.setdefault(each.run_id, []).append(each)
 
     def beside(seq: int, name: str, payload: Mapping[str, Any]) -> list[PendingApproval]:
-        run_id = name.rpartition(".")[0]
+        run_id = _run_of(name)
         if payload["role"] != "tool" or run_id not in decided:
             return []
         place = place_when_written(rollbacks, seq)
@@ -55,6 +62,10 @@ def decided_beside(approvals: Sequence[PendingApproval], rollbacks: Sequence[Rol
         return [each for each in decided[run_id] if each.is_of(run_id, place, call_id)]
 
     return beside
+
+
+def _run_of(message: str) -> str:
+    return message.rpartition(".")[0]
 
 
 def decision_text(pending: PendingApproval) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -316,9 +316,13 @@ def open_until_in(connection: Connection, session: str) -> float:
     return max((math.inf if each.expires_ms is None else each.expires_ms for each in undecided), default=0)
 
 
-async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
-    """Every request of the session itself, oldest first."""
+async def approvals_of(
+    log: ThreadLog, thread: Thread, runs: Collection[str] | None = None
+) -> list[PendingApproval]:
+    """The requests of the session itself, oldest first: of these runs, or of all."""
     query = _rows().where(APPROVAL.c.thread == thread.key)
+    if runs is not None:
+        query = query.where(APPROVAL.c.run_id.in_(runs))
     return await reading(log.database, thread, lambda connection: _all(connection, query, log.shown))
 
 

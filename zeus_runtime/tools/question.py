@@ -247,7 +247,7 @@ def question_lines(
         width: columns of a line; None for no limit.
         rest: how to see the part that is cut.
     """
-    # Its files and its sandbox are those of who calls.
+    # The files and the sandbox are the caller's.
     caller = caller_text(pending.session_agent, pending.agent, pending.user, pending.project)
     if not names_agent:
         caller = caller_text("", pending.agent)

@@ -46,7 +46,6 @@ async def messages(
     _, agent = await service_of(request).of_session(caller, session)
     log = await agent.masked_log()
     thread = await log.find(session)
-    beside = decided_beside(await approvals_in(log, session), await rollbacks(log, thread))
     after = place_of(cursor, int)
     found = await messages_after(
         log, thread, 0 if after is None else after[0], None if limit is None else limit + 1
@@ -54,6 +53,10 @@ async def messages(
     if limit is not None and len(found) > limit:
         found = found[:limit]
         tell_next(request, response, (found[-1][1].seq,))
+    # Of this part's runs only: a long session has many.
+    shown = None if limit is None else [each.id for _, each in found]
+    approvals = await approvals_in(log, session, shown)
+    beside = decided_beside(approvals, await rollbacks(log, thread))
     read = [(number, each, to_payload(from_payload(json.loads(each.payload)))) for number, each in found]
     return [
         {
