@@ -17,6 +17,7 @@ from tests.support.mcp_http import Authority, serving
 from tests.support.ports import unused_port
 from zeus_runtime import RunError
 from zeus_runtime.plan.validated import examine_config
+from zeus_runtime.plugin.tool import LoginPage
 from zeus_runtime.testing import calling
 
 SCRIPT = str(Path(mcp_server.__file__))
@@ -153,8 +154,8 @@ def asked_for(name: str) -> See:
     async def see(scene: Scene) -> str:
         shown: list[str] = []
 
-        def show(url: str) -> None:
-            shown.append(url)
+        def show(page: LoginPage) -> None:
+            shown.append(page.url)
             raise RunError("seen enough")
 
         async with serving(Authority(), valid_scopes=("notes", "more")) as served:
@@ -218,7 +219,15 @@ SERVERS = (
         client,
         ("mine", None),
         ("mine", "hush-hush"),
-        remote(auth="oauth", oauth={"client_id": "mine"}),
+        remote(auth="oauth", oauth={"client_id": "mine", "issuer": "https://corp.example"}),
+    ),
+    of_server(
+        "oauth.issuer",
+        "https://corp.example",
+        problems,
+        WRONG,
+        RIGHT,
+        remote(auth="oauth", oauth={"client_secret": "hush-hush"}),
     ),
     of_server("oauth.scopes", ["notes", "more"], asked_for("scope"), "notes", "notes more", OAUTH),
     of_server("oauth.redirect_port", PORT, asked_for("redirect_uri"), "any port", "the port", OAUTH),

@@ -155,7 +155,8 @@ def test_a_key_where_it_belongs_and_what_is_the_projects_own_ask_nothing(
         ),
         ("model: gpt-4o\nmcpServers: {far: {command: 'true', prompts: {tips: {to: '%s'}}}}", "far"),
         (
-            f"model: gpt-4o\nmcpServers: {{far: {{url: '{ELSEWHERE}', auth: oauth, oauth: {{client_secret: '%s'}}}}}}",
+            f"model: gpt-4o\nmcpServers: {{far: {{url: '{ELSEWHERE}', auth: oauth,"
+            " oauth: {client_secret: '%s', issuer: 'https://corp.example'}}}",
             "far",
         ),
     ],

@@ -274,7 +274,8 @@ name description instructions/anyOf/0 project_instructions/anyOf/1/files prompt/
 agents/*/description agents/*/config agents/*/instructions/anyOf/0 output/schema/anyOf/2 agents/*/output/schema/anyOf/2
 mcpServers/*/command mcpServers/*/args mcpServers/*/env/* mcpServers/*/cwd mcpServers/*/url mcpServers/*/serverUrl
 mcpServers/*/httpUrl mcpServers/*/headers/* mcpServers/*/oauth/client_id
-mcpServers/*/oauth/client_secret mcpServers/*/oauth/scopes mcpServers/*/prefix mcpServers/*/allow mcpServers/*/deny
+mcpServers/*/oauth/client_secret mcpServers/*/oauth/issuer mcpServers/*/oauth/scopes mcpServers/*/prefix
+mcpServers/*/allow mcpServers/*/deny
 mcpServers/*/prompts/*/* mcpServers/*/includeTools mcpServers/*/excludeTools mcpServers/*/disabledTools
 mcpServers/*/autoApprove mcpServers/*/alwaysAllow mcpServers/*/envFile connectors/browser/server
 connectors/desktop/server workspace/hard_links memory/user memory/project knowledge plugins/disable plugins/only

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.plan import Plan
-    from zeus_runtime.tools import Account, Toolset
+    from zeus_runtime.tools import Account, LoginPage, Toolset
 
 
 @click.group("auth")
@@ -54,7 +54,8 @@ def status(process: Process, which: ConfigArgs, as_object: bool) -> None:
 def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> None:
     """Authorise the account NAME in a browser.
 
-    The address to open is printed, and the browser comes back to a port of this machine. The right is kept encrypted
+    The address to open is printed, and the browser comes back to a port of this machine. If another host gets the
+    answer, and the config names no issuer, the browser is not opened for you. The right is kept encrypted
     beside your own Home, its key in the system's keyring or in a file that only you can read.
     """
     import asyncio
@@ -62,15 +63,20 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
     plan = _planned(process, which, will_call=True)
     toolset = _toolset(_accounts(plan), name)
 
-    def show(url: str) -> None:
+    def show(page: LoginPage) -> None:
         complain(f"open this address to authorise {name!r}:")
         # In one piece, so that it can be copied: without a blank, no part of it looks like a line of Zeus's.
-        complain(f"  {url}", laid_out=not any(map(str.isspace, url)))
-        if not no_browser:
+        complain(f"  {page.url}", laid_out=not any(map(str.isspace, page.url)))
+        if page.receivers:
+            complain(f"the account goes to another host: {', '.join(page.receivers)}")
+        if page.receivers and not page.is_vouched:
+            # A page that knows the user may send its answer at once, before the user has read this.
+            complain("open the address yourself, if you know that both belong to the same provider")
+        elif not no_browser:
             from threading import Thread
 
             # A terminal browser returns only when the user leaves it, and until then the request must be answered.
-            Thread(target=_open_browser, args=(url,), daemon=True).start()
+            Thread(target=_open_browser, args=(page.url,), daemon=True).start()
 
     tools = asyncio.run(toolset.log_in(name, show))
     answer(f"{name} is authorised; it has {tools} tools for this account")

@@ -23,6 +23,12 @@ PRESETS: Final[Mapping[Preset, str]] = {
 }
 """Preset to the address of its server, as the provider documents it; both need a client id from the user."""
 
+_ISSUERS: Final[Mapping[Preset, str]] = {
+    "github": "https://github.com/login/oauth",
+    "gmail": "https://accounts.google.com",
+}
+"""Preset to the issuer of its accounts, as the metadata of its authorisation server has it."""
+
 
 @dataclass(frozen=True)
 class OAuthClient:
@@ -32,6 +38,14 @@ class OAuthClient:
     client_secret: Annotated[Secret | None, Doc("The client's secret, such as ${GITHUB_CLIENT_SECRET}.")] = (
         None
     )
+    issuer: Annotated[
+        str | None,
+        Pattern(r"^(https://[^/?#@\s]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?)(/[^?#\s]*)?$"),
+        Doc(
+            "The only authorisation server that gets the account, exactly as its metadata has it; needed beside"
+            " client_secret. null: the preset's, or whichever the server names."
+        ),
+    ] = None
     scopes: Annotated[tuple[str, ...], Doc("What to ask for; none asks for what the server names.")] = ()
     redirect_port: Annotated[
         int | None,
@@ -151,6 +165,12 @@ class McpServer:
         return self.url or self.server_url or self.http_url or preset
 
     @property
+    def issuer(self) -> str | None:
+        """The only authorisation server that gets its account; None for whichever the server names."""
+        preset = None if self.preset is None else _ISSUERS[self.preset]
+        return self.oauth.issuer or preset
+
+    @property
     def sent(self) -> Mapping[str, Mapping[str, object]]:
         """What else reaches the server: the arguments of its prompts, the OAuth client, and the user's account.
 
@@ -158,7 +178,12 @@ class McpServer:
         """
         own = self.oauth
         secret = None if own.client_secret is None else own.client_secret.reveal()
-        client = {"client_id": own.client_id, "client_secret": secret, "scopes": " ".join(own.scopes)}
+        client = {
+            "client_id": own.client_id,
+            "client_secret": secret,
+            "issuer": self.issuer,
+            "scopes": " ".join(own.scopes),
+        }
         sent: Mapping[str, Mapping[str, object]] = {
             "prompts": {name: dict(arguments) for name, arguments in self.prompts.items()},
             "oauth": {key: value for key, value in client.items() if value},
@@ -226,6 +251,10 @@ class ServerProblem(NamedTuple):
 
 _MAX_NAME_CHARACTERS: Final = 128
 ENCODE: Final = "write it percent-encoded: %2F is /, %3F is ?, %23 is #"
+_ISSUER: Final = (
+    "write `issuer: https://...` beside it; the provider's documentation names it, and so does `issuer` in"
+    " https://PROVIDER/.well-known/oauth-authorization-server or /.well-known/openid-configuration"
+)
 _APPROVALS: Final = "remove it; what may run without asking is said by the middleware `approve`"
 
 
@@ -258,6 +287,8 @@ def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
     for key, value in (("url", server.url), ("serverUrl", server.server_url), ("httpUrl", server.http_url)):
         if value is not None and is_misread(value):
             yield ServerProblem(key, f"the password in {key} has a / ? or # that ends the host", ENCODE)
+    if server.oauth.client_secret is not None and server.issuer is None:
+        yield ServerProblem("oauth", "client_secret needs issuer, the only server that may get it", _ISSUER)
     if server.type == "stdio" and server.command is None:
         yield ServerProblem("type", "a stdio server needs a command", "write `command:`, or remove `type:`")
     if server.type not in (None, "stdio") and server.command is not None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.toolset import Account as Account
     from zeus_runtime.tools.toolset import Connection as Connection
     from zeus_runtime.tools.toolset import ConnectionState as ConnectionState
+    from zeus_runtime.tools.toolset import LoginPage as LoginPage
     from zeus_runtime.tools.toolset import Tell as Tell
     from zeus_runtime.tools.toolset import Toolset as Toolset
     from zeus_runtime.tools.worker_process import Apart as Apart
@@ -55,6 +56,7 @@ _ROOMS = {
     "Connection": "tools.toolset",
     "ConnectionState": "tools.toolset",
     "Connector": "config.mcp",
+    "LoginPage": "tools.toolset",
     "McpServer": "config.mcp",
     "Preview": "tools.preview",
     "Tell": "tools.toolset",

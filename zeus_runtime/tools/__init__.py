@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.tool import ToolRun as ToolRun
     from zeus_runtime.tools.toolset import Account as Account
     from zeus_runtime.tools.toolset import Connection as Connection
+    from zeus_runtime.tools.toolset import LoginPage as LoginPage
     from zeus_runtime.tools.toolset import Tell as Tell
     from zeus_runtime.tools.toolset import Toolset as Toolset
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
@@ -37,6 +38,7 @@ _ROOMS = {
     "Category": "tool",
     "Connection": "toolset",
     "FileEntry": "entries",
+    "LoginPage": "toolset",
     "MODE_TABLE": "modes",
     "ShownTool": "modes",
     "Tell": "toolset",

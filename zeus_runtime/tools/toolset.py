@@ -54,6 +54,21 @@ class Account:
     detail: str = ""
 
 
+@dataclass(frozen=True)
+class LoginPage:
+    """The web page on which a person authorises an account.
+
+    Args:
+        url: its address.
+        receivers: the hosts that get the person's answer, and later the account's tokens, besides the page's own.
+        is_vouched: whether the config names who gives the account, so that the person allowed these hosts.
+    """
+
+    url: str
+    receivers: Sequence[str] = ()
+    is_vouched: bool = True
+
+
 class Toolset:
     """A tool component's ``create`` may return this instead of a sequence of tools.
 
@@ -112,12 +127,12 @@ class Toolset:
         """Return the accounts that its tools need; this and the next two methods also work before ``open``."""
         return ()
 
-    async def log_in(self, account: str, show: Callable[[str], None]) -> int:
+    async def log_in(self, account: str, show: Callable[[LoginPage], None]) -> int:
         """Let a person authorise an account.
 
         Args:
             account: its name.
-            show: shows the person the address to open.
+            show: shows the person the page to open.
 
         Returns:
             the number of tools that the account adds.

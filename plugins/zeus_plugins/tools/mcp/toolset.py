@@ -14,7 +14,16 @@ from zeus_plugins.tools.mcp.resources import RESOURCE_TOOLS, resource_tools
 from zeus_plugins.tools.mcp.servers import PlannedServer, servers_of
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.middleware import Section
-from zeus_runtime.plugin.tool import Account, Connection, Tool, ToolResult, ToolRun, Toolset, all_tried
+from zeus_runtime.plugin.tool import (
+    Account,
+    Connection,
+    LoginPage,
+    Tool,
+    ToolResult,
+    ToolRun,
+    Toolset,
+    all_tried,
+)
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.capabilities import Offered
@@ -164,7 +173,7 @@ class McpToolset(Toolset):
 
         return [account_of(server, self._context) for server in self._servers if uses_oauth(server)]
 
-    async def log_in(self, account: str, show: Callable[[str], None]) -> int:
+    async def log_in(self, account: str, show: Callable[[LoginPage], None]) -> int:
         from zeus_plugins.tools.mcp.oauth.account import log_in
         from zeus_plugins.tools.mcp.sdk import quieten
 

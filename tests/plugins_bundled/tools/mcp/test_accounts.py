@@ -15,6 +15,7 @@ from zeus_plugins.tools.mcp.oauth.browser import browser
 from zeus_plugins.tools.mcp.oauth.store import AccountStore
 
 from zeus_runtime import OptionsError
+from zeus_runtime.plugin.tool import LoginPage
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +203,7 @@ async def test_only_the_answer_to_what_was_asked_is_taken() -> None:
             return (await pages.get(f"{person.redirect_uri}{query}")).status_code
 
         assert await visit("?code=early&state=guess") == 400, "nothing was asked yet"
-        await person.show("https://far.example/authorize?client_id=x&state=secret")
+        await person.show(LoginPage("https://far.example/authorize?client_id=x&state=secret"))
         answer = asyncio.create_task(person.answer())
         for foreign in ("?code=evil&state=guess", "?error=access_denied", "", "?code=evil"):
             assert await visit(foreign) == 400

@@ -24,6 +24,7 @@ from tests.support.ports import unused_port
 from zeus_runtime import Agent, RunError
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.tool import LoginPage
 
 
 def agent(folder: Path, model: Any, server: Mapping[str, Any], yaml: str = "") -> Agent:
@@ -57,8 +58,12 @@ async def running_call(running: Agent, name: str) -> None:
     await tool.function({}, SimpleNamespace(unanswered=[], secrets=Redactor()))
 
 
-async def log_in(running: Agent) -> int:
-    """What `zeus auth login` does, by a person whose browser follows every redirect."""
+async def log_in(running: Agent, seen: list[LoginPage] | None = None) -> int:
+    """What `zeus auth login` does, by a person whose browser follows every redirect.
+
+    Args:
+        seen: gets the page that the person sees.
+    """
     (planned,) = running.plan.opens
     opened: list[asyncio.Task[Any]] = []
 
@@ -66,8 +71,10 @@ async def log_in(running: Agent) -> int:
         async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as browser:
             await browser.get(url)
 
-    def show(url: str) -> None:
-        opened.append(asyncio.create_task(follow(url)))
+    def show(page: LoginPage) -> None:
+        if seen is not None:
+            seen.append(page)
+        opened.append(asyncio.create_task(follow(page.url)))
 
     tools: int = await planned.create(running.plan.context).log_in("far", show)
     await asyncio.gather(*opened)

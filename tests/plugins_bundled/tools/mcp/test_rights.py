@@ -405,7 +405,12 @@ async def test_a_client_of_ones_own_shows_its_secret_as_the_server_wants_it(tmp_
             token_endpoint_auth_method=way,
             scope="notes",
         )
-        client = {"client_id": "ours", "client_secret": "s3cret of ours", "redirect_port": port}
+        client = {
+            "client_id": "ours",
+            "client_secret": "s3cret of ours",
+            "issuer": f"{base}/",
+            "redirect_port": port,
+        }
         running = agent(tmp_path, adding(), oauth(served, oauth=client))
         assert await log_in(running) == 3
         expire(running)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from zeus_plugins.tools.mcp.oauth.store import account_store
 from zeus_runtime.plugin import OptionsError, RunError
-from zeus_runtime.plugin.tool import Account
+from zeus_runtime.plugin.tool import Account, LoginPage
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import PlannedServer
@@ -52,11 +52,11 @@ def _moment(seconds: float) -> str:
         return "a time too far in the future for a date"
 
 
-async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[str], None]) -> int:
+async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[LoginPage], None]) -> int:
     """Let the user authorise a server's account.
 
     Args:
-        show: shows the user the address to open.
+        show: shows the user the page to open.
 
     Returns:
         the number of tools that the server offers to this account.
@@ -79,10 +79,10 @@ async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[st
     store = account_store(server, context.process_environ, context.learn)
     store.check()
 
-    def shown(url: str) -> None:
+    def shown(page: LoginPage) -> None:
         # From the moment on at which the user can act: discovery and registration have their own time before.
         late.reschedule(asyncio.get_running_loop().time() + PATIENCE_SECONDS + _SECONDS)
-        show(url)
+        show(page)
 
     provider: AccountProvider | None = None
     try:
@@ -107,6 +107,11 @@ async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[st
 def _remedy(server: PlannedServer, error: Exception, why: str) -> str:
     from zeus_plugins.tools.mcp.oauth.provider import NOBODY_ASKS
 
+    if server.spec.issuer is not None and "issuer" in why:
+        return (
+            "Neither the client's secret nor an answer was sent. If the provider's own documentation names that other"
+            f" issuer, write it as mcpServers.{server.name}.oauth.issuer."
+        )
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return (
             f"Another program uses that port: end it, or change mcpServers.{server.name}.oauth.redirect_port."
@@ -131,6 +136,8 @@ async def log_out(server: PlannedServer, context: PlanContext) -> bool:
         RunError: the account is deleted here, but its tokens were not revoked at the server.
         OptionsError: the account cannot be deleted here.
     """
+    from zeus_plugins.tools.mcp.oauth.asking import refused_issuer
+
     store = account_store(server, context.process_environ, context.learn)
     # Without the lock, a process that renews the account now would write it again.
     async with store.locked():
@@ -145,7 +152,8 @@ async def log_out(server: PlannedServer, context: PlanContext) -> bool:
     endpoint = (kept.get("metadata") or {}).get("revocation_endpoint")
     if not endpoint:
         raise _forgotten_only_here(server, "its provider has no revocation endpoint")
-    why = await _take_back(kept, endpoint, server.spec.address or "")
+    why = refused_issuer(kept["metadata"]["issuer"], server.spec.issuer)
+    why = why or await _take_back(kept, endpoint, server.spec.address or "")
     if why:
         raise _forgotten_only_here(server, why)
     return True

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
+from mcp.client.auth.utils import issuers_match
 
 from zeus_plugins.tools.mcp.sdk import http_client
 from zeus_runtime.plugin import cut_address
@@ -61,3 +62,14 @@ def refuse_plain(url: str, server: str) -> None:
     """
     if urlsplit(server).scheme == "https" and urlsplit(url).scheme != "https":
         raise OAuthFlowError(f"it names an address that is not https: {cut_address(url)}")
+
+
+def refused_issuer(found: str, named: str | None) -> str:
+    """Why an account is not used at the authorisation server ``found``; empty if the config allows it.
+
+    Args:
+        named: the issuer that the config names; None allows each.
+    """
+    if named is None or issuers_match(found, named):
+        return ""
+    return f"its authorisation server is {cut_address(found)}, but the issuer in the config is {named}"

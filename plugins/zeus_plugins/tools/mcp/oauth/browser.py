@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin.tool import LoginPage
 
 PATIENCE_SECONDS: Final = 300
 _MAX_LINE_BYTES: Final = 16_384
@@ -20,19 +23,19 @@ class Browser:
 
     Args:
         port: the port on the loopback address.
-        show: shows the user an address.
+        show: shows the user a page.
     """
 
-    def __init__(self, port: int, show: Callable[[str], None]) -> None:
+    def __init__(self, port: int, show: Callable[[LoginPage], None]) -> None:
         self.redirect_uri = f"http://127.0.0.1:{port}/callback"
         self._show = show
         self._state: str | None = None
         self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
         self._waiting: set[asyncio.Task[object]] = set()
 
-    async def show(self, url: str) -> None:
-        self._state = _query(url).get("state")
-        self._show(url)
+    async def show(self, page: LoginPage) -> None:
+        self._state = _query(page.url).get("state")
+        self._show(page)
 
     async def answer(self) -> AuthorizationCodeResult:
         try:
@@ -109,7 +112,7 @@ def _query(url: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def browser(port: int | None, show: Callable[[str], None]) -> AsyncIterator[Browser]:
+async def browser(port: int | None, show: Callable[[LoginPage], None]) -> AsyncIterator[Browser]:
     """A browser whose redirects are received on ``port``, or on any free port.
 
     Raises:

@@ -6,11 +6,12 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
 
 import httpx2
 from anyio import CancelScope
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError
-from mcp.client.auth.utils import extract_field_from_www_auth
+from mcp.client.auth.utils import extract_field_from_www_auth, issuers_match
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -21,9 +22,9 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError
-from zeus_plugins.tools.mcp.oauth.asking import asked, refuse_plain
+from zeus_plugins.tools.mcp.oauth.asking import asked, refuse_plain, refused_issuer
 from zeus_runtime.plugin import OptionsError, cut_text
-from zeus_runtime.plugin.tool import finished, in_thread
+from zeus_runtime.plugin.tool import LoginPage, finished, in_thread
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.oauth.store import AccountStore
@@ -46,8 +47,8 @@ class Person(Protocol):
 
     redirect_uri: str
 
-    async def show(self, url: str) -> None:
-        """Let the user open an address."""
+    async def show(self, page: LoginPage) -> None:
+        """Let the user open a page."""
         ...
 
     async def answer(self) -> AuthorizationCodeResult:
@@ -91,13 +92,14 @@ class AccountProvider(OAuthClientProvider):
                 scope=scopes,
             ),
             self,
-            redirect_handler=None if person is None else person.show,
+            redirect_handler=None if person is None else self._show,
             callback_handler=None if person is None else person.answer,
         )
         self._server = server
         self._store = store
         self._person = person
         self._address = address
+        self._issuer = spec.issuer
         self._account: Mapping[str, Any] = {}
         self._unasked = False
         self.refusal: UnauthorizedError | None = None
@@ -155,7 +157,8 @@ class AccountProvider(OAuthClientProvider):
         kept = self._account = await in_thread(self._kept)
         await super()._initialize()
         self.context.token_expiry_time = kept.get("expires_at")
-        if kept.get("metadata"):
+        # A login asks anew: the endpoints of an earlier one may be another server's.
+        if kept.get("metadata") and self._person is None:
             self.context.oauth_metadata = OAuthMetadata.model_validate(kept["metadata"])
         if self._person is not None:
             self.context.clear_tokens()
@@ -233,6 +236,8 @@ class AccountProvider(OAuthClientProvider):
             if context.is_token_valid() and (refused is None or tokens.access_token != refused.access_token):
                 yield None
             elif context.can_refresh_token():
+                if why := refused_issuer(self._authority(), self._issuer):
+                    raise self._refused(f"is not renewed: {why}")
                 # Before the refresh token is used up: a provider that rotates tokens gives the new one only once.
                 await in_thread(self._store.check)
                 self._choose_client_auth()
@@ -282,8 +287,41 @@ class AccountProvider(OAuthClientProvider):
         if self._unasked and self.context.oauth_metadata is None:
             raise OAuthFlowError(NOBODY_ASKS)
 
+    def _select_authorization_server(self, advertised: list[str]) -> str:
+        # As the config has it: Google's servers name it with a slash, and its metadata has none.
+        found = super()._select_authorization_server(advertised)
+        named = self._issuer
+        return named if named and any(issuers_match(each, named) for each in advertised) else found
+
+    def _expected_issuer(self) -> str:
+        # The SDK asks for it before it asks the authorisation server, and the metadata must have this issuer.
+        found = super()._expected_issuer()
+        self._refuse_issuer(found)
+        return found
+
+    def _authority(self) -> str:
+        """The issuer of the endpoints that are used: without metadata they are the MCP server's own."""
+        metadata = self.context.oauth_metadata
+        return str(metadata.issuer) if metadata else self.context.get_authorization_base_url(self._address)
+
+    def _refuse_issuer(self, found: str) -> None:
+        if why := refused_issuer(found, self._issuer):
+            raise OAuthFlowError(why)
+
+    async def _show(self, url: str) -> None:
+        """Show the page, and who gets its answer: the metadata may name another provider's page."""
+        assert self._person is not None
+        metadata = self.context.oauth_metadata
+        asked = [self._get_token_endpoint()]
+        if metadata is not None and metadata.revocation_endpoint:
+            asked.append(str(metadata.revocation_endpoint))
+        hosts = dict.fromkeys(_host(each) for each in asked)
+        others = tuple(host for host in hosts if host != _host(url))
+        await self._person.show(LoginPage(url, others, is_vouched=self._issuer is not None))
+
     async def _perform_authorization(self) -> httpx2.Request:
         self._refuse_nobody()
+        self._refuse_issuer(self._authority())
         metadata = self.context.oauth_metadata
         if metadata is not None and metadata.authorization_endpoint:
             refuse_plain(str(metadata.authorization_endpoint), self._address)
@@ -315,6 +353,11 @@ class AccountProvider(OAuthClientProvider):
             f"The account of the MCP server {name!r} {what}. Authorise it: zeus auth login {name}"
         )
         return self.refusal
+
+
+def _host(url: str) -> str:
+    """The host and port of an address, without a user that looks like a host (``https://real@other/``)."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def scopes_of(kept: Any) -> str:
