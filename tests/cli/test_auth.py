@@ -8,7 +8,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -21,6 +21,7 @@ from tests.support import forked, mcp_server
 from tests.support.agents import write_agent
 from tests.support.mcp_http import Authority, Served, serving
 from tests.support.provider import Provider, Reply
+from zeus_runtime.plugin.tool import LoginPage
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
 
@@ -114,6 +115,34 @@ def test_a_terminal_shows_the_address_in_one_piece(project: Project, served: Ser
         address = terminal.until("\n").strip()
     assert len(address) > 100
     assert {"code_challenge", "redirect_uri", "state"} <= parse_qs(urlsplit(address).query).keys()
+
+
+@pytest.mark.parametrize(
+    ("receivers", "is_vouched", "is_opened"),
+    [((), False, True), (("b.example",), True, True), (("b.example",), False, False)],
+)
+def test_a_page_whose_answer_goes_to_an_unnamed_host_is_not_opened(
+    zeus: Zeus,
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    receivers: tuple[str, ...],
+    is_vouched: bool,
+    is_opened: bool,
+) -> None:
+    """A provider that knows the user may answer before the user has read who gets the answer."""
+    opened = threading.Event()
+
+    async def log_in(_self: object, _name: str, show: Callable[[LoginPage], None]) -> int:
+        show(LoginPage("https://a.example/authorize", receivers, is_vouched))
+        return 1
+
+    monkeypatch.setattr("zeus_plugins.tools.mcp.toolset.McpToolset.log_in", log_in)
+    monkeypatch.setattr("webbrowser.open", lambda _url: opened.set())
+    write_agent(project.folder, "mcpServers: {far: {url: 'http://127.0.0.1:1/mcp', auth: oauth}}")
+    told = zeus("auth", "login", "far").err
+    assert opened.wait(60 if is_opened else 0.05) == is_opened
+    assert ("the account goes to another host: b.example" in told) == bool(receivers)
+    assert ("open the address yourself" in told) == (not is_opened)
 
 
 def test_the_browser_is_no_file_of_a_workspace_outside_the_working_directory(

@@ -17,6 +17,7 @@ from zeus_plugins.tools.mcp.names import log_name, prefix_of, tool_name
 
 from tests.support.agents import script, write_agent
 from zeus_runtime import Agent, ConfigError, MissingError
+from zeus_runtime.trust.parts import Remote, remote_part
 
 
 def servers(folder: Path, yaml: str, environ: dict[str, str] | None = None) -> Any:
@@ -141,6 +142,29 @@ def test_the_projects_file_is_not_read_unless_the_yaml_names_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("entry", "issuer"),
+    [
+        ("{preset: github, oauth: {client_id: x, client_secret: y}}", "https://github.com/login/oauth"),
+        ("{preset: gmail}", "https://accounts.google.com"),
+        ("{preset: gmail, oauth: {issuer: 'https://corp.example/a'}}", "https://corp.example/a"),
+        ("{url: 'http://a.b', auth: oauth, oauth: {issuer: 'http://[::1]:80/a/'}}", "http://[::1]:80/a/"),
+        ("{url: 'http://a.b', auth: oauth}", None),
+    ],
+)
+def test_the_issuer_of_an_account_is_among_what_is_allowed(
+    tmp_path: Path, entry: str, issuer: str | None
+) -> None:
+    config = write_agent(tmp_path, f"mcpServers: {{a: {entry}}}")
+    server = Agent.from_config(config, directory=tmp_path, model=script()).plan.config.mcp_servers["a"]
+    part = remote_part(Remote("a", server.address or "", server.headers, server.sent))
+    assert [line for line in part.lines if "issuer" in line[1]] == (
+        [] if issuer is None else [("oauth", f"issuer: {issuer}")]
+    )
+    other = {**server.sent, "oauth": {**server.sent.get("oauth", {}), "issuer": "https://other.example"}}
+    assert remote_part(Remote("a", server.address or "", server.headers, other)).digest != part.digest
+
+
+@pytest.mark.parametrize(
     ("entry", "message"),
     [
         ("{command: x, url: 'http://a.b'}", "has both command and url"),
@@ -153,6 +177,21 @@ def test_the_projects_file_is_not_read_unless_the_yaml_names_it(tmp_path: Path) 
         ("{command: x, alwaysAllow: [a]}", "alwaysAllow is not honoured"),
         ("{command: x, timeout: 60}", "timeout is seconds to some clients and milliseconds to others"),
         ("{command: x, comand: y}", "did you mean 'command'?"),
+        (
+            "{url: 'https://a.b', auth: oauth, oauth: {client_id: x, client_secret: y}}",
+            "client_secret needs issuer, the only server that may get it write `issuer: https://...` beside it",
+        ),
+        *(
+            (f"{{url: 'https://a.b', auth: oauth, oauth: {{issuer: '{each}'}}}}", "issuer")
+            for each in (
+                "http://a.b",
+                "https://a@b.c",
+                "https://a.b?c",
+                "http://localhost.a.b",
+                "a.b",
+                "https:///a",
+            )
+        ),
     ],
 )
 def test_a_wrong_entry_is_refused_with_its_place(tmp_path: Path, entry: str, message: str) -> None:
