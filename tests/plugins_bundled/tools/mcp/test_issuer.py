@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tests.plugins_bundled.tools.mcp.test_http import (
     oauth,
     results,
 )
-from tests.plugins_bundled.tools.mcp.test_rights import notices, toolset_of
+from tests.plugins_bundled.tools.mcp.test_rights import notices, store_of, toolset_of
 from tests.support.agents import play
 from tests.support.mcp_http import Authority, Served, answering, serving
 from tests.support.ports import unused_port
@@ -61,16 +61,15 @@ class Pair:
         told = {"resource": self.served.url, "authorization_servers": issuers, "scopes_supported": ["notes"]}
         self.served.instead[RESOURCE] = answering(200, json.dumps(told).encode())
 
-    def tells(self, whom: Served, issuer: str, token: str) -> None:
-        """Let a server tell of the real page, with another token endpoint."""
-        told = {
+    def metadata(self, issuer: str, token: str, revocation: str = "") -> dict[str, Any]:
+        """Those of an authorisation server with the real page, and with the endpoints of other hosts."""
+        return {
             "issuer": issuer,
             "authorization_endpoint": f"{self.real}/authorize",
             "token_endpoint": f"{token}/token",
-            "revocation_endpoint": f"{token}/revoke",
+            "revocation_endpoint": f"{revocation or token}/revoke",
             "response_types_supported": ["code"],
         }
-        whom.instead[METADATA] = answering(200, json.dumps(told).encode())
 
     def agent(self, folder: Path, **client: Any) -> Agent:
         client = {"client_id": "ours", "redirect_port": self.port, **client}
@@ -96,6 +95,10 @@ async def pair() -> AsyncIterator[Pair]:
         yield found
 
 
+def tell(whom: Served, metadata: dict[str, Any]) -> None:
+    whom.instead[METADATA] = answering(200, json.dumps(metadata).encode())
+
+
 def noting(got: list[str], path: str) -> Any:
     async def note(scope: Any, receive: Any, send: Any) -> None:
         got.append(path)
@@ -109,7 +112,7 @@ async def test_a_secret_goes_to_the_issuer_of_the_config_alone(
     tmp_path: Path, pair: Pair, claimed: str
 ) -> None:
     pair.names(pair.other)
-    pair.tells(pair.stranger, pair.other if claimed == "its own" else f"{pair.real}/", pair.other)
+    tell(pair.stranger, pair.metadata(pair.other if claimed == "its own" else f"{pair.real}/", pair.other))
     seen: list[LoginPage] = []
     with pytest.raises(RunError) as refused:
         await log_in(pair.agent(tmp_path, client_secret=SECRET, issuer=f"{pair.real}/"), seen)
@@ -140,7 +143,7 @@ async def test_the_issuer_of_the_config_is_found_among_several_and_by_another_sl
     """Google's MCP servers advertise their issuer with a slash, which its metadata does not have."""
     issuer = pair.real
     pair.names(pair.other, f"{pair.real}/")
-    pair.tells(pair.served, issuer, pair.real)
+    tell(pair.served, pair.metadata(issuer, pair.real))
     running = pair.agent(tmp_path, client_secret=SECRET, issuer=issuer)
     seen: list[LoginPage] = []
     assert await log_in(running, seen) == 3
@@ -148,18 +151,21 @@ async def test_the_issuer_of_the_config_is_found_among_several_and_by_another_sl
 
 
 @pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("endpoint", ["token", "revocation"])
 async def test_a_person_is_told_who_gets_the_answer_to_the_page(
-    tmp_path: Path, pair: Pair, named: bool
+    tmp_path: Path, pair: Pair, named: bool, endpoint: str
 ) -> None:
     pair.names(pair.other)
-    pair.tells(pair.stranger, pair.other, pair.other)
+    hosts = {"token": pair.real, "revocation": pair.real}
+    # A user in an address looks like a host.
+    hosts[endpoint] = pair.other.replace("//", f"//{pair.real.removeprefix('http://')}@")
+    tell(pair.stranger, pair.metadata(pair.other, **hosts))
     seen: list[LoginPage] = []
-    with pytest.raises(RunError):
+    with suppress(RunError):
         await log_in(pair.agent(tmp_path, **({"issuer": pair.other} if named else {})), seen)
     (page,) = seen
     assert page.url.startswith(f"{pair.real}/authorize?")
     assert (page.receivers, page.is_vouched) == ((pair.other.removeprefix("http://"),), named)
-    assert pair.got == ["/token"]
 
 
 async def test_a_kept_account_is_renewed_and_revoked_at_its_issuer_alone(tmp_path: Path, pair: Pair) -> None:
@@ -180,11 +186,11 @@ async def test_a_kept_account_is_renewed_and_revoked_at_its_issuer_alone(tmp_pat
 
 
 async def test_a_login_uses_no_endpoint_of_an_earlier_one(tmp_path: Path, pair: Pair) -> None:
-    running = pair.agent(tmp_path, client_secret=SECRET, issuer=f"{pair.real}/")
-    assert await log_in(running) == 3
-    pair.names(pair.other)
-    pair.served.instead[METADATA] = answering(500, b"")
+    running = pair.agent(tmp_path)
+    kept = pair.metadata(f"{pair.real}/", pair.other)
+    store_of(running).write({"tokens": {"access_token": "a", "token_type": "Bearer"}, "metadata": kept})
+    pair.served.instead[METADATA] = answering(404, b"")
     seen: list[LoginPage] = []
-    with pytest.raises(RunError):
-        await log_in(pair.agent(tmp_path, issuer=pair.other), seen)
-    assert seen == []
+    with suppress(RunError):
+        await log_in(running, seen)
+    assert (seen[0].receivers, pair.got) == ((), [])

@@ -109,8 +109,8 @@ def _remedy(server: PlannedServer, error: Exception, why: str) -> str:
 
     if server.spec.issuer is not None and "issuer" in why:
         return (
-            "Neither the client's secret nor an answer was sent. If the provider's own documentation names that other"
-            f" issuer, write it as mcpServers.{server.name}.oauth.issuer."
+            "If the provider's own documentation names that other issuer, write it as"
+            f" mcpServers.{server.name}.oauth.issuer."
         )
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return (
