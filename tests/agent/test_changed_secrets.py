@@ -233,6 +233,33 @@ async def test_a_service_that_keeps_a_former_config_masks_the_present_secrets(tm
     assert NEW not in str([each.content for each in model.requests[-1].messages])
 
 
+def stored_below(folder: Path) -> bytes:
+    return b"".join(each.read_bytes() for each in folder.rglob("*.db*"))
+
+
+async def test_a_service_masks_what_a_caller_sends_before_it_is_stored(tmp_path: Path) -> None:
+    """A run looks at the files too, but only after the request is stored; a title and a memory have no run."""
+    write_agent(tmp_path, "memory: {}")
+    written(tmp_path, {".git/HEAD": ""})
+    secrets = [f"skLiveNew{number}cc44dd" for number in range(3)]
+    model: Any = PositionModel(lambda _request: "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "Hello.")
+        await until(client, run, "complete")
+        written(tmp_path, {".git/config": REMOTE}, secrets[0])
+        await begun(client, f"Now it is {secrets[0]}.", session, queue=True)
+        written(tmp_path, {".git/config": REMOTE}, secrets[1])
+        answer = await client.post("/v1/sessions", json={"title": f"About {secrets[1]}."})
+        assert answer.status_code == 201
+        written(tmp_path, {".git/config": REMOTE}, secrets[2])
+        answer = await client.post("/v1/memories", json={"content": f"The lock opens with {secrets[2]}."})
+        assert "not saved (sensitive)" in answer.text
+        # While the service is open, so that the log beside the database has its rows too.
+        stored = stored_below(tmp_path)
+    assert [each for each in secrets if each.encode() in stored] == []
+    assert b"About <secret:" in stored
+
+
 async def test_the_agents_of_a_service_look_each_for_itself_at_the_files_of_all(tmp_path: Path) -> None:
     """The second run masks what the first one found already."""
     for name in ("one", "two"):

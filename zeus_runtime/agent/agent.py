@@ -521,6 +521,7 @@ class Agent(ErrorsMasked):
         memory = self._plan.context.memory
         if memory is None:
             raise UsageError("the config has no memory", remedy="Add `memory: {user: NAME}`.")
+        self._runner.look()
         return memory
 
     @property
@@ -531,6 +532,7 @@ class Agent(ErrorsMasked):
         """
         from zeus_runtime.plan.services import knowledge_service
 
+        self._runner.look()
         if self._bases is None:
             linked = self._plan.context.knowledge
             self._bases = linked or knowledge_service(self._checked, lambda: self._plan.context)

@@ -122,8 +122,6 @@ class Runner:
         if prompt is not None:
             _refuse_bad_text(prompt, is_all=not attachments)
         self._require_trust()
-        for each in self._files:
-            self.redactor.learn_all(Redactor().adding(each.changed()))
         connections = await self.connections()
         name = session or new_session_id()
         thread, policies = None, None
@@ -290,7 +288,13 @@ class Runner:
 
     async def connections(self) -> Connections:
         """The agent's open connections."""
+        self.look()
         return await self._pool.open()
+
+    def look(self) -> None:
+        """Mask what changed in the files whose text makes secrets, before anything is stored or shown."""
+        for each in self._files:
+            self.redactor.learn_all(Redactor().adding(each.changed()))
 
     @asynccontextmanager
     async def lent_plan(self, session: str) -> AsyncIterator[Plan]:
