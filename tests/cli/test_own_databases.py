@@ -8,15 +8,17 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.plan.validated import check
 from zeus_runtime.store.database import Database, make_private
-from zeus_runtime.trust.databases import adopt, adopt_given, database_part, give, is_made
-from zeus_runtime.trust.decision import UntrustedError
+from zeus_runtime.trust import databases
+from zeus_runtime.trust.databases import adopt, adopt_given, database_part, give, is_database, is_made
+from zeus_runtime.trust.decision import UntrustedError, recorded_trust
 
 RUN = ("run", "quickstart", "hi")
 FOREIGN = "database '.zeus/zeus.db' is not trusted"
@@ -202,6 +204,52 @@ def test_a_database_that_another_process_recorded_is_opened(tmp_path: Path) -> N
     content = file.read_bytes()
     adopt_given(tmp_path / "records", file)
     assert file.read_bytes() == content
+
+
+def test_a_check_of_a_config_keeps_the_locks_of_a_database_in_use(project: Project) -> None:
+    """Without them, another process that ends is the last one for SQLite, and deletes the log."""
+    config = project.agent(more="storage: {url: 'sqlite:///used.db'}")
+    file = project.folder / "used.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE t (x)")
+        for _ in range(2):
+            check(config, directory=project.folder, environ={}, trust=recorded_trust({}, "all"))
+        assert is_database(file)
+        assert database_part(file, file.name, "agents").held
+        other = f"import sqlite3; c = sqlite3.connect({str(file)!r}); c.execute('SELECT * FROM t'); c.close()"
+        subprocess.run([sys.executable, "-c", other], check=True)
+        assert file.with_name(f"{file.name}-wal").exists()
+    assert not file.with_name(f"{file.name}-wal").exists(), "its last user deletes it"
+
+
+def test_deleted_files_and_the_longest_unused_ones_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "_kept", {})
+    monkeypatch.setattr(databases, "_MOST_KEPT", 2)
+    files = [tmp_path / name for name in "abcd"]
+    for each in files:
+        each.write_text("x")
+    before = open_files()
+    assert [is_made(None, each) for each in files] == [False] * 4
+    assert open_files() - before == {str(each) for each in files[2:]}
+    files[2].unlink()
+    assert not is_made(None, files[0])
+    assert open_files() - before == {str(files[0]), str(files[3])}
+    files[3].write_text("")
+    assert is_made(None, files[3]), "the content of now counts"
+    files[3].unlink()
+    files[3].write_text("another file")
+    assert not is_made(None, files[3])
+
+
+def open_files() -> set[str]:
+    found = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(str(each.readlink()))
+    return found
 
 
 def test_a_database_and_its_log_are_apart_in_its_digest(tmp_path: Path) -> None:

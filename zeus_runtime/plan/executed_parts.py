@@ -563,7 +563,7 @@ def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
     file = database_file(ground.config.storage.url, document.directory)
     if file is not None:
         yield ("storage", "url"), file
-        places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*")]
+        places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*/")]
     # A dict, because several keys may lead to one place: it is asked for once.
     for place, path in {place: path for path, place in places}.items():
         inside = place.glob("*.sqlite3") if place.is_dir() else [place]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
+from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import MissingError
@@ -23,6 +26,11 @@ _USER_VERSION: Final = slice(60, 64)
 _APPLICATION_ID: Final = slice(68, 72)
 """Where SQLite's header has two numbers for applications (https://sqlite.org/fileformat2.html#the_database_header)."""
 _PATIENCE_SECONDS: Final = 10.0
+_PART_BYTES: Final = 1 << 20
+_MOST_KEPT: Final = 256
+_kept: Final[dict[tuple[int, int], int]] = {}
+"""Descriptors of files that may be databases, by device and inode, the longest unused first."""
+_keeping: Final = Lock()
 _given: Final[dict[Path, tuple[Part, str]]] = {}
 """The databases that a digest in ``ZEUS_TRUST`` allows this process to open, each with the config."""
 
@@ -231,10 +239,41 @@ def _mark(file: Path) -> str:
 def _header(file: Path) -> bytes:
     """The beginning of a file; empty if the file is empty, missing or unreadable."""
     try:
-        with file.open("rb") as stream:
-            return stream.read(_APPLICATION_ID.stop)
+        with _keeping:
+            return os.pread(_open(file), _APPLICATION_ID.stop, 0)
     except OSError:
         return b""
+
+
+def _sha256(file: Path) -> str:
+    digest, place = sha256(), 0
+    with _keeping:
+        descriptor = _open(file)
+        while part := os.pread(descriptor, _PART_BYTES, place):
+            digest.update(part)
+            place += len(part)
+    return digest.hexdigest()
+
+
+def _open(file: Path) -> int:
+    """A descriptor of a file, for the holder of ``_keeping``, which must not close it.
+
+    On POSIX, closing any descriptor of a file takes all its locks from the process, those of SQLite too. Another
+    process that ends would then delete the log of a database in use (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
+    found = file.stat()
+    if not S_ISREG(found.st_mode):
+        raise OSError  # a pipe would wait for its writer
+    descriptor = _kept.pop((found.st_dev, found.st_ino), None)
+    if descriptor is None:
+        for identity in [each for each, kept in _kept.items() if not os.fstat(kept).st_nlink]:
+            os.close(_kept.pop(identity))  # it is deleted, so no other process will open it
+        if len(_kept) >= _MOST_KEPT:
+            os.close(_kept.pop(next(iter(_kept))))
+        descriptor = os.open(file, os.O_RDONLY)
+        found = os.fstat(descriptor)
+    _kept[found.st_dev, found.st_ino] = descriptor
+    return descriptor
 
 
 @lru_cache(maxsize=64)
@@ -253,9 +292,7 @@ def _identity(file: Path) -> object:
 
 def _content(file: Path) -> tuple[tuple[Path, str], ...]:
     """The SHA-256 of the file and of its logs; of those that are empty, missing or unreadable, none."""
-    from zeus_runtime.trust.file_content import hex_content_of
-
-    return tuple((each, hex_content_of(each)) for each in (file, *_logs(file)) if _header(each))
+    return tuple((each, _sha256(each)) for each in (file, *_logs(file)) if _header(each))
 
 
 def _digest(mark: str) -> str:

@@ -156,11 +156,6 @@ def content_of(file: Path) -> str:
         return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
 
 
-def hex_content_of(file: Path) -> str:
-    """The SHA-256 of a file."""
-    return hex_of(content_of(file))
-
-
 def hex_of(content: str) -> str:
     """The digits alone of what ``content_of`` gives."""
     return content.removeprefix("sha256 ")
