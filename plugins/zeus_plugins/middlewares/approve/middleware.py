@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
-from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches
+from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches, with_targets
 from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.approval import ApprovalRequest
@@ -54,7 +54,8 @@ class Approve(Middleware):
         if verdict.action in ("ask", "listed"):
             # Only if the user is asked: a preview reads files.
             preview = await preview_of(tool, arguments, self._secrets, self._session)
-            request = replace(request, preview=preview)
+            reason = with_targets(request.reason, self._files, tool, arguments)
+            request = replace(request, preview=preview, reason=reason)
         decision = await self._decision(request, verdict)
         if verdict.action == "deny":
             return ToolResult(
