@@ -218,6 +218,23 @@ def test_a_file_that_the_question_showed_is_searched(zeus: Zeus, project: Projec
         assert "payroll HIDDEN" in json.dumps(provider.requests[-1].body)
 
 
+@pytest.mark.parametrize("rule", ["ask: [run_command]", "mode: ask"])
+def test_the_question_about_a_command_names_the_folder_behind_a_link(
+    zeus: Zeus, project: Project, rule: str
+) -> None:
+    (project.folder / "live").mkdir()
+    (project.folder / "live/place").touch()
+    (project.folder / "draft").symlink_to("live")
+    asked = call("run_command", command="ls place", cwd="draft")
+    with Provider(asked, Reply("done")) as provider:
+        over_http(project, provider, f"tools: [shell]\nmiddlewares: [{{approve: {{{rule}}}}}]\n")
+        done = zeus("run", "zeus.yaml", "go")
+        assert done.exit_code == 7, done
+        (waiting,) = zeus("approvals", "pending", "--json").json
+        assert waiting["reason"].endswith('; cwd leads to "/live"')
+        assert '; cwd leads to "/live"\n' in zeus("approvals", "show", waiting["id"]).out
+
+
 @pytest.mark.parametrize("tool", ["read_file", "grep"])
 def test_an_approval_covers_no_file_to_which_a_link_led_only_after_the_question(
     zeus: Zeus, project: Project, tool: str

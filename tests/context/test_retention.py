@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.context.retention import Kept, collect, expired
-from zeus_runtime.tools.own_folders import LinkedFolderError, claim, marker, remove_tree
+from zeus_runtime.tools import own_folders
+from zeus_runtime.tools.own_folders import LinkedFolderError, claim, marker, owned, remove_tree
 
 DAY = 86_400
 files = st.lists(
@@ -112,6 +113,30 @@ def test_no_file_of_the_workspace_makes_a_folder_zeus_own(
     assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 0
     assert not remove_tree(folder)
     assert {path.name for path in folder.iterdir()} == {"letter", "will"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system tells no modes")
+def test_a_record_that_came_with_a_checkout_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "here" / "kept"
+    claim(folder)
+    folder.mkdir()
+    assert owned(folder)
+    (place,) = (tmp_path / "state/zeus/folders").iterdir()
+    place.chmod(0o755)
+    assert not owned(folder)
+    claim(folder)
+    assert owned(folder)
+
+
+def test_marks_are_not_recorded_where_others_may_reach_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_folders, "is_private", lambda path: False)
+    claim(tmp_path / "kept")
+    assert not marker(tmp_path / "kept").exists()
 
 
 def test_a_mark_of_former_times_does_not_hinder_a_new_one(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.support.distributions import lay_out
 from zeus_runtime import Agent, MissingError, UntrustedError
 from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.events import ToolCallResult
+from zeus_runtime.plan import default_keys
 from zeus_runtime.plan.executed_parts import permit
 from zeus_runtime.plan.parts_with_subagents import agents_below, all_parts
 from zeus_runtime.plan.validated import examine_config
@@ -514,6 +515,47 @@ def test_a_database_elsewhere_is_told_with_the_password_that_its_library_takes(
     (part,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
     assert (("with", "your PGPASSWORD") in part.lines) == is_told
     assert (part.digest != without.digest) == is_told
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "told"),
+    [
+        ({"HOME": "home"}, "", "password file ~/.pgpass"),
+        ({"HOME": "home", "PGPASSFILE": "words"}, "", "PGPASSFILE"),
+        ({"HOME": "home", "PGPASSFILE": "absent"}, "", ""),
+        ({"HOME": "home", "PGPASSWORD": "canary-0123456789"}, "", "PGPASSWORD"),
+        ({}, "?passfile=/home/ann/words", "password file"),
+        ({"PGSERVICE": "far", "HOME": "home"}, "", "PGSERVICE, password file ~/.pgpass"),
+        ({"PGSERVICE": "far"}, "?service=near", "account in pg_service.conf"),
+        ({}, "?connect_timeout=5", ""),
+    ],
+)
+def test_a_database_elsewhere_is_told_with_the_files_that_its_library_reads(
+    variables: dict[str, str], options: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    for name in ("home/.pgpass", "words"):
+        (tmp_path / name).write_text("*:*:*:*:canary-0123456789\n")
+    for name in ("PGPASSWORD", "PGPASSFILE", "PGSERVICE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(default_keys, "home_folders", lambda environ: (Path(environ["HOME"]),))
+    config = tmp_path / "project" / "zeus.yaml"
+    config.parent.mkdir()
+
+    def part(url: str) -> Part:
+        config.write_text(f"version: 1\nmodel: gpt-4o\nstorage: {{url: '{url}{options}'}}\n")
+        (found,) = all_parts(examine_config(config, directory=config.parent, environ=os.environ))
+        return found
+
+    url = "postgresql://ann@db.example/x"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    without = part(url)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value if name == "PGPASSWORD" else str(tmp_path / value))
+    found = part(url)
+    assert [text for label, text in found.lines if label == "with"] == ([f"your {told}"] if told else [])
+    assert (found.digest != without.digest) == (bool(told) and not options)
+    assert "with" not in dict(part(url.replace("ann@", "ann:word@")).lines)
 
 
 def test_a_key_that_a_config_brings_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,15 @@ from zeus_runtime import Agent, Decision, PendingApproval
 from zeus_runtime.cli.approval_prompt import YesApprovals
 from zeus_runtime.cli.sessions.conversation import conversation
 from zeus_runtime.errors import UsageError
-from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    ToolCallResult,
+)
 from zeus_runtime.tools.question import question_lines
 
 PLUGIN = '''
@@ -59,6 +67,8 @@ def copying(files):
         for name in ("/a.md", "/b.md"):
             await asyncio.to_thread(files.write, name, b"x")
         paid("copied")
+        if Path("slow").exists():
+            await asyncio.sleep(60)
         return "copied"
 
     return copy
@@ -84,6 +94,7 @@ class Person:
         return self.answers.pop(0)
 
 
+DENIES = "middlewares: [approve: {deny: [pay]}]\n"
 YES, NO = Decision("approve"), Decision("reject")
 
 
@@ -211,6 +222,7 @@ async def test_a_call_that_stopped_for_a_question_goes_on_after_it(folder: Path)
 
 
 async def test_each_file_of_a_call_is_asked_about_once_however_often_it_stops(folder: Path) -> None:
+    (folder / "slow").unlink()
     yaml = 'middlewares: [approve: {allow: [copy]}]\nworkspace: {access: {"*.md": ask}}\n'
     async with agent(folder, yaml, answer=calling(call("copy", "c1"))) as living:
         ending = (await events_of(living.stream("go")))[-1]
@@ -341,24 +353,39 @@ async def test_a_secret_in_what_was_begun_is_masked(folder: Path, monkeypatch: p
     assert list(person.asked[0].begun_with) == [{"what": "<secret:LATER_TOKEN>"}]
 
 
-ASKS, DENIES = "middlewares: [approve]\n", "middlewares: [approve: {deny: [pay]}]\n"
+async def test_arguments_whose_secret_is_known_later_are_no_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = calling(call("pay", "c1", what="long-hidden-value"))
+    session = await interrupted(folder, agent(folder, answer=answer), Person(YES))
+    monkeypatch.setenv("LATER_TOKEN", "long-hidden-value")
+    events, _ = await resumed(agent(folder, DENIES), session)
+    (told,) = [each.content for each in events if isinstance(each, ToolCallResult)]
+    assert told.startswith("This call was begun before and was interrupted:")
+
+
+ASKS = "middlewares: [approve]\n"
 TIMED = "middlewares: [approve: {timeout_seconds: 0.001}]\n"
-WITH = ' with the arguments {"what": "mine"}'
+HOOK = {"match": {"tool": "pay"}, "command": ["/bin/echo", '{"decision": "deny", "reason": "closed"}']}
+HOOKED = f"middlewares: [{json.dumps({'hooks': {'before_tool_call': [HOOK]}})}, approve]\n"
+MINE = 'This call was begun before with the arguments {"what": "mine"} and was interrupted'
 
 
 @pytest.mark.parametrize(
-    ("at_once", "later", "words", "arguments"),
+    ("at_once", "later", "words"),
     [
-        (True, ASKS, "The user rejected this call of pay: no more.", WITH),
-        (False, ASKS, "The user rejected this call of pay: no more.", WITH),
-        (False, ALLOWED, "The user rejected this call of pay: no more.", WITH),
-        (False, "", "The user rejected this call of pay: no more.", WITH),
-        (True, TIMED, "The user did not approve this call of pay within 0.001 seconds.", WITH),
-        (True, DENIES, "pay is not allowed with these arguments (the rule `deny: pay`).", ""),
+        (True, ASKS, "The user rejected this call of pay: no more."),
+        (False, ASKS, "The user rejected this call of pay: no more."),
+        (False, ALLOWED, "The user rejected this call of pay: no more."),
+        (False, "", "The user rejected this call of pay: no more."),
+        (True, TIMED, "The user did not approve this call of pay within 0.001 seconds."),
+        (True, DENIES, "pay is not allowed with these arguments (the rule `deny: pay`)."),
+        (True, HOOKED, "pay was not run: a hook of the config denied this call (closed)."),
+        (True, "mode: plan\n", "pay cannot be called in plan mode."),
     ],
 )
 async def test_the_model_reads_that_a_rejected_call_was_begun(
-    folder: Path, later: str, words: str, arguments: str, *, at_once: bool
+    folder: Path, later: str, words: str, *, at_once: bool
 ) -> None:
     session = await interrupted(folder, agent(folder), Person(CHANGED))
     no = Decision("reject", "no more")
@@ -372,9 +399,71 @@ async def test_the_model_reads_that_a_rejected_call_was_begun(
         if later == TIMED:
             await events_of(living.resume(session))
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
-    begun = f"It was begun before{arguments} and was interrupted: whether it took effect is unknown."
-    assert result.startswith(f"{words} {begun} It is not run again.")
+    assert result.startswith(f"{MINE}: whether it took effect is unknown. It is not run again.\n\n{words}")
     assert effects(folder) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("pay(what: str)", "pay(what: int)", "what: "),
+        ("pay(what: str)", "spend(what: str)", "There is no tool 'pay'."),
+    ],
+)
+async def test_the_model_reads_that_a_call_was_begun_whose_tool_is_another_one_now(
+    folder: Path, old: str, new: str, words: str
+) -> None:
+    session = await interrupted(folder, agent(folder), Person(YES))
+    names = ("start = replace(pay", "[pay, ")
+    plugin = PLUGIN.replace(old, new)
+    if "spend" in new:
+        plugin = plugin.replace(names[0], "start = replace(spend").replace(names[1], "[spend, ")
+    config = write_agent(folder, ASKS + storage(SQLITE_URL), plugin=plugin)
+    async with Agent.from_config(config, directory=folder, model=script(PAY, "done")) as living:
+        await events_of(living.resume(session))
+        (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+    begun = "This call was begun before and was interrupted: whether it took effect is unknown."
+    assert result.startswith(f"{begun} It is not run again.\n\n")
+    assert words in result
+    assert effects(folder) == ["once"]
+
+
+async def test_the_model_reads_that_a_call_was_begun_under_the_approval_of_a_file(folder: Path) -> None:
+    yaml = 'middlewares: [approve: {RULES: [copy]}]\nworkspace: {access: {"b.md": ask}}\n'
+    answer = calling(call("copy", "c1"))
+    session = await interrupted(
+        folder, agent(folder, yaml.replace("RULES", "allow"), answer=answer), Person(YES)
+    )
+    async with agent(folder, yaml.replace("RULES", "deny"), answer=answer) as living:
+        await events_of(living.resume(session))
+        (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+    assert result.startswith("This call was begun before and was interrupted:")
+
+
+async def test_the_model_reads_each_way_in_which_a_call_was_begun(folder: Path) -> None:
+    session = await interrupted(folder, agent(folder), Person(CHANGED))
+    await interrupted(folder, agent(folder), Person(YES), session)
+    events, _ = await resumed(agent(folder, DENIES), session)
+    (told,) = [each.content for each in events if isinstance(each, ToolCallResult)]
+    assert 'with the arguments {"what": "mine"} and {"what": "once"} and was interrupted' in told
+
+
+async def test_a_call_that_runs_again_has_its_own_result_alone(folder: Path) -> None:
+    session = await interrupted(folder, agent(folder), Person(YES))
+    (folder / "slow").unlink()
+    async with agent(folder) as living:
+        await events_of(living.resume(session, approvals=Person(YES)))
+        (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+    assert result == "paid"
+
+
+async def test_a_call_whose_file_is_rejected_was_not_begun_by_an_earlier_run(folder: Path) -> None:
+    yaml = 'middlewares: [approve]\nworkspace: {access: {"b.md": ask}}\n'
+    async with agent(folder, yaml, answer=calling(call("copy", "c1"))) as living:
+        await events_of(living.stream("go", approvals=Person(YES, NO)))
+        (session,) = [each.session for each in await living.sessions()]
+        (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+    assert result == "The user rejected this call of copy. It was not run."
 
 
 async def test_the_same_call_made_again_was_not_begun(folder: Path) -> None:
@@ -387,8 +476,7 @@ async def test_the_same_call_made_again_was_not_begun(folder: Path) -> None:
         await living.decide(session, {pending.id: NO})
         await events_of(living.resume(session))
         results = [str(each.content) for each in await living.history(session) if each.type == "tool"]
-    assert ["It was not run." in each for each in results] == [False, True]
-    assert ["It was begun before" in each for each in results] == [True, False]
+    assert ["This call was begun before" in each for each in results] == [True, False]
 
 
 async def test_the_model_reads_that_a_call_which_never_began_was_not_run(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -247,6 +248,30 @@ async def test_events_reach_their_reader_even_if_the_database_fails(
     assert rows == []
     assert not any(isinstance(event, RunCompleted) for event in events)
     assert "events of session_" in caplog.text
+
+
+async def test_an_unexpected_failure_of_a_store_is_raised_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store in the background fails first, and the event loop told of it as of one that nobody heard of."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("a mistake of ours")
+
+    def answer(_: ModelRequest) -> AIMessage:
+        monkeypatch.setattr(event_log, "put_all", broken)
+        return AIMessage(content=" ".join(["word"] * 20))
+
+    write_agent(tmp_path, tools="[probe]")
+    for pause in ("SOON_SECONDS", "GATHER_SECONDS"):
+        monkeypatch.setattr(event_log, pause, 0)
+    model = Wordy(answer)
+    async with Agent.from_config(tmp_path / "zeus.yaml", directory=tmp_path, model=model) as living:
+        living.keep_events(lambda *_: None)
+        with pytest.raises(ValueError, match="of ours"):
+            await events_of(living.stream("go"))
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def failing(*_: object) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.serving.test_open_streams import reading
-from tests.support.agents import script, write_agent
+from tests.support.agents import call, calling, script, write_agent
 from tests.support.databases import execute, storage
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
@@ -269,6 +269,21 @@ async def test_a_turn_that_comes_while_another_one_fails_to_begin_is_looked_for_
         while service.turns.working:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.01)
     assert looked == ["s", "s"]
+
+
+async def test_a_turn_goes_on_in_another_service_when_its_time_is_over_and_the_first_has_died(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_queue, "SEARCH_SECONDS", 0.05)
+    timed = "middlewares: [approve: {timeout_seconds: 0.5, on_timeout: approve}]\n"
+    write_agent(tmp_path, timed + storage(database_url))
+    model = script(calling(call("record", "a", text="draft")), "Done.")
+    async with serving(service_of(tmp_path, model)) as other:
+        async with serving(service_of(tmp_path, model)) as one:
+            _, run = await begun(one, "go")
+            await until(one, run, "waiting")
+        assert (await until(other, run, "complete"))["ending"]["answer"] == "Done."
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
 
 
 async def test_a_turn_that_only_seems_to_run_here_is_cancelled_where_it_runs(

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event, inspect, text
@@ -24,6 +25,7 @@ from zeus_runtime.store.approvals import allow, allowlist, listing, revoke
 from zeus_runtime.store.archived import archive
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+from zeus_runtime.store.turns import paused_turns
 from zeus_runtime.tools.approval import setting_digest
 
 NEXT = f"{int(schema.HEAD) + 1:04}"
@@ -387,10 +389,11 @@ def behind_no_wall(connection: Connection) -> None:
 
 
 def before_backtests(connection: Connection) -> None:
-    """The tables as they were when backtests were not stored, nor that an approved call begins."""
+    """The tables as they were when backtests were not stored, nor begun calls, and turns had no index."""
     connection.execute(text("ALTER TABLE pending_approval DROP COLUMN begun_epoch"))
     for name in ("backtest_replay", "backtest"):
         connection.execute(text(f"DROP TABLE {name}"))
+    connection.execute(text("DROP INDEX ix_turn_waiting"))
 
 
 def old_allowlist(connection: Connection) -> None:
@@ -402,6 +405,28 @@ def old_allowlist(connection: Connection) -> None:
             ' PRIMARY KEY ("user", tool))'
         )
     )
+
+
+async def test_the_search_for_waiting_turns_reads_no_others(tmp_path: Path) -> None:
+    database = Database("sqlite:///turns.db", directory=tmp_path)
+    searched: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        if "FROM turn" in statement:
+            searched.append((statement, values))
+
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        event.listen(Engine, "before_cursor_execute", note)
+        assert await paused_turns(log, "test") == []
+        event.remove(Engine, "before_cursor_execute", note)
+    finally:
+        await database.close()
+    ((statement, values),) = searched
+    with closing(sqlite3.connect(tmp_path / "turns.db")) as file:
+        plan = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    assert "SCAN turn USING INDEX ix_turn_waiting" in plan
 
 
 async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import parse_qs
 
 from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import at, branches
 from zeus_runtime.config.yaml.tree import find, plain
+from zeus_runtime.disk_paths import home_folders, is_file
 from zeus_runtime.plan.part_sources import PartSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from zeus_runtime.config import Document
-    from zeus_runtime.config.yaml.tree import Path
+    from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.plan.part_sources import FileSource
     from zeus_runtime.registry import Kind, Registry
 
 
-def default_keys(ground: FileSource, path: Path, address: str) -> tuple[str, ...]:
+def default_keys(ground: FileSource, path: ConfigPath, address: str) -> tuple[str, ...]:
     """The variables of the environment whose keys go to the machine that the option at ``path`` names.
-
-    PostgreSQL's library takes ``PGPASSWORD`` for each address without a password.
 
     The component's ``Options`` tell them by their method ``default_keys``. A variable of the project's ``.env`` is none
     of the user's, and one that is not set sends nothing.
     """
     if address.startswith("postgres"):
-        is_sent = not _PASSWORD.match(address) and bool(os.environ.get("PGPASSWORD"))
-        return ("PGPASSWORD",) if is_sent else ()
+        return () if _PASSWORD.match(address) else tuple(_of_postgres(address))
     if not isinstance(ground, PartSource):
         return ()
     return set_keys(ground.document, ground.registry, path, ground.trust.environ)
@@ -40,8 +40,29 @@ _PASSWORD: Final = re.compile(r"\w+(\+\w+)?://[^/@]*:[^/@]+@")
 """The beginning of an address with a password in its login."""
 
 
+def _of_postgres(address: str) -> Iterator[str]:
+    """What PostgreSQL's library looks for a password in, for an address without one.
+
+    The lines of a password file are not compared with the address: the library knows more of it than is written there.
+    """
+    options, environ = parse_qs(address.partition("?")[2]), os.environ
+    if "service" in options:
+        yield "account in pg_service.conf"
+    elif environ.get("PGSERVICE"):
+        yield "PGSERVICE"
+    if environ.get("PGPASSWORD"):
+        yield "PGPASSWORD"
+    elif "passfile" in options:
+        yield "password file"
+    elif file := environ.get("PGPASSFILE"):
+        if is_file(Path(file)):
+            yield "PGPASSFILE"
+    elif any(is_file(home / ".pgpass") for home in home_folders(environ)):
+        yield "password file ~/.pgpass"
+
+
 def set_keys(
-    document: Document, registry: Registry, path: Path, environ: Mapping[str, str]
+    document: Document, registry: Registry, path: ConfigPath, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The variables, of those that are set, from which the component of an option at ``path`` takes keys by itself."""
     named = _component(document, path)
@@ -58,11 +79,11 @@ class _Component(NamedTuple):
 
     kind: Kind
     name: str
-    path: Path
+    path: ConfigPath
     options: Mapping[str, Any]
 
 
-def _component(document: Document, path: Path) -> _Component | None:
+def _component(document: Document, path: ConfigPath) -> _Component | None:
     """The innermost component that has the option at ``path``."""
     assert document.schema is not None, "a document that was checked has its schema"
     found = None

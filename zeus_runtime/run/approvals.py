@@ -389,6 +389,25 @@ class ApprovalBroker:
             return False
         return await was_interrupted(self._log, self._thread, self._run_id, request.place)
 
+    async def begun_before(self, place: int, arguments: Mapping[str, JSON]) -> str:
+        """A sentence for the model, if this run began the call at ``place`` before it was resumed; else empty.
+
+        Args:
+            arguments: those of the model, beside which others are named with which the call was begun.
+        """
+        from zeus_runtime.store.approvals import begun_before
+
+        if self._given_log is None or self._thread is None or not await self._asked_before():
+            return ""
+        stored = await begun_before(self._log, self._thread, self._run_id, place)
+        if not stored:
+            return ""
+        # Masked before they are compared: a secret may be known only since they were stored.
+        found, own = [self._known(each) for each in stored], self._known(arguments)
+        shown = " and ".join(json.dumps(each, ensure_ascii=False, default=str) for each in found)
+        how = "" if all(_is_same(each, own) for each in found) else f" with the arguments {shown}"
+        return f"This call was begun before{how} and was interrupted: whether it took effect is unknown."
+
     async def ask(
         self, request: ApprovalRequest, *, clocks: Sequence[Clock] = (), is_judged: bool = True
     ) -> Decision:
@@ -486,7 +505,7 @@ class ApprovalBroker:
                 former=former,
             )
         )
-        told = replace(decision, arguments=self._unmasked(decision, request, pending), begun=pending.begun)
+        told = replace(decision, arguments=self._unmasked(decision, request, pending))
         if told.answer == "approve":
             runs = request if told.arguments is None else replace(request, arguments=told.arguments)
             self._approved[request.place, runs.digest] = ApprovedCall(

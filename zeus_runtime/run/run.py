@@ -97,6 +97,7 @@ class Run:
         self._models = RunModels(turn, resources, transcript, emit)
         self._call_tool = chain(resources.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
         self._absent: dict[str, str] = {}
+        self._ran: set[int] = set()
         self.waiting: list[PendingApproval] = []
         self._repeats: Repeats | None = None
         self._noted = 0
@@ -371,6 +372,11 @@ class Run:
         if not is_whole:
             return ToolResult(self._unusable(name, str(call.get("error") or "unreadable")), is_error=True)
         result = await self._call_tool(made)
+        if made is asked and place in self._ran:
+            return result
+        # Whatever refused it: a middleware, the mode, its tool or a person.
+        if begun := await self._resources.approvals.begun_before(place, asked.arguments):
+            result = replace(result, content=f"{begun} It is not run again.\n\n{result.content}")
         return result if made is asked or result.is_error else not_called(result)
 
     def _unusable(self, name: str, problem: str) -> str:
@@ -490,6 +496,7 @@ class Run:
         async def run() -> ToolResult:
             with calling(tool.name, approved=is_approved, files=files):
                 result = await invoke(tool, request.arguments, view, clock)
+            self._ran.add(view.place)
             result = await self._counted(tool, result)
             # Raised here and not in the tool: the tool may be a foreign client that would swallow the exception.
             if view.waits is not None:
@@ -588,4 +595,4 @@ def _seen(tool: Tool, request: ApprovalRequest, preview: Preview | None) -> Iter
 def _rejected(tool: str, decision: Decision) -> ToolResult:
     """The result for a call that a person rejected under another config, whose middleware is not part of this one."""
     why = f": {decision.reason}" if decision.reason else ""
-    return ToolResult(f"The user rejected this call of {tool}{why}. {decision.not_run}", is_error=True)
+    return ToolResult(f"The user rejected this call of {tool}{why}. It was not run.", is_error=True)

@@ -231,6 +231,16 @@ async def was_interrupted(log: ThreadLog, thread: Thread, run_id: str, place: st
     return await log.database.run(lambda connection: _spent_in(connection, *here) > 0)
 
 
+async def begun_before(
+    log: ThreadLog, thread: Thread, run_id: str, place: int
+) -> Sequence[Mapping[str, Any]]:
+    """The arguments, once each, with which an interrupted run began the approved call at this place."""
+    # Also under the approval of a file that the call reached.
+    at_place = (APPROVAL.c.place == str(place)) | APPROVAL.c.place.startswith(f"{place}:")
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, at_place)
+    return await log.database.run(lambda connection: tuple(_begun_in(connection, *here, _IS_SPENT).values()))
+
+
 async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
     """Whether a run has asked anything yet."""
     query = select(APPROVAL.c.id).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
@@ -618,14 +628,22 @@ def _begun_with(
     connection: Connection, row: RowMapping, arguments: Any, shown: Callable[[str], str]
 ) -> Sequence[Mapping[str, Any]]:
     """``PendingApproval.begun_with`` of the request in ``row``, from the rows of the approvals before it."""
-    here = (APPROVAL.c[name] == row[name] for name in ("thread", "run_id", "place"))
-    query = select(APPROVAL.c.request, APPROVAL.c.decision).where(*here, APPROVAL.c.begun_epoch.is_not(None))
+    here = [APPROVAL.c[name] == row[name] for name in ("thread", "run_id", "place")]
     if row["begun_epoch"] is not None:
-        query = query.where(APPROVAL.c.begun_epoch < row["begun_epoch"])
+        here.append(APPROVAL.c.begun_epoch < row["begun_epoch"])
+    found = _begun_in(connection, *here, shown=shown)
+    return () if found.keys() <= {json.dumps(arguments, sort_keys=True)} else tuple(found.values())
+
+
+def _begun_in(
+    connection: Connection, *where: ColumnElement[bool], shown: Callable[[str], str] = str
+) -> dict[str, Mapping[str, Any]]:
+    """The arguments, as they are and by their text, with which calls began under these approvals."""
+    query = select(APPROVAL.c.request, APPROVAL.c.decision).where(*where, APPROVAL.c.begun_epoch.is_not(None))
     found: dict[str, Mapping[str, Any]] = {}
     for request, decision in connection.execute(query.order_by(APPROVAL.c.begun_epoch)):
         ran = json.loads(shown(decision))["arguments"]
         if ran is None:
             ran = json.loads(shown(request))["arguments"]
         found[json.dumps(ran, sort_keys=True)] = ran
-    return () if found.keys() <= {json.dumps(arguments, sort_keys=True)} else tuple(found.values())
+    return found

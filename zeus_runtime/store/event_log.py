@@ -260,6 +260,8 @@ class EventLog:
     def _due(self) -> None:
         self._timer = None
         self._flushing = asyncio.get_running_loop().create_task(self._flush(), name="store events")
+        # `_store` keeps the events: the run's next store, at the latest that of `aclose`, meets the same failure.
+        self._flushing.add_done_callback(lambda task: None if task.cancelled() else task.exception())
 
     async def _flush(self) -> None:
         def append(write: Callable[..., None]) -> Any:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
 
 from zeus_runtime.store.compressed_columns import Packed
 
@@ -173,6 +185,8 @@ EVENT: Final = Table(
 unfinished answer, 2 for a terminal event, else 0.
 """
 
+_WAITING: Final = text("state = 'waiting'")
+
 TURN: Final = Table(
     "turn",
     _METADATA,
@@ -186,6 +200,7 @@ TURN: Final = Table(
     *_longs("started_ms", "ended_ms", nullable=True),
     *_texts("ending", nullable=True),
     Column("mark", Text, index=True),
+    Index("ix_turn_waiting", "thread", sqlite_where=_WAITING, postgresql_where=_WAITING),
     sqlite_with_rowid=False,
 )
 """A turn that a service was asked for; ``number`` gives the order within its session.

@@ -349,7 +349,8 @@ async def paused_turns(log: ThreadLog, agent: str, session: str | None = None) -
         _turns()
         .add_columns(THREAD.c.owner, THREAD.c.owner_project)
         .join(SNAPSHOT, is_paused)
-        .where(THREAD.c.agent == agent, TURN.c.state == "waiting", owned(log.owner))
+        # Written out: with a parameter, SQLite does not use the index of the turns that wait.
+        .where(THREAD.c.agent == agent, TURN.c.state == literal_column("'waiting'"), owned(log.owner))
     )
     if session is not None:
         query = query.where(THREAD.c.session == session)

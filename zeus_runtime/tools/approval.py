@@ -146,7 +146,6 @@ class Decision:
             workspace.
         by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before; ``automatic``: a program that
             looks at no call, such as ``--yes``.
-        begun: for the model, where an interrupted run began the call: a sentence that says so. Zeus writes it.
     """
 
     answer: Answer
@@ -155,12 +154,6 @@ class Decision:
     instruction: str = ""
     always: bool = False
     by: Literal["user", "timeout", "earlier", "automatic"] = "user"
-    begun: str = ""
-
-    @property
-    def not_run(self) -> str:
-        """What the model reads of a call that does not run because of this decision or despite it."""
-        return f"{self.begun} It is not run again." if self.begun else "It was not run."
 
 
 @dataclass(frozen=True)
@@ -230,15 +223,6 @@ class PendingApproval:
         A decision under this name is about that change and no other.
         """
         return f"{self.id}@{short_seen(self.shown)}" if self.shown else self.id
-
-    @property
-    def begun(self) -> str:
-        """A sentence that says that the call was begun before, and with what if not with its own arguments."""
-        if not self.interrupted:
-            return ""
-        shown = " and ".join(json.dumps(each, ensure_ascii=False, default=str) for each in self.begun_with)
-        how = f" with the arguments {shown}" if shown else ""
-        return f"It was begun before{how} and was interrupted: whether it took effect is unknown."
 
     @property
     def is_open(self) -> bool:

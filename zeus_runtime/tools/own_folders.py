@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from zeus_runtime.disk_paths import real_path, state_folder
+from zeus_runtime.disk_paths import is_private, real_path, state_folder
 from zeus_runtime.errors import ZeusError
 
 _log = logging.getLogger(__name__)
@@ -157,7 +157,8 @@ def owned(folder: Path) -> bool:
             return True
     with suppress(OSError):
         record = _record(folder, _mark_of(folder))
-        return record is not None and record.is_file()
+        # A checkout or an image that brings a record does not keep the modes that Zeus gives its folder.
+        return record is not None and is_private(record.parent) and record.is_file()
     return False
 
 
@@ -192,6 +193,10 @@ def _is_noted(folder: Path, mark: bytes) -> bool:
         if record is None:
             raise OSError("HOME and XDG_STATE_HOME are not set")
         record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Again, because `mkdir` leaves the mode of a folder that is there already.
+        record.parent.chmod(0o700)
+        if not is_private(record.parent):
+            raise OSError("the file system leaves it open to others")
         record.write_bytes(os.fsencode(folder))
     except OSError as error:
         _log.warning(

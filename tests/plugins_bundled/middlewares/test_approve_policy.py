@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from zeus_plugins.middlewares.approve.options import Options
-from zeus_plugins.middlewares.approve.path_spellings import leads_to
+from zeus_plugins.middlewares.approve.path_spellings import leads_to, with_targets
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.reach import PathRules
 from zeus_plugins.middlewares.approve.readings import _REPLACED, meets
@@ -55,6 +55,29 @@ def verdict(
     policy = Policy(typed, lambda path: leads_to(workspace, path))
     called = of or tool()
     return (policy.ruled(called, arguments) or by_mode(typed.mode, called)).action
+
+
+SHELL = replace(tool("run_command"), category="shell")
+
+
+@pytest.mark.parametrize(
+    ("called", "given", "told"),
+    [
+        (SHELL, {"cwd": "src/link"}, 'why; cwd leads to "/secret"'),
+        (SHELL, {"cwd": "/plain/deep", "command": "plain"}, 'why; cwd leads to "/src/deep"'),
+        (replace(SHELL, category="filesystem"), {"path": "plain"}, 'why; path leads to "/src"'),
+        (SHELL, {"cwd": "src/deep/.."}, "why"),
+        (SHELL, {"cwd": "src/out"}, "why"),
+        (SHELL, {"cwd": "plain\0"}, "why"),
+        (SHELL, {"cwd": 3}, "why"),
+        (tool("of_a_server"), {"path": "plain"}, "why"),
+        (replace(SHELL, preview=lambda: None), {"cwd": "plain"}, "why"),
+    ],
+)
+def test_a_question_says_where_the_links_in_its_paths_lead(
+    workspace: WorkspaceFiles, called: Tool, given: Mapping[str, Any], told: str
+) -> None:
+    assert with_targets("why", workspace, called, given) == told
 
 
 @pytest.mark.parametrize("is_one", [True, False])

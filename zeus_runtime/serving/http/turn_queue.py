@@ -70,6 +70,10 @@ def _digest(owner: Owner | None, key: str) -> str:
     return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
 
 
+SEARCH_SECONDS: Final = 20.0
+"""How often the databases are searched for turns whose decisions a process that died would have heard of."""
+
+
 class _RunningTurn(NamedTuple):
     """The turn that runs in a session."""
 
@@ -111,6 +115,7 @@ class TurnQueue:
     _unrecovered: Sequence[HostedAgent] = ()
     _postponed: dict[str, _PostponedTurns] = field(default_factory=dict)
     _timed: dict[str, _TimedTurn] = field(default_factory=dict)
+    _searched: float = float("-inf")
     # Nobody waits for it: of a bool, mypy takes the value before an await for that after it.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -315,10 +320,22 @@ class TurnQueue:
                 self._timed[turn.session] = _TimedTurn(hosted, until)
 
     async def resume_overdue(self) -> None:
-        """Resume the turns that wait for requests whose time is over since they were noted here."""
+        """Resume the turns that wait for requests whose time is over; those of other processes once in a while."""
         now = time.time() * 1000
         due = [(session, each) for session, each in self._timed.items() if each.until <= now]
-        await all_tried(*(partial(self._resume_overdue, *each) for each in due))
+        searched: list[HostedAgent] = []
+        if time.monotonic() - self._searched >= SEARCH_SECONDS:
+            self._searched = time.monotonic()
+            # `recover_rest` searches that of the others once it is back.
+            searched = [each for each in self.hosting if not each.away]
+        await all_tried(
+            *(partial(self._resume_overdue, *each) for each in due),
+            *(partial(self._search, each) for each in searched),
+        )
+
+    async def _search(self, hosted: HostedAgent) -> None:
+        await hosted.prepare(None)
+        await self.resume_decided(hosted, await hosted.of(None).log())
 
     async def _resume_overdue(self, session: str, timed: _TimedTurn) -> None:
         await timed.hosted.prepare(None)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
-from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches
+from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches, with_targets
 from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.approval import ApprovalRequest
@@ -54,12 +54,12 @@ class Approve(Middleware):
         if verdict.action in ("ask", "listed"):
             # Only if the user is asked: a preview reads files.
             preview = await preview_of(tool, arguments, self._secrets, self._session)
-            request = replace(request, preview=preview)
+            reason = with_targets(request.reason, self._files, tool, arguments)
+            request = replace(request, preview=preview, reason=reason)
         decision = await self._decision(request, verdict)
         if verdict.action == "deny":
-            not_run = "It was not run." if decision is None else decision.not_run
             return ToolResult(
-                f"{tool.name} is not allowed with these arguments ({verdict.reason}). {not_run} Do not try to"
+                f"{tool.name} is not allowed with these arguments ({verdict.reason}). It was not run. Do not try to"
                 " do the same in another way; tell the user if the task needs it.",
                 is_error=True,
             )
@@ -72,15 +72,14 @@ class Approve(Middleware):
         runs = decision.arguments if changed and decision.arguments is not None else arguments
         present = self._policy.ruled(tool, runs) if changed else verdict
         if changed and present is not None and present.action == "deny":
-            refused = (
-                f"{tool.name} is not allowed with these arguments ({present.reason}). {decision.not_run}"
-            )
+            refused = f"{tool.name} is not allowed with these arguments ({present.reason}). It was not run."
             return ToolResult(told(refused, decision, runs), is_error=True)
         # The rules may be others than when the call was asked about, and the arguments too.
         if present is not None and present.needs_person and decision.by != "user":
             why = f"only a person may approve {tool.name} with these arguments ({present.reason})"
-            refused = f"{why}. {decision.not_run}"
-            return ToolResult(told(refused, decision, runs if changed else None), is_error=True)
+            return ToolResult(
+                told(f"{why}. It was not run.", decision, runs if changed else None), is_error=True
+            )
         result = await call_next(replace(call, arguments=runs))
         return replace(result, content=told(result.content, decision, runs if changed else None))
 
@@ -167,23 +166,22 @@ def same_json(one: Any, other: Any) -> bool:
 def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:
     """Return the tool result that the model sees for a call that was not approved."""
     reason = f": {decision.reason}" if decision.reason else ""
-    what, not_run = f"Do not call {tool} with these arguments again", decision.not_run
+    what = f"It was not run. Do not call {tool} with these arguments again"
     match decision.by:
         case "timeout":
             waited = f" within {timeout_seconds:g} seconds" if timeout_seconds is not None else ""
-            said = f"The user did not approve this call of {tool}{waited}. {not_run} {what}; continue without it."
+            said = f"The user did not approve this call of {tool}{waited}. {what}; continue without it."
         case "earlier":
             said = (
-                f"The user has already rejected this call of {tool}{reason}, and was not asked again. {not_run}"
-                f" {what}."
+                f"The user has already rejected this call of {tool}{reason}, and was not asked again. {what}."
             )
         case "automatic":
             said = (
-                f"No person was asked about this call of {tool}{reason}. {not_run} {what}. If the task needs it, write"
+                f"No person was asked about this call of {tool}{reason}. {what}. If the task needs it, write"
                 " the commands plainly, each in a call of its own; else continue without it."
             )
         case _:
-            said = f"The user rejected this call of {tool}{reason}. {not_run} {what}; continue without it."
+            said = f"The user rejected this call of {tool}{reason}. {what}; continue without it."
     return told(said, decision, None)
 
 

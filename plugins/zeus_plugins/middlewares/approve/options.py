@@ -75,7 +75,7 @@ class Options:
         """Return what the rules say of a call that waits, without its run; None if no rule decides about it."""
         from functools import partial
 
-        from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches
+        from zeus_plugins.middlewares.approve.path_spellings import leads_to, reaches, with_targets
         from zeus_plugins.middlewares.approve.policy import Policy
         from zeus_runtime.plugin.approval import CallJudgement
 
@@ -83,7 +83,10 @@ class Options:
         verdict = found.ruled(tool, arguments)
         if verdict is None or verdict.action == "listed":
             return None
-        return CallJudgement(verdict.action, verdict.reason, verdict.needs_person)
+        reason = verdict.reason
+        if verdict.action == "ask":
+            reason = with_targets(reason, workspace, tool, arguments)
+        return CallJudgement(verdict.action, reason, verdict.needs_person)
 
     def with_mode(self, mode: AskMode) -> Options:
         """Return these options with the mode of the config's ``approvals``."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.approve.readings import LONGEST
+from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.files import WorkspaceError, folded, parts_below
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.tool import Tool
 
 
 def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
@@ -33,6 +36,21 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
         lambda: _on_host(workspace, host),
         lambda: _by_like_names(workspace, path, host),
     )
+
+
+def with_targets(reason: str, workspace: WorkspaceFiles, tool: Tool, arguments: Mapping[str, object]) -> str:
+    """Return the reason for a question, and where the links in the call's paths lead.
+
+    Only for tools whose paths mean the workspace; a diff names the file behind a link anyway.
+    """
+    found = [reason]
+    means_workspace = tool.category in ("filesystem", "shell") and tool.preview is None
+    for name, path in arguments.items() if means_workspace else ():
+        if is_path(name) and isinstance(path, str):
+            with suppress(WorkspaceError, ValueError):  # the tool refuses it
+                if (real := workspace.real(path)) != workspace.normalize(path):
+                    found.append(f"{name} leads to {json.dumps(real, ensure_ascii=False)}")
+    return "; ".join(found)
 
 
 def _read(*readings: Callable[[], Iterable[set[str]]]) -> list[set[str]]:
