@@ -399,7 +399,7 @@ async def test_the_model_reads_that_a_rejected_call_was_begun(
         if later == TIMED:
             await events_of(living.resume(session))
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
-    assert result.startswith(f"{MINE}: whether it took effect is unknown. It is not run again.\n\n{words}")
+    assert result.startswith(f"{MINE}: whether it took effect is unknown. This time:\n\n{words}")
     assert effects(folder) == ["mine"]
 
 
@@ -423,7 +423,7 @@ async def test_the_model_reads_that_a_call_was_begun_whose_tool_is_another_one_n
         await events_of(living.resume(session))
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
     begun = "This call was begun before and was interrupted: whether it took effect is unknown."
-    assert result.startswith(f"{begun} It is not run again.\n\n")
+    assert result.startswith(f"{begun} This time:\n\n")
     assert words in result
     assert effects(folder) == ["once"]
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Integer, Table, column, insert, table, text
 
 from zeus_runtime.context.ledger import StepRecord
-from zeus_runtime.store.approvals import approvals_of, put
+from zeus_runtime.store.approvals import approvals_of, put, settle
 from zeus_runtime.store.archived import archive, restore
 from zeus_runtime.store.compressed_columns import Packed, pack, unpack
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.tables import TABLES
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.store.turns import add_turn, marked_turns, set_mark
-from zeus_runtime.tools.approval import ApprovalRequest
+from zeus_runtime.tools.approval import ApprovalRequest, Decision
 from zeus_runtime.tools.preview import Change, Preview
 
 
@@ -73,6 +73,21 @@ async def test_an_archived_question_comes_back_whatever_columns_it_was_packed_wi
         assert await restore(log, thread)
         (found,) = await approvals_of(log, thread)
         assert found == replace(asked, shown=None if is_old else change.digest)
+    finally:
+        await database.close()
+
+
+async def test_a_decision_with_a_field_of_before_is_read(tmp_path: Path) -> None:
+    database = Database("sqlite:///z.db", directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        asked = await put(log, thread, "run", ApprovalRequest("write_file", {}, "3"), {})
+        settled = await settle(log, asked, Decision("reject"))
+        older = text("UPDATE pending_approval SET decision = json_set(decision, '$.begun', 'It was begun before.')")
+        await database.run(lambda connection: connection.execute(older))
+        assert await approvals_of(log, thread) == [settled]
     finally:
         await database.close()
 

@@ -376,7 +376,7 @@ class Run:
             return result
         # Whatever refused it: a middleware, the mode, its tool or a person.
         if begun := await self._resources.approvals.begun_before(place, asked.arguments):
-            result = replace(result, content=f"{begun} It is not run again.\n\n{result.content}")
+            result = replace(result, content=f"{begun} This time:\n\n{result.content}")
         return result if made is asked or result.is_error else not_called(result)
 
     def _unusable(self, name: str, problem: str) -> str:

@@ -574,7 +574,9 @@ def _all(
 
 
 def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval:
-    decision = None if row["decision"] is None else Decision(**json.loads(shown(row["decision"])))
+    decision = None if row["decision"] is None else json.loads(shown(row["decision"]))
+    if decision is not None:
+        decision.pop("begun", None)  # of older decisions
     request = json.loads(shown(row["request"]))
     # Of older requests; `PendingApproval` has no such field.
     request.pop("setting_digest", None)
@@ -595,7 +597,7 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         digest=row["digest"],
         created_ms=row["created_ms"],
         expires_ms=expires,
-        decision=decision,
+        decision=None if decision is None else Decision(**decision),
         decided_ms=row["decided_ms"],
         withdrawn=row["verdict"] == WITHDRAWN,
         shown=row["shown"],
