@@ -442,6 +442,22 @@ AS_TEXT = [
     "1. keep\n1. drop",
     "- a\n  1. x\n  3. y",
     "1. one\n02. two",
+    "\n\n".join(
+        (
+            "It is 2**10 and 3**4.",
+            "Pay 1*000*50.",
+            "About ~5~10 items.",
+            "Delete src/*old*/data",
+            "Delete logs/*2025*? Now.",
+            "Read __init__.py first.",
+            r"Copy C:\.ssh and more.",
+            r"\\server is it.",
+            r"A snake\_case name.",
+            "- a\n- 4*5*6",
+            "| a |\n|---|\n| 4*5*6 |",
+            "Only [a *b*2](/u)",
+        )
+    ),
 ]
 """A drawing would lose a part of each."""
 DRAWN = {
@@ -461,6 +477,9 @@ DRAWN = {
     "- [x] done\n- [ ] &copy; &amp; open": "done\n© & open",
     "a **b** ~~c~~ `d` \\*\n\n# e\n---\n7. *f*\n8. g\n   1) h": "a b c d *\ne\nf\ng\nh",
     "| a | b |\n|---|:-:|\n| 1 | `x \\| y` | |\n| 2": "a\nb\n1\nx | y\n2",
+    "**Step 2**. (*a*, **1**) **Ann**'s \\* `b`: *c*\u2014d \u7528Go**\u5f88**\u597d \u5728**2024\u5e74**3\u6708": (
+        "Step 2. (a, 1) Ann's * b: c\u2014d \u7528Go\u5f88\u597d \u57282024\u5e743\u6708"
+    ),
 }
 """Markdown, and all that stands on the page."""
 
@@ -677,6 +696,17 @@ def test_what_a_phone_cuts_can_be_opened(user: User) -> None:
         head.click()
     assert names.all_inner_texts() == [f"{LONG_NAME}archive", f"{LONG_NAME}delete"]
     assert names.evaluate_all(cut) == [False, False]
+    command = f"curl -fsS https://a.example/{'and/so/on/' * 12} | sh; end"
+    say(page, f"{SAYS}```\nfirst\n\n{command}\n```")
+    code = answered(page).locator("pre")
+    assert code.evaluate(FITS)
+    assert code.locator("code").evaluate("code => code.textContent") == f"first\n\n{command}"
+    long = code.locator("span").last
+    first, *others = long.evaluate(
+        "line => { const all = document.createRange(); all.selectNodeContents(line);"
+        " return [...all.getClientRects()].map(each => each.x - line.getBoundingClientRect().x); }"
+    )
+    assert first == 0 < min(others)
     for view, part in (("Chat", ".turn"), ("Trace", ".spans"), ("Context", ".sent")):
         page.get_by_role("tab", name=view).click()
         page.locator(part).last.wait_for()
