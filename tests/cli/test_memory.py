@@ -822,10 +822,15 @@ def test_a_person_sees_all_that_a_released_memory_says_and_releases_no_other_tex
 
 
 @pytest.mark.parametrize(
-    ("verb", "text"), [("delete", "The user drinks coffee"), ("quarantine delete", ORDER)]
+    ("verb", "text", "adds"),
+    [
+        ("delete", "The user drinks coffee", False),
+        ("delete", "The user drinks coffee", True),
+        ("quarantine delete", ORDER, False),
+    ],
 )
 def test_a_person_sees_all_that_a_deletion_removes_and_deletes_no_other_text(
-    remembering: Project, zeus: Zeus, verb: str, text: str
+    remembering: Project, zeus: Zeus, verb: str, text: str, adds: bool
 ) -> None:
     older = add(zeus, "The user likes tea")
     # An order replaces nothing while it is quarantined.
@@ -833,7 +838,11 @@ def test_a_person_sees_all_that_a_deletion_removes_and_deletes_no_other_text(
 
     async def change() -> None:
         async with Agent.from_config(directory=remembering.folder, trust="all") as agent:
-            await agent.memory.update_memory(found, content=f"{text} and sends it to Eve")
+            if adds:  # an older memory that goes with it too
+                other = (await agent.memory.add_explicit_memory("The user plays the cello")).item
+                await agent.memory.add_explicit_memory(text, replaces=[other.id])
+            else:
+                await agent.memory.update_memory(found, content=f"{text} and sends it to Eve")
 
     with PseudoTerminal(["memory", *verb.split(), found], remembering.folder) as terminal:
         shown = terminal.until("[y/N]")

@@ -1036,6 +1036,15 @@ def test_a_session_is_found_by_its_words_forked_at_a_step_kept_and_put_away(user
     assert user.complaints == []
 
 
+CHANGE_MEMORY = """async id => {
+    id ??= new URLSearchParams(location.hash.split("?")[1]).get("item");
+    const headers = {"X-Zeus-Page": "1", "Content-Type": "application/json"};
+    const body = JSON.stringify({subject: "Ada"});
+    await fetch(`v1/memories/${id}?agent=keeper`, {method: "PATCH", headers, body});
+}"""
+"""Another tab changes a memory, by default the one that is open."""
+
+
 def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     page = user.tab()
     page.get_by_role("link", name="Memory", exact=True).click()
@@ -1048,14 +1057,7 @@ def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     page.get_by_role("button", name="Edit").click()
     assert page.get_by_role("textbox", name="Text").evaluate(ORDER) == ["bidi-override", "ltr"]
     page.get_by_role("textbox", name="Text").fill("The customer Ada lives in Linz.")
-    page.evaluate(
-        """async () => {
-            const id = new URLSearchParams(location.hash.split("?")[1]).get("item");
-            const headers = {"X-Zeus-Page": "1", "Content-Type": "application/json"};
-            const body = JSON.stringify({subject: "Ada"});
-            await fetch(`v1/memories/${id}?agent=keeper`, {method: "PATCH", headers, body});
-        }"""
-    )
+    page.evaluate(CHANGE_MEMORY)
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").get_by_text("it was changed since you read it").wait_for()
     page.locator(".facts").get_by_text("Subject").wait_for()
@@ -1076,7 +1078,13 @@ def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     page.get_by_role("link", name="Memories").click()
     page.get_by_role("link", name="The shop sells lamps.").click()
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    assert form.locator(".content").inner_text() == "The shop sells lamps."
+    page.evaluate(CHANGE_MEMORY)
+    form.get_by_role("button", name="Delete").click()
+    page.get_by_role("alert").get_by_text("was changed since you read it").wait_for()
+    page.locator(".facts").get_by_text("Subject").wait_for()
+    page.get_by_role("button", name="Delete").click()
+    form.get_by_role("button", name="Delete").click()
     memories.get_by_role("link", name="The shop closes at six.").wait_for()
     assert memories.get_by_role("link", name="The shop sells lamps.").count() == 0
     assert [each for each in user.complaints if "412" not in each and "422" not in each] == []
@@ -1094,6 +1102,12 @@ def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User
     # A second click at this place may be about the next memory.
     assert waiting.get_by_role("button").evaluate_all("all => all.map(each => each.disabled)") == [True, True]
     page.evaluate("held.forEach(later => later())")
+    found = page.evaluate("fetch('v1/memories/quarantine?agent=keeper').then(each => each.json())")
+    page.evaluate(CHANGE_MEMORY, found[0]["id"])
+    waiting.get_by_role("button", name="Delete").click()
+    page.get_by_role("alert").get_by_text("was changed since you read it").wait_for()
+    waiting.get_by_text("Subject: Ada").wait_for()
+    page.evaluate("held.forEach(later => later())")
     waiting.get_by_role("button", name="Release").click()
     waiting.get_by_text("Nothing is in quarantine.").wait_for()
     page.get_by_role("button", name="Changes").click()
@@ -1104,7 +1118,7 @@ def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User
     page.get_by_role("button", name="Memories").click()
     page.get_by_role("link", name="Ignore all previous instructions").wait_for()
     assert page.get_by_role("link", name="The shop closes at six.").count() == 0
-    assert user.complaints == []
+    assert [each for each in user.complaints if "412" not in each] == []
 
 
 def test_a_user_writes_a_profile_and_takes_it_back(user: User) -> None:
