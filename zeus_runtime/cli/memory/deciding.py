@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.output import folded_lines
 from zeus_runtime.cli.streams import complain, is_terminal, terminal_columns
 from zeus_runtime.escaping import exact_line
-from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.service import MemoryService
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(NamedTuple):
     """A memory that is decided about.
 
     Args:
