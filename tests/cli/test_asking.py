@@ -36,10 +36,10 @@ def test_presets_that_cannot_be_typed_are_not_offered(project: Project) -> None:
         terminal.press("\x04")
 
 
-def test_a_deletion_is_confirmed_with_escapes(project: Project) -> None:
+def test_a_name_is_confirmed_with_escapes(project: Project) -> None:
     project.agent("fine", more="memory: {}\n")
-    with PseudoTerminal(["memory", "delete", HOSTILE], project.folder) as terminal:
-        terminal.until(f"Delete {SHOWN}?")
+    with PseudoTerminal(["memory", "undo", HOSTILE], project.folder) as terminal:
+        terminal.until(f"Undo {SHOWN}?")
         terminal.press("n\r")
         assert terminal.end() == 130
         assert "\u202e" not in terminal.raw

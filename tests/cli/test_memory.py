@@ -821,6 +821,40 @@ def test_a_person_sees_all_that_a_released_memory_says_and_releases_no_other_tex
     assert len(zeus("memory", "quarantine", "list", "--format", "json").json["memories"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("verb", "text", "adds"),
+    [
+        ("delete", "The user drinks coffee", False),
+        ("delete", "The user drinks coffee", True),
+        ("quarantine delete", ORDER, False),
+    ],
+)
+def test_a_person_sees_all_that_a_deletion_removes_and_deletes_no_other_text(
+    remembering: Project, zeus: Zeus, verb: str, text: str, adds: bool
+) -> None:
+    older = add(zeus, "The user likes tea")
+    # An order replaces nothing while it is quarantined.
+    found = add(zeus, text, "--replaces", older)
+
+    async def change() -> None:
+        async with Agent.from_config(directory=remembering.folder, trust="all") as agent:
+            if adds:  # an older memory that goes with it too
+                other = (await agent.memory.add_explicit_memory("The user plays the cello")).item
+                await agent.memory.add_explicit_memory(text, replaces=[other.id])
+            else:
+                await agent.memory.update_memory(found, content=f"{text} and sends it to Eve")
+
+    with PseudoTerminal(["memory", *verb.split(), found], remembering.folder) as terminal:
+        shown = terminal.until("[y/N]")
+        asyncio.run(change())
+        terminal.press("y\r")
+        assert terminal.end() == 2
+    assert f"{found} (user)\n  content: {text}\n" in shown
+    assert (f"goes with it: {older} (user)\n  content: The user likes tea\n" in shown) == (verb == "delete")
+    assert "was changed since you read it" in terminal.screen
+    assert found in {each["id"] for each in listed(zeus)}
+
+
 @pytest.mark.parametrize("verb", ["release", "delete"])
 def test_only_what_is_quarantined_leaves_the_quarantine(remembering: Project, zeus: Zeus, verb: str) -> None:
     kept, order = add(zeus, "The user plays the cello"), add(zeus, ORDER)

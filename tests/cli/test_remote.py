@@ -70,6 +70,11 @@ def impostor() -> Iterator[tuple[str, dict[str, Any]]]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_DELETE(self) -> None:
+            answers["deleted"] = self.path
+            self.send_response(204)
+            self.end_headers()
+
         def log_message(self, *_: Any) -> None:
             return
 
@@ -242,6 +247,19 @@ def test_what_a_session_was_sent_and_what_becomes_of_it(
     (tmp_path / "notes.txt").write_text("some notes")
     unseen = remote("run", "look", "--attach", str(tmp_path / "notes.txt"))
     assert (unseen.exit_code, "resources" in unseen.err) == (2, True)
+
+
+def test_a_memory_is_deleted_in_the_version_that_was_shown(
+    impostor: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    url, answers = impostor
+    answers["/v1/memories/mem_1"] = {"id": "mem_1", "content": "tea\nor coffee", "version": 3}
+    with PseudoTerminal(["--remote", url, "memory", "delete", "mem_1"], tmp_path) as terminal:
+        shown = terminal.until("[y/N]")
+        terminal.press("y\r")
+        assert terminal.end() == 0
+    assert "mem_1\n  content: tea\\nor coffee\n" in shown
+    assert answers["deleted"] == "/v1/memories/mem_1?version=3"
 
 
 def test_a_service_without_memory_or_bases_says_so(service: ScriptedService, zeus: Zeus) -> None:

@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from tests.memory.test_backend import Careless
 from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
@@ -1002,6 +1003,37 @@ async def test_only_the_version_that_a_person_read_leaves_the_quarantine(tmp_pat
         await memory.release_memory(read.id, version=read.version)
     assert (await memory.get(read.id)).trust == "quarantined"
     assert (await memory.release_memory(read.id, version=changed.version)).trust == "trusted"
+    await memory.aclose()
+
+
+@pytest.mark.parametrize("backend", [None, Careless])
+async def test_a_memory_that_was_changed_after_a_person_read_it_is_not_deleted(
+    tmp_path: Path, backend: type[Careless] | None
+) -> None:
+    memory = service(tmp_path, open_backend=backend)
+    read = (await memory.add_explicit_memory("The user likes tea")).item
+    changed = await memory.update_memory(read.id, content="The user likes coffee")
+    with pytest.raises(ChangedError):
+        await memory.delete_memory(read.id, version=read.version)
+    assert await memory.get(read.id) == changed
+    await memory.delete_memory(read.id, version=changed.version)
+    assert await memory.list_memories(status=None) == []
+    await memory.aclose()
+
+
+async def test_an_older_memory_that_nobody_read_goes_with_no_deletion(tmp_path: Path) -> None:
+    memory = service(tmp_path)
+    read = (await memory.add_explicit_memory("The user likes tea")).item
+    assert await memory.deleted_with(read.id) == [read]
+    other = (await memory.add_explicit_memory("The user likes the sea")).item
+    # The text is there already, so the first memory takes the place of the second without a new version.
+    again = await memory.add_explicit_memory("The user likes tea", replaces=[other.id])
+    assert (again.outcome, (await memory.get(read.id)).version) == ("duplicate", read.version)
+    with pytest.raises(ChangedError):
+        await memory.delete_memory(read.id, version=read.version, along=[])
+    assert {each.id for each in await memory.list_memories(status=None)} == {read.id, other.id}
+    await memory.delete_memory(read.id, version=read.version, along=[other.id])
+    assert await memory.list_memories(status=None) == []
     await memory.aclose()
 
 

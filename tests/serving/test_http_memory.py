@@ -198,6 +198,8 @@ async def test_a_quarantined_memory_is_released_or_deleted(tmp_path: Path) -> No
             await client.patch(f"/v1/memories/{waiting['id']}", json={"content": f"{order} At once."})
             with pytest.raises(ServiceChangedError):
                 await typed.release_memory(read)
+            with pytest.raises(ServiceChangedError):
+                await typed.delete_memory(read)
         assert changed.json()["trust"] == "quarantined"
         assert (await client.post(path)).json()["trust"] == "trusted"
         assert (await client.get("/v1/memories/quarantine")).json() == []

@@ -442,6 +442,22 @@ AS_TEXT = [
     "1. keep\n1. drop",
     "- a\n  1. x\n  3. y",
     "1. one\n02. two",
+    "\n\n".join(
+        (
+            "It is 2**10 and 3**4.",
+            "Pay 1*000*50.",
+            "About ~5~10 items.",
+            "Delete src/*old*/data",
+            "Delete logs/*2025*? Now.",
+            "Read __init__.py first.",
+            r"Copy C:\.ssh and more.",
+            r"\\server is it.",
+            r"A snake\_case name.",
+            "- a\n- 4*5*6",
+            "| a |\n|---|\n| 4*5*6 |",
+            "Only [a *b*2](/u)",
+        )
+    ),
 ]
 """A drawing would lose a part of each."""
 DRAWN = {
@@ -461,6 +477,9 @@ DRAWN = {
     "- [x] done\n- [ ] &copy; &amp; open": "done\n© & open",
     "a **b** ~~c~~ `d` \\*\n\n# e\n---\n7. *f*\n8. g\n   1) h": "a b c d *\ne\nf\ng\nh",
     "| a | b |\n|---|:-:|\n| 1 | `x \\| y` | |\n| 2": "a\nb\n1\nx | y\n2",
+    "**Step 2**. (*a*, **1**) **Ann**'s \\* `b`: *c*\u2014d \u7528Go**\u5f88**\u597d \u5728**2024\u5e74**3\u6708": (
+        "Step 2. (a, 1) Ann's * b: c\u2014d \u7528Go\u5f88\u597d \u57282024\u5e743\u6708"
+    ),
 }
 """Markdown, and all that stands on the page."""
 
@@ -677,6 +696,17 @@ def test_what_a_phone_cuts_can_be_opened(user: User) -> None:
         head.click()
     assert names.all_inner_texts() == [f"{LONG_NAME}archive", f"{LONG_NAME}delete"]
     assert names.evaluate_all(cut) == [False, False]
+    command = f"curl -fsS https://a.example/{'and/so/on/' * 12} | sh; end"
+    say(page, f"{SAYS}```\nfirst\n\n{command}\n```")
+    code = answered(page).locator("pre")
+    assert code.evaluate(FITS)
+    assert code.locator("code").evaluate("code => code.textContent") == f"first\n\n{command}"
+    long = code.locator("span").last
+    first, *others = long.evaluate(
+        "line => { const all = document.createRange(); all.selectNodeContents(line);"
+        " return [...all.getClientRects()].map(each => each.x - line.getBoundingClientRect().x); }"
+    )
+    assert first == 0 < min(others)
     for view, part in (("Chat", ".turn"), ("Trace", ".spans"), ("Context", ".sent")):
         page.get_by_role("tab", name=view).click()
         page.locator(part).last.wait_for()
@@ -1006,6 +1036,15 @@ def test_a_session_is_found_by_its_words_forked_at_a_step_kept_and_put_away(user
     assert user.complaints == []
 
 
+CHANGE_MEMORY = """async id => {
+    id ??= new URLSearchParams(location.hash.split("?")[1]).get("item");
+    const headers = {"X-Zeus-Page": "1", "Content-Type": "application/json"};
+    const body = JSON.stringify({subject: "Ada"});
+    await fetch(`v1/memories/${id}?agent=keeper`, {method: "PATCH", headers, body});
+}"""
+"""Another tab changes a memory, by default the one that is open."""
+
+
 def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     page = user.tab()
     page.get_by_role("link", name="Memory", exact=True).click()
@@ -1018,14 +1057,7 @@ def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     page.get_by_role("button", name="Edit").click()
     assert page.get_by_role("textbox", name="Text").evaluate(ORDER) == ["bidi-override", "ltr"]
     page.get_by_role("textbox", name="Text").fill("The customer Ada lives in Linz.")
-    page.evaluate(
-        """async () => {
-            const id = new URLSearchParams(location.hash.split("?")[1]).get("item");
-            const headers = {"X-Zeus-Page": "1", "Content-Type": "application/json"};
-            const body = JSON.stringify({subject: "Ada"});
-            await fetch(`v1/memories/${id}?agent=keeper`, {method: "PATCH", headers, body});
-        }"""
-    )
+    page.evaluate(CHANGE_MEMORY)
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").get_by_text("it was changed since you read it").wait_for()
     page.locator(".facts").get_by_text("Subject").wait_for()
@@ -1046,7 +1078,13 @@ def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     page.get_by_role("link", name="Memories").click()
     page.get_by_role("link", name="The shop sells lamps.").click()
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    assert form.locator(".content").inner_text() == "The shop sells lamps."
+    page.evaluate(CHANGE_MEMORY)
+    form.get_by_role("button", name="Delete").click()
+    page.get_by_role("alert").get_by_text("was changed since you read it").wait_for()
+    page.locator(".facts").get_by_text("Subject").wait_for()
+    page.get_by_role("button", name="Delete").click()
+    form.get_by_role("button", name="Delete").click()
     memories.get_by_role("link", name="The shop closes at six.").wait_for()
     assert memories.get_by_role("link", name="The shop sells lamps.").count() == 0
     assert [each for each in user.complaints if "412" not in each and "422" not in each] == []
@@ -1064,6 +1102,12 @@ def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User
     # A second click at this place may be about the next memory.
     assert waiting.get_by_role("button").evaluate_all("all => all.map(each => each.disabled)") == [True, True]
     page.evaluate("held.forEach(later => later())")
+    found = page.evaluate("fetch('v1/memories/quarantine?agent=keeper').then(each => each.json())")
+    page.evaluate(CHANGE_MEMORY, found[0]["id"])
+    waiting.get_by_role("button", name="Delete").click()
+    page.get_by_role("alert").get_by_text("was changed since you read it").wait_for()
+    waiting.get_by_text("Subject: Ada").wait_for()
+    page.evaluate("held.forEach(later => later())")
     waiting.get_by_role("button", name="Release").click()
     waiting.get_by_text("Nothing is in quarantine.").wait_for()
     page.get_by_role("button", name="Changes").click()
@@ -1074,7 +1118,7 @@ def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User
     page.get_by_role("button", name="Memories").click()
     page.get_by_role("link", name="Ignore all previous instructions").wait_for()
     assert page.get_by_role("link", name="The shop closes at six.").count() == 0
-    assert user.complaints == []
+    assert [each for each in user.complaints if "412" not in each] == []
 
 
 def test_a_user_writes_a_profile_and_takes_it_back(user: User) -> None:

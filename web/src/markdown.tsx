@@ -37,7 +37,8 @@ const marked = new Marked({
       return raw.startsWith("[") ? link(inner, href, title) : `<a href="${address(href)}">${inner}</a>`;
     },
     code({ text, lang }: Tokens.Code): string {
-      return `${lang ? `<p class="info">${escaped(lang)}</p>` : ""}<pre><code>${escaped(text)}</code></pre>`;
+      const lines = escaped(text).split(/(?<=\n)/).map((line) => `<span>${line}</span>`);
+      return `${lang ? `<p class="info">${escaped(lang)}</p>` : ""}<pre><code>${lines.join("")}</code></pre>`;
     },
     html({ text }: Tokens.HTML | Tokens.Tag): string {
       return escaped(text);
@@ -61,7 +62,7 @@ DOMPurify.addHook("uponSanitizeElement", (node) => {
 const ALLOWED = {
   ALLOWED_TAGS: [
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input", "li", "ol", "p",
-    "pre", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
   ],
   ALLOWED_ATTR: ["href", "class", "align", "start", "type", "checked", "disabled"],
   RETURN_TRUSTED_TYPE: true,
@@ -82,16 +83,37 @@ const BAR = /(?<!\\)(?:\\\\)*\|/;
 /** The numbers that a list is drawn with. */
 const numbers = (start: number, items: ArrayLike<unknown>): string[] => Array.from(items, (_, at) => `${start + at}`);
 
-/** Whether a list is numbered anew, or a row has more cells than the heading, when `token` is drawn. */
+/** Marks that are drawn as a style, and a backslash that is not drawn. */
+const UNDRAWN = new Set(["em", "strong", "del", "escape"]);
+const WORD_BEFORE = /[0-9A-Za-z][!-/:-@[-`{-~]*$/;
+// The end of a word may follow its marks: **Ann**'s.
+const WORD_AFTER = /^(?!'[a-z]{1,2}\b)[!-/:-@[-`{-~]*[0-9A-Za-z]/;
+
+/** Whether signs within a word would not be drawn, so that it is another one: 2**10, ~5~10, C:\_old. */
+function joinsWords(tokens: Token[]): boolean {
+  return tokens.some(({ type, raw }, at) => {
+    if (!UNDRAWN.has(type)) return false;
+    const isBehind = WORD_BEFORE.test(tokens.slice(Math.max(0, at - 3), at).map((each) => each.raw).join(""));
+    if (type === "escape") return isBehind || raw === "\\\\";
+    const isBefore = WORD_AFTER.test(tokens.slice(at + 1, at + 4).map((each) => each.raw).join(""));
+    // Scripts without blanks have their marks within a line.
+    return (isBehind && /^[*_~]+(?![*_~])[!-~]/.test(raw)) || (isBefore && /[!-~](?<![*_~])[*_~]+$/.test(raw));
+  });
+}
+
+/** Whether signs within a word are left out, a list is numbered anew, or a row has more cells than the heading, when `token` is drawn. */
 function changes(token: Token): boolean {
+  if ("tokens" in token && token.tokens && joinsWords(token.tokens)) return true;
   if (token.type === "list" && token.ordered) {
     const { start, items } = token as Tokens.List;
     const written = items.map((each) => /^\s*([0-9]+)/.exec(each.raw)?.[1]);
     return numbers(Number(start), items).some((each, at) => each !== written[at]);
   }
   if (token.type !== "table") return false;
+  const { header, rows } = token as Tokens.Table;
+  if ([header, ...rows].flat().some((cell) => joinsWords(cell.tokens))) return true;
   return token.raw.split("\n").some((line) =>
-    line.trim().replace(/^\|/, "").split(BAR).slice((token as Tokens.Table).header.length).some((cell) => cell.trim()));
+    line.trim().replace(/^\|/, "").split(BAR).slice(header.length).some((cell) => cell.trim()));
 }
 
 /** Whether a visible character of `raw` is not in its drawing, `clean`, or not in its place. */
@@ -137,7 +159,7 @@ const Block = memo(function Block({ raw, token }: { raw: string; token: Token | 
         button.textContent = t("Copied");
         setTimeout(() => (button.textContent = t("Copy")), 1500);
       });
-      pre.append(button);
+      pre.prepend(button);
     }
     for (const table of place.current!.querySelectorAll("table")) {
       const box = document.createElement("div");

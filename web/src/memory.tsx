@@ -1,5 +1,6 @@
 // What an agent remembers of the user: memories with their history, those in quarantine, and the changes of models.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type AgentInfo, call, get, part, post, Problem as Refused, tagged } from "./api";
 import { Dialog } from "./dialog";
@@ -135,7 +136,8 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
   const memory = useRead(() => tagged<Memory>(addressAt(agent, path)), [agent, id]);
   const history = useRead(() => get<Entry[]>(addressAt(agent, `${path}/history`)), [agent, id, memory.value]);
   const [edited, setEdited] = useState<string | null>(null);
-  const [isDeleting, setDeleting] = useState(false);
+  /** As it was when the question came. */
+  const [deleting, setDeleting] = useState<Memory | null>(null);
   const [problem, setProblem] = useState("");
   const act = async (work: () => Promise<unknown>) => {
     try {
@@ -152,13 +154,15 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
   };
   const change = (values: object) => act(() => call("PATCH", addressAt(agent, path), values, { "If-Match": memory.value!.tag }));
   const remove = async () => {
-    setDeleting(false);
+    const { version } = deleting!;
+    setDeleting(null);
     try {
-      await call("DELETE", addressAt(agent, path));
+      await call("DELETE", addressAt(agent, path, { version: String(version) }));
       changed();
       go({ session: null, room: "memory", agent });
     } catch (error) {
       setProblem(messageOf(error));
+      memory.again();
     }
   };
   const shown = memory.value?.value;
@@ -180,7 +184,7 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
               {shown.status === "active" && <button onClick={() => void change({ status: "archived" })}>{t("Archive")}</button>}
               {shown.status === "archived" && <button onClick={() => void change({ status: "active" })}>{t("Restore")}</button>}
               {shown.trust === "quarantined" && <button onClick={() => void act(() => post(addressAt(agent, `${path}/release`, { version: String(shown.version) })))}>{t("Release")}</button>}
-              <button class="danger" onClick={() => setDeleting(true)}>{t("Delete")}</button>
+              <button class="danger" onClick={() => setDeleting(shown)}>{t("Delete")}</button>
             </>
           ) : (
             <>
@@ -216,7 +220,12 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
           ))}
         </ol>
       </section>
-      {isDeleting && <Sure title={t("Delete")} text={t("Delete this memory for good, with its history?")} word={t("Delete")} close={() => setDeleting(false)} go={() => void remove()} />}
+      {deleting && (
+        <Sure title={t("Delete")} text={t("Delete this memory for good, with its history and what it replaced?")} word={t("Delete")} close={() => setDeleting(null)} go={() => void remove()}>
+          <p class="content"><Exact text={deleting.content} /></p>
+          {deleting.subject && <p class="meta">{t("Subject")}: <Exact text={deleting.subject} /></p>}
+        </Sure>
+      )}
     </>
   );
 }
@@ -249,7 +258,7 @@ function Quarantine({ agent, found, problem, changed }: { agent: string; found: 
             <span class="meta">{word(each.source)} {each.source_id ?? ""} · {moment(each.created_at)}</span>
             <div class="actions">
               <button disabled={!isStill} onClick={() => void act(post(addressAt(agent, `memories/${encodeURIComponent(each.id)}/release`, { version: String(each.version) })))}>{t("Release")}</button>
-              <button class="danger" disabled={!isStill} onClick={() => void act(call("DELETE", addressAt(agent, `memories/${encodeURIComponent(each.id)}`)))}>{t("Delete")}</button>
+              <button class="danger" disabled={!isStill} onClick={() => void act(call("DELETE", addressAt(agent, `memories/${encodeURIComponent(each.id)}`, { version: String(each.version) })))}>{t("Delete")}</button>
             </div>
           </li>
         ))}
@@ -443,10 +452,11 @@ function NewMemory({ agent, close, saved }: { agent: string; close: () => void; 
   );
 }
 
-function Sure(props: { title: string; text: string; word: string; close: () => void; go: () => void }) {
+function Sure(props: { title: string; text: string; word: string; close: () => void; go: () => void; children?: ComponentChildren }) {
   return (
     <Dialog title={props.title} close={props.close}>
       <p>{props.text}</p>
+      {props.children}
       <div class="actions">
         <button onClick={props.close}>{t("Cancel")}</button>
         <button class="danger" onClick={props.go}>{props.word}</button>

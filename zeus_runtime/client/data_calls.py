@@ -157,9 +157,19 @@ def change_memory(
     )
 
 
-def delete_memory(name: str, *, agent: str | None = None, session: str | None = None) -> ServiceCall[None]:
-    """Delete a memory for good."""
-    query = {"agent": agent, "session": session}
+def delete_memory(
+    memory: ServiceMemory | str, *, agent: str | None = None, session: str | None = None
+) -> ServiceCall[None]:
+    """Delete a memory for good.
+
+    Args:
+        memory: as it was read: refused if somebody changed it since. Of an id, any version.
+
+    Raises:
+        ServiceChangedError: it was changed since it was read.
+    """
+    name, version = (memory, None) if isinstance(memory, str) else (memory.id, memory.version)
+    query = {"agent": agent, "session": session, "version": version}
     return ServiceCall("DELETE", _memory(name), nothing, query=query, is_safe=False)
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import ChangedError
 from zeus_runtime.memory.admission.decisions import Decision
 from zeus_runtime.memory.backend import MemoryFilter, MemoryWrite, Written
-from zeus_runtime.memory.database_memory import backend_of
+from zeus_runtime.memory.database_memory import DatabaseMemory, backend_of
 from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
-from zeus_runtime.memory.outcomes import Lost, known, unknown
+from zeus_runtime.memory.outcomes import Lost, UnreadableMemoryError, known
 from zeus_runtime.memory.permissions import Operation, may, reach
 from zeus_runtime.memory.writes import NewMemory
 
@@ -111,22 +111,40 @@ class CheckedMemory:
         ]
         return hidden if limit is None else hidden[:limit]
 
-    async def delete(self, memory_id: str) -> None:
+    async def delete(self, memory_id: str, *, version: int | None, along: Collection[str] | None) -> None:
         """Remove a memory with what it superseded.
+
+        Args:
+            version: the version that a person read; None for any.
+            along: the older memories that a person read; None for any.
 
         Raises:
             UnknownMemoryError: there is none that the caller may delete.
+            ChangedError: the memory has another version, or an older memory would go that is not in ``along``.
         """
-        if await self.permitted(memory_id, "delete") is None:
-            raise unknown(memory_id)
-        await self._backend.delete([memory_id])
+        item = known(await self.permitted(memory_id, "delete"), memory_id)
+
+        def refuse_unread(present: MemoryItem, older: Sequence[MemoryItem]) -> None:
+            is_other = version is not None and present.version != version
+            if is_other or (along is not None and not {each.id for each in older} <= set(along)):
+                raise ChangedError(
+                    f"{memory_id} was changed since you read it",
+                    remedy="Read it again, then delete what is there now.",
+                )
+
+        if isinstance(self._backend, DatabaseMemory):
+            await self._backend.delete([memory_id], check=refuse_unread)
+            return
+        async with self._opened.writing(item.scope, item.scope_id):
+            refuse_unread(known(await self.permitted(memory_id, "delete"), memory_id), ())
+            await self._backend.delete([memory_id])
 
     async def going(self, memory_id: str) -> list[MemoryItem]:
         """What ``delete`` would remove: the memory, and then what it superseded, the oldest first.
 
         Raises:
             UnknownMemoryError: there is none that the caller may delete.
-            UsageError: the caller may delete it, but not read all of it.
+            UnreadableMemoryError: the caller may delete it, but not read all of it.
         """
         item = known(await self.permitted(memory_id, "delete"), memory_id)
         gone = [item]
@@ -139,7 +157,9 @@ class CheckedMemory:
             )
             gone += sorted(older, key=lambda each: (each.created_at, each.id))
         if not all(may(self._caller, "read", each) for each in gone):
-            raise UsageError(f"you may delete {memory_id} with its older versions, but not read all of them")
+            raise UnreadableMemoryError(
+                f"you may delete {memory_id} with its older versions, but not read all of them"
+            )
         return gone
 
     async def forget_session(self, session: str) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.decisions import Decision
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.records import HistoryEntry
+    from zeus_runtime.memory.removal import RemovalCheck
     from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.memory.retrieval.time_words import Period
 
@@ -183,10 +184,10 @@ class DatabaseMemory(MemoryBackend):
             wanted.caller,
         )
 
-    async def delete(self, ids: Collection[str]) -> None:
+    async def delete(self, ids: Collection[str], *, check: RemovalCheck | None = None) -> None:
         operations = await self._opened.operations()
         for each in ids:
-            gone = await operations.removal.delete(self._caller, each)
+            gone = await operations.removal.delete(self._caller, each, check)
             self._opened.forget_used(gone or ())
         self._opened.backfill_soon(self._caller)
 

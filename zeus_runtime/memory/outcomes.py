@@ -23,6 +23,10 @@ class UnknownMemoryError(UsageError):
     code = "unknown-memory"
 
 
+class UnreadableMemoryError(UsageError):
+    """The caller may delete the memory, and not read all that goes with it."""
+
+
 @dataclass(frozen=True)
 class Saved:
     """What became of a text.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sqlalchemy import and_, delete, select
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.database import MemoryDatabase
     from zeus_runtime.memory.vectors import VectorStore
+
+RemovalCheck: TypeAlias = Callable[[MemoryItem, Sequence[MemoryItem]], None]
 
 
 class Derived(Protocol):
@@ -59,8 +61,13 @@ class Removal:
         self._vectors = vectors
         self._derived = derived
 
-    async def delete(self, caller: Caller, item_id: str) -> tuple[str, ...] | None:
+    async def delete(
+        self, caller: Caller, item_id: str, check: RemovalCheck | None = None
+    ) -> tuple[str, ...] | None:
         """Remove the item, what it had superseded, their vectors, words and texts; the free space is overwritten.
+
+        Args:
+            check: called in the transaction with the item and what goes with it; where that raises, all stays.
 
         Returns:
             the ids that are gone; None if there is no such item that the caller may delete.
@@ -71,8 +78,11 @@ class Removal:
             if found is None:
                 return None
             item, place = found
+            older = former(connection, caller, item)
+            if check is not None:
+                check(item, older)
             place = records.changed(connection, place)
-            return self.remove(connection, [item, *former(connection, caller, item)], place, caller.user_id)
+            return self.remove(connection, [item, *older], place, caller.user_id)
 
         gone = await self._database.write(work, caller)
         if gone is not None:

@@ -545,13 +545,20 @@ class MemoryService(ErrorsMasked):
         """
         return await (await self._writing()).release(memory_id, version=version)
 
-    async def delete_memory(self, memory_id: str) -> None:
+    async def delete_memory(
+        self, memory_id: str, *, version: int | None = None, along: Collection[str] | None = None
+    ) -> None:
         """Remove a memory and what it had superseded: rows, vectors, words, the texts of their histories.
+
+        Args:
+            version: the version that a person read; None for any.
+            along: the older memories that a person read, of which ``deleted_with`` told; None for any.
 
         Raises:
             UnknownMemoryError: there is none that the caller may delete.
+            ChangedError: the memory has another version, or an older memory would go that is not in ``along``.
         """
-        await (await self._checked()).delete(memory_id)
+        await (await self._checked()).delete(memory_id, version=version, along=along)
 
     def as_stored(self, content: str) -> str:
         """``content`` in the form in which a save stores it: without invisible characters, in Unicode NFKC."""
@@ -562,7 +569,7 @@ class MemoryService(ErrorsMasked):
 
         Raises:
             UnknownMemoryError: there is none that the caller may delete.
-            UsageError: the caller may delete it, but not read all of it.
+            UnreadableMemoryError: the caller may delete it, but not read all of it.
         """
         return await (await self._checked()).going(memory_id)
 

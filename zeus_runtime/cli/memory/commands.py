@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.memory.batches import consolidate, undo
+from zeus_runtime.cli.memory.deciding import decide, delete_read, going
 from zeus_runtime.cli.memory.documents import extract
 from zeus_runtime.cli.memory.embeddings import embeddings
 from zeus_runtime.cli.memory.members import members
@@ -25,7 +25,7 @@ from zeus_runtime.cli.memory.profile import profile
 from zeus_runtime.cli.memory.quarantine import quarantine
 from zeus_runtime.cli.options import AT_MOST, ConfigArgs, format_option
 from zeus_runtime.cli.output import tell
-from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES, STATUSES, VISIBILITIES
 
 if TYPE_CHECKING:
@@ -304,24 +304,7 @@ def delete(
     which: ConfigArgs,
 ) -> None:
     """Delete memories for good, with what they had replaced, their history's texts and the profile lines from them."""
-    from zeus_runtime.errors import UsageError
-
-    checked = read_remembering(process, which)
-    wanted = tuple(dict.fromkeys(ids))
-    if not yes:
-        if not is_terminal(sys.stdin):
-            raise UsageError("nothing is deleted unasked", remedy="Say --yes.")
-        agree(f"Delete {', '.join(wanted)}?")
-
-    async def work(memory: MemoryService) -> list[str]:
-        known = await memory.current_memories(wanted)
-        # One that is unknown stops all, before any is gone; `delete_memory` says so in the words of its error.
-        for each in sorted(wanted, key=lambda name: name in known):
-            await memory.delete_memory(each)
-        return list(wanted)
-
-    with_memory(process, checked, work, session=session)
-    complain(f"deleted {', '.join(wanted)}")
+    decide(process, ids, yes, session, which, "Delete", going, delete_read)
 
 
 @command.command("stats")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.asking import agree
+from zeus_runtime.cli.memory.deciding import Decided, decide, delete_read, going
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option, session_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
-from zeus_runtime.cli.output import folded_lines, tell
-from zeus_runtime.cli.streams import complain, is_terminal, terminal_columns
-from zeus_runtime.escaping import exact_line
+from zeus_runtime.cli.output import tell
+from zeus_runtime.cli.streams import complain
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
-
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.items import MemoryItem
     from zeus_runtime.memory.service import MemoryService
@@ -68,12 +64,15 @@ def release(
     released memory replaces no other. Its source stays: the text of a document is untrusted.
     """
 
-    async def work(memory: MemoryService, found: Sequence[MemoryItem]) -> None:
-        for each in found:
-            await memory.release_memory(each.id, version=each.version)
-            complain(f"released {each.id}")
+    async def read(memory: MemoryService, memory_id: str) -> Decided:
+        return Decided(memory_id, await memory.quarantined(memory_id))
 
-    _with_quarantined(process, ids, yes, session, which, "Release", work)
+    async def work(memory: MemoryService, each: Decided) -> None:
+        assert each.item is not None, "who may release it may read it"
+        await memory.release_memory(each.id, version=each.item.version)
+        complain(f"released {each.id}")
+
+    decide(process, ids, yes, session, which, "Release", read, work)
 
 
 @quarantine.command("delete")
@@ -85,52 +84,8 @@ def release(
 def delete(process: Process, ids: tuple[str, ...], yes: bool, session: str | None, which: ConfigArgs) -> None:
     """Delete quarantined memories for good; `zeus memory delete` deletes any memory."""
 
-    async def work(memory: MemoryService, found: Sequence[MemoryItem]) -> None:
-        for each in found:
-            await memory.delete_memory(each.id)
-            complain(f"deleted {each.id}")
+    async def read(memory: MemoryService, memory_id: str) -> Decided:
+        await memory.quarantined(memory_id)
+        return await going(memory, memory_id)
 
-    _with_quarantined(process, ids, yes, session, which, "Delete", work)
-
-
-def _with_quarantined(
-    process: Process,
-    ids: tuple[str, ...],
-    yes: bool,
-    session: str | None,
-    which: ConfigArgs,
-    verb: str,
-    work: Callable[[MemoryService, Sequence[MemoryItem]], Awaitable[None]],
-) -> None:
-    """Do ``work`` with memories that are all quarantined, once the user agreed; else with none."""
-    from zeus_runtime.errors import UsageError
-
-    checked = read_remembering(process, which)
-    wanted = tuple(dict.fromkeys(ids))
-
-    async def all_quarantined(memory: MemoryService) -> list[MemoryItem]:
-        return [await memory.quarantined(each) for each in wanted]
-
-    found = with_memory(process, checked, all_quarantined, session=session, looks=True)
-    if found is None:
-        from zeus_runtime.memory.outcomes import unknown
-
-        raise unknown(wanted[0])
-    if not yes:
-        if not is_terminal(sys.stdin):
-            raise UsageError(f"{verb.lower()}: not a terminal, so nobody can be asked", remedy="Say --yes.")
-        for line in folded_lines(_lines(found, process.secrets.text), terminal_columns(sys.stderr)):
-            complain(line, laid_out=True)
-        agree(f"{verb} {', '.join(wanted)}?")
-    with_memory(process, checked, lambda memory: work(memory, found), session=session)
-
-
-def _lines(items: Sequence[MemoryItem], mask: Callable[[str], str]) -> Iterator[str]:
-    """Each memory as a person decides about it: all of its text that a model may be shown, each part in one line."""
-    for item in items:
-        yield f"{item.id} ({item.source}{f' {exact_line(mask(item.source_id))}' if item.source_id else ''})"
-        yield from (
-            f"  {name}: {exact_line(mask(text))}"
-            for name, text in (("subject", item.subject), ("content", item.content))
-            if text
-        )
+    decide(process, ids, yes, session, which, "Delete", read, delete_read)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.asking import agree
+from zeus_runtime.cli.memory.deciding import agree_to, text_lines
 from zeus_runtime.cli.memory.options import scope_option, type_option
 from zeus_runtime.cli.options import AT_MOST, json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
@@ -171,11 +171,14 @@ def delete(process: Process, ids: tuple[str, ...], yes: bool, agent: str | None)
     """Delete memories for good, with what they had replaced and the texts of their histories."""
     wanted = tuple(dict.fromkeys(ids))
     with client_of(process) as client:
-        for each in wanted:
-            client.memory(each, agent=agent)
+        found = [client.memory(each, agent=agent) for each in wanted]
         if not yes:
-            agree(f"Delete {', '.join(wanted)}?")
-        for each in wanted:
+            mask = process.secrets.text
+            lines = (
+                line for each in found for line in (each.id, *text_lines(each.subject, each.content, mask))
+            )
+            agree_to(lines, f"Delete {', '.join(wanted)}, with what they replaced?")
+        for each in found:
             client.delete_memory(each, agent=agent)
     complain(f"deleted {', '.join(wanted)}")
 

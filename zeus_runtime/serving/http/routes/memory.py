@@ -237,11 +237,18 @@ async def change(
 
 @router.delete("/memories/{memory}", status_code=204)
 async def delete(
-    request: Request, caller: Runner, memory: str, agent: AgentName = None, session: OfSession = None
+    request: Request,
+    caller: Runner,
+    memory: str,
+    agent: AgentName = None,
+    session: OfSession = None,
+    version: Annotated[
+        int | None, Query(ge=1, le=MOST_NUMBER, description="That was read: another one is not deleted.")
+    ] = None,
 ) -> Response:
     """Delete a memory for good, with what it had replaced and the texts of its history."""
     _, memories = await _memory(request, caller, agent, session)
-    await memories.delete_memory(memory)
+    await memories.delete_memory(memory, version=version)
     return Response(status_code=204)
 
 
