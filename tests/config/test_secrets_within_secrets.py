@@ -8,6 +8,7 @@ import json
 import pytest
 
 from zeus_runtime.config import Redactor
+from zeus_runtime.config.secrets.encoded import text_of_base64
 from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.parts import secrets_in
 from zeus_runtime.config.secrets.written_secrets import written_secrets
@@ -101,6 +102,13 @@ def test_many_encodings_within_each_other_take_linear_time() -> None:
         text = '{\n"api_key": "' + encoded(text) + '"\n}'
     assert len(set(secrets_in("BUNDLE_SECRET", encoded(text)))) < 20
     assert not set(secrets_in("BUNDLE", encoded(json.dumps({"token": "s3cret-word", "pad": "x" * 200_000}))))
+
+
+@pytest.mark.timeout(20)  # with each split of the blanks, one value would take hours
+@pytest.mark.parametrize("blanks", ["{}!", "={}!", "={}={}!", "{}=="])
+def test_a_long_value_that_is_nearly_base64_takes_linear_time(blanks: str) -> None:
+    value = "QUJDREVGR0hJSktM" + blanks.replace("{}", " " * 50_000)
+    assert not text_of_base64(value) or blanks == "{}=="
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ LEAST_BYTES: Final = 8
 """Of an encoded secret; fewer are text by chance too often."""
 _MOST_ENCODED: Final = 200_000
 """Characters of a value that is decoded: more than a variable of Linux can have."""
-_WHOLE_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-][A-Za-z0-9+/_\s-]{10,}=?\s*=?\s*")
+# Each run is taken whole (`*+`): to try each split of many blanks would take hours.
+_WHOLE_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-][A-Za-z0-9+/_\s-]{10,}+=?+\s*+=?+\s*+")
 _CONTROLS: Final = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TEXT_BYTES: Final = bytes(byte in (0x00, 0x09, 0x0A, 0x0D, *range(0x20, 0x7F)) for byte in range(256))
 """A one for ASCII, and for the zeros of UTF-16."""
