@@ -13,6 +13,11 @@ Runs: TypeAlias = Sequence[tuple[int, int]]
 """Where pieces of a text start and end."""
 LEAST_BYTES: Final = 8
 """Of an encoded secret; fewer are text by chance too often."""
+_MOST_ENCODED: Final = 200_000
+"""Characters of a value that is decoded: more than a variable of Linux can have."""
+# Each run is taken whole (`*+`): to try each split of many blanks would take hours.
+_WHOLE_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-][A-Za-z0-9+/_\s-]{10,}+=?+\s*+=?+\s*+")
+_CONTROLS: Final = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TEXT_BYTES: Final = bytes(byte in (0x00, 0x09, 0x0A, 0x0D, *range(0x20, 0x7F)) for byte in range(256))
 """A one for ASCII, and for the zeros of UTF-16."""
 
@@ -83,6 +88,20 @@ def decoded_pieces(text: str, runs: Runs) -> Iterator[DecodedText]:
     if runs:
         yield from _pieces(text, runs, _BASE64)
         yield from _pieces(text, long_runs(text, _HEX), _HEX)
+
+
+def text_of_base64(value: str) -> str:
+    """The text that a whole value in base64, also for URLs or wrapped, stands for; empty if it stands for none."""
+    from binascii import a2b_base64
+
+    if len(value) > _MOST_ENCODED or not _WHOLE_BASE64.fullmatch(value):
+        return ""
+    chars = "".join(value.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        text = a2b_base64(chars + "=" * (-len(chars) % 4), strict_mode=True).decode("utf-8-sig")
+    except ValueError:
+        return ""
+    return "" if _CONTROLS.search(text) else text
 
 
 def long_runs(text: str, encoding: _Encoding = _BASE64) -> Runs:

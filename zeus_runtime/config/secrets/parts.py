@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from zeus_runtime.config.secrets.connection_strings import (
     URL_START,
@@ -16,6 +16,7 @@ from zeus_runtime.config.secrets.connection_strings import (
     settings_in,
     url_passwords,
 )
+from zeus_runtime.config.secrets.encoded import text_of_base64
 from zeus_runtime.config.secrets.placeholders import (
     is_key,
     is_long_enough,
@@ -32,6 +33,8 @@ from zeus_runtime.config.secrets.running_text import (
     shell_words,
 )
 
+_Rules: TypeAlias = Callable[[str, str], Iterator[str]]
+"""The secrets in a named value: ``secrets_in``, or without those that are in base64."""
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
 _SECRET_ENDS: Final = (
     "APIKEY",
@@ -72,9 +75,14 @@ _LINE: Final = (
 )
 """Of a file with settings."""
 _ROOT: Final = r"[~.]{0,2}/|[A-Za-z]:[\\/]"
+_HOST: Final = r"(?:[\w-]+\.)+[a-z]{2,}"
 _PLAIN_NAME: Final = r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]{2,})*|[A-Z]+)[0-9]{0,4}|[0-9]+"
 """A word or a number. A random text of letters and digits has other parts."""
 _PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
+_ENCODINGS: Final = 2
+"""Base64 within each other that is read: a ``kubeconfig`` has keys in base64, and CI keeps it in base64."""
+_SECRET: Final = "SECRET"
+"""The name of a text that is known to be a secret."""
 _LEAST_KEY: Final = 10**7
 """The least number that may be a key."""
 _TOKEN: Final = r"[\w.+=~-]{16,}"
@@ -155,8 +163,28 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     """The secrets in a named value.
 
     The name decides about the whole value, the text after ``Bearer`` and the items of a list (``API_KEYS``). Secrets
-    in a URL, a connection string, a header or JSON are found under any name, and so are keys in running text.
+    in a URL, a connection string, a header or JSON are found under any name, and so are keys in running text. What
+    base64 stands for counts too: CI keeps a file with keys in such a variable, and a step writes the file.
     """
+    texts = {value.strip(): name}
+    for secret in _as_written(name, value):
+        texts[secret] = _SECRET
+        yield secret
+    yield from _of_encoded(texts)
+
+
+def _of_encoded(texts: Mapping[str, str]) -> Iterator[str]:
+    """The secrets in the texts that texts in base64 stand for, each with the name that decides about it."""
+    for _ in range(_ENCODINGS):
+        decoded = {text: name for each, name in texts.items() if (text := text_of_base64(each))}
+        if not decoded:
+            return
+        found = [secret for text, name in decoded.items() for secret in _as_written(name, text)]
+        yield from filter(is_searched, found)
+        texts = {**decoded, **dict.fromkeys(found, _SECRET)}
+
+
+def _as_written(name: str, value: str) -> Iterator[str]:
     text = value.strip()
     if holds_secret(name, text):
         yield from filter(is_long_enough, _of_secret(text))
@@ -176,7 +204,9 @@ def number_text(value: Any) -> str | None:
 
 def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     """The secrets in a JSON value, each with its path."""
-    yield from _found(value, (), "")
+    for secret, path in _found(value, (), "", secrets_in):
+        yield secret, path
+        yield from ((inner, path) for inner in _of_encoded({secret: _SECRET}))
 
 
 @_cached
@@ -209,7 +239,7 @@ def _of_command(text: str) -> Iterator[str]:
     for word in words:
         # It may be a command again (`sh -c '…'`). Each is shorter, so this ends.
         if word != text:
-            yield from secrets_in("args", word)
+            yield from _as_written("args", word)
 
 
 def _of_secret(text: str) -> Iterator[str]:
@@ -218,6 +248,9 @@ def _of_secret(text: str) -> Iterator[str]:
     if scheme := re.fullmatch(_SCHEME, text):
         yield scheme[1]
     yield from _pieces(text)
+    # Groups for the eye, as of Google's passwords for apps: programs send them without the blanks.
+    if len(groups := text.split()) > 1 and "\n" not in text and len(set(map(len, groups))) == 1:
+        yield from filter(is_searched, ["".join(groups)])
     if is_key(text):
         yield "\n".join(lines_of_key(text))
     elif "\n" in text:
@@ -230,7 +263,7 @@ def _of_lines(text: str) -> Iterator[str]:
         if setting := re.fullmatch(_LINE, line.strip()):
             name, *values = setting.groups("")
             value = "".join(values)
-            yield from secrets_in(_said(name, value), value)
+            yield from _as_written(_said(name, value), value)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -241,6 +274,19 @@ def _pieces(text: str) -> Iterator[str]:
     if "\n" not in text and text[:1] not in ("{", "["):
         found = re.split(r"[\s;,=\"']+", text)
         yield from (each for each in found if "://" not in each and each != text and looks_random(each))
+        for each in dict.fromkeys((text, *found)):
+            yield from _of_marked(each)
+
+
+def _of_marked(word: str) -> Iterator[str]:
+    """The random parts behind a user, a number or an encoding: ``admin:VALUE``, ``42|VALUE``, ``base64:VALUE``.
+
+    In front, as in ``VALUE:x-oauth-basic``, only a token is one: ``deploy2024`` is a user.
+    """
+    first, *parts = re.split("[:|]", word)
+    if parts and not re.search(r"\s|://", word) and not _is_place(word):
+        found = (*filter(_is_token_of_user, [first]), word[len(first) + 1 :], *parts)
+        yield from (each for each in found if looks_random(each) and not re.fullmatch(_HOST, each))
 
 
 def _of_headers(text: str) -> Iterator[str]:
@@ -251,7 +297,7 @@ def _of_headers(text: str) -> Iterator[str]:
         if header := re.fullmatch(_HEADER, each.strip()):
             for value in dict.fromkeys((header[2], unquote(header[2]).strip())):
                 yield value
-                yield from secrets_in(header[1], value)
+                yield from _as_written(header[1], value)
 
 
 def _by_shape(text: str) -> Iterator[str]:
@@ -323,23 +369,25 @@ def _of_json(text: str) -> Sequence[str]:
     import json
 
     try:
-        return [secret for secret, _ in secrets_within(json.loads(text))]
+        return [secret for secret, _ in _found(json.loads(text), (), "", _as_written)]
     except (ValueError, RecursionError):
         return ()  # it only begins like JSON
 
 
-def _found(value: Any, path: tuple[str | int, ...], key: str) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+def _found(
+    value: Any, path: tuple[str | int, ...], key: str, rules: _Rules
+) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _found(item, (*path, str(name)), str(name))
+            yield from _found(item, (*path, str(name)), str(name), rules)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _found(item, (*path, index), key)
+            yield from _found(item, (*path, index), key, rules)
         # Perhaps a command, whatever the key: the schemas of plugins are not known where a config is read.
         for secret in _of_arguments([text for item in value if (text := _as_text(item)) is not None]):
             yield secret, path
     elif (text := _as_text(value)) is not None:
-        for secret in _of_text(text, path, key):
+        for secret in _of_text(text, path, key, rules):
             yield secret, path
 
 
@@ -350,8 +398,8 @@ def _as_text(value: Any) -> str | None:
     return value if isinstance(value, str) else "" if is_price else number_text(value)
 
 
-def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]:
-    yield from secrets_in(_said(key, value), value)
+def _of_text(value: str, path: tuple[str | int, ...], key: str, rules: _Rules) -> Iterator[str]:
+    yield from rules(_said(key, value), value)
     if secret_entry(key, value) or len(path) < 2:
         return
     if holds_headers(path[-2]) and looks_random(value):
@@ -373,11 +421,11 @@ def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
             is_header = has_form or re.fullmatch(_SCHEME, named[4])
             is_prose = named[2] and len(named[4].split()) > 1 and not is_header
             if before or not is_prose or value.startswith("-"):
-                yield from secrets_in(_name(named), named[4])
+                yield from _as_written(_name(named), named[4])
             else:
                 yield from filter(is_key_like, _pieces(named[4]))
         elif before and secret_entry(before[1], value) and not re.fullmatch(_FLAG, value):
-            yield from secrets_in(before[1], value)
+            yield from _as_written(before[1], value)
         elif ":" in value and (login := re.fullmatch(_LOGIN_WORD, f"{flag} {value}" if before else value)):
             yield from filter(looks_random, login.groups())
 

@@ -1,0 +1,190 @@
+"""What a program reads out of a secret is a secret too: a decoded file, the password of a login, joined groups."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from zeus_runtime.config import Redactor
+from zeus_runtime.config.secrets.encoded import text_of_base64
+from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.secrets.parts import secrets_in
+from zeus_runtime.config.secrets.written_secrets import written_secrets
+
+LINES = ["MIIEvQIBADANBgkqhkiG9w0B", "ZZk39dkslKJDkjd93jdkLLs0", "Q0s4Zm9vYmFy"]
+PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *LINES, "-----END PRIVATE KEY-----", ""])
+ACCOUNT = json.dumps({"project_id": "acme", "private_key": PEM}, indent=2)
+DOTENV = "DEBUG=false\nexport SHOP_PASSWORD='Zx81 Spectrum'\nQUEUE_TOKEN=s3cret-q\n"
+VALUE = "Kx9mPq2vLw7a"
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def kubeconfig() -> str:
+    return (
+        "clusters:\n- server: https://k8s.example\nusers:\n- user:\n    password: s3cret-w\n"
+        f"    client-key-data: {encoded(PEM)}\n"
+    )
+
+
+def wrapped(text: str) -> str:
+    return base64.encodebytes(text.encode()).decode()
+
+
+def for_urls(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("way", [encoded, wrapped, for_urls], ids=lambda way: way.__name__)
+@pytest.mark.parametrize(
+    ("name", "text", "secrets"),
+    [
+        ("GCP_SA_KEY", ACCOUNT, LINES),
+        ("GOOGLE_CREDENTIALS_BASE64", ACCOUNT, LINES),
+        ("GCP_ACCOUNT", ACCOUNT, LINES),
+        ("GCP_ACCOUNT", f"\ufeff{ACCOUNT}", LINES),
+        ("TLS_KEY", PEM, LINES),
+        ("KUBE_CONFIG_SECRET", kubeconfig(), ["s3cret-w", *LINES]),
+        ("DOTENV_SECRETS", DOTENV, ["Zx81 Spectrum", "s3cret-q"]),
+        ("DB_PASSWORD", "größe-hunter>>2?", ["größe-hunter>>2?"]),
+        ("REGISTRY_AUTH_TOKEN", f"deploy:{VALUE}", [VALUE]),
+        ("DOCKER_CONFIG_SECRET", json.dumps({"auth": encoded(f"ci:{VALUE}"), "token": encoded("s3cret~~word")}),
+         ["s3cret~~word"]),
+    ],
+    ids=lambda given: given if isinstance(given, str) and given.isupper() else "",
+)  # fmt: skip
+def test_the_text_that_a_secret_in_base64_stands_for_is_a_secret_by_the_same_rules(
+    name: str, text: str, secrets: list[str], way
+) -> None:  # type: ignore[no-untyped-def]
+    for known in (
+        secrets_of_environment({name: way(text)}),
+        Redactor(written_secrets({"options": {name: way(text)}})),
+    ):
+        for shown in (known.text(text), known.text(" ".join(secrets))):
+            assert not [each for each in secrets if each in shown], shown
+        assert "<secret:" in known.text(way(text))
+        assert known.text("clusters:\nDEBUG=false acme") == "clusters:\nDEBUG=false acme"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"args": ["--sa-key", encoded(ACCOUNT)]},
+        {"args": [f"--sa-key={encoded(ACCOUNT)}"]},
+        {"headers": {"X-Account": encoded(ACCOUNT)}},
+        {"env": {"ACCOUNT": for_urls(PEM)}},
+    ],
+)
+def test_what_a_flag_a_header_or_a_variable_of_a_server_has_in_base64_is_a_secret(
+    server: dict[str, object],
+) -> None:
+    known = Redactor(written_secrets(server))
+    assert not [each for each in LINES if each in known.text(f"{ACCOUNT} {PEM}")]
+
+
+def test_encodings_within_each_other_end_after_two() -> None:
+    once = {
+        "token": "s3cret-one",
+        "key": encoded(json.dumps({"token": "s3cret-two", "api_key": encoded(PEM)})),
+    }
+    known = secrets_of_environment({"BUNDLE": encoded(json.dumps({"api_key": encoded(json.dumps(once))}))})
+    assert "s3cret-one" in known.secrets
+    assert "s3cret-two" not in known.secrets
+
+
+@pytest.mark.timeout(20)  # each level twice would take hours
+def test_many_encodings_within_each_other_take_linear_time() -> None:
+    text = "s3cret-word"
+    while len(text) < 100_000:
+        text = '{\n"api_key": "' + encoded(text) + '"\n}'
+    assert len(set(secrets_in("BUNDLE_SECRET", encoded(text)))) < 20
+    assert not set(secrets_in("BUNDLE", encoded(json.dumps({"token": "s3cret-word", "pad": "x" * 200_000}))))
+
+
+@pytest.mark.timeout(20)  # with each split of the blanks, one value would take hours
+@pytest.mark.parametrize("blanks", ["{}!", "={}!", "={}={}!", "{}=="])
+def test_a_long_value_that_is_nearly_base64_takes_linear_time(blanks: str) -> None:
+    value = "QUJDREVGR0hJSktM" + blanks.replace("{}", " " * 50_000)
+    assert not text_of_base64(value) or blanks == "{}=="
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("BASIC_AUTH_CREDENTIALS", f"admin:{VALUE}", VALUE),
+        ("BASIC_AUTH_CREDENTIALS", f"admin:{VALUE}:x,y", f"{VALUE}:x,y"),
+        ("HTPASSWD_SECRET", f"admin:{VALUE}", VALUE),
+        (
+            "APP_KEY",
+            "base64:Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MDEyMzQ1Ng==",
+            "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MDEyMzQ1Ng==",
+        ),
+        ("APP_KEY", "base64:Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MDEyMzQ1Ng==", "foobarbazqux1234567890123456"),
+        ("API_TOKEN", f"42|{VALUE}{VALUE}", f"{VALUE}{VALUE}"),
+        ("BOT_TOKEN", f"123456789:{VALUE}", VALUE),
+        ("GIT_CREDENTIALS", "ghp4711Abcdefgh0815:x-oauth-basic", "ghp4711Abcdefgh0815"),
+        ("SIGNING_SECRET", f"v1:2024:{VALUE}", VALUE),
+        ("LOGIN_TOKEN", f"key=a token=admin:{VALUE}", VALUE),
+        ("SMTP_PASSWORD", "abcd efgh ijkl mnop", "abcdefghijklmnop"),
+        ("SMTP_PASSWORD", "abcd\u00a0efgh\u00a0ijkl\u00a0mnop", "abcdefghijklmnop"),
+        ("LICENSE_KEY", "AB12 CD34 EF56", "AB12CD34EF56"),
+    ],
+)
+def test_the_part_of_a_secret_that_a_program_sends_is_a_secret(name: str, value: str, secret: str) -> None:
+    known = secrets_of_environment({name: value})
+    assert secret in known.secrets
+    assert "<secret:" in known.text(f"login with {secret}") != f"login with {secret}"
+    assert known.text(value) == f"<secret:{name}>"
+    assert secret in written_secrets({"options": {name: value}})
+
+
+HEX = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("BASIC_AUTH_CREDENTIALS", "admin:changeme", ["admin:changeme"]),
+        ("BASIC_AUTH_CREDENTIALS", "deploy2024:changeme", ["deploy2024:changeme"]),
+        ("KEY_STORE", "C:\\keys\\customer4711", ["C:\\keys\\customer4711"]),
+        ("KEY_FOLDERS_KEY", "/opt/keys:/srv/customer4711", ["/opt/keys:/srv/customer4711"]),
+        ("TOKEN_URL", "https://customer4711.example:8443/a", ["https://customer4711.example:8443/a"]),
+        ("KEY_SERVER", "customer4711-main.example:8443", ["customer4711-main.example:8443"]),
+        (
+            "SQL_SECRET",
+            "Server=tcp:customer4711.example,1433",
+            # The host alone is none.
+            ["Server=tcp:customer4711.example,1433", "tcp:customer4711.example", "customer4711.example,1433"],
+        ),
+        ("ROLE_SECRET", "aws:iam::123456789012:role", ["aws:iam::123456789012:role"]),
+        ("TOKEN_TIME", "2024-01-01T00:00:00", ["2024-01-01T00:00:00"]),
+        ("API_KEY", HEX, [HEX]),
+        ("API_KEY", "6f1c1d6e-3b0a-4c55-9c9e-000000000000", ["6f1c1d6e-3b0a-4c55-9c9e-000000000000"]),
+        ("API_KEY", "/2nq8m6bZ5o3gP4711aaBB/+AYD/gP8B", ["/2nq8m6bZ5o3gP4711aaBB/+AYD/gP8B"]),
+        ("DB_PASSWORD", "correcthorsebatterystaple", ["correcthorsebatterystaple"]),
+        ("DB_PASSWORD", encoded("foobarbazqux"), [encoded("foobarbazqux")]),
+        ("PASS_PHRASE_SECRET", "correct horse battery", ["correct horse battery"]),
+        ("PASS_PHRASE_SECRET", "some more word", ["some more word"]),
+        ("REGION_SECRET", "eu-north-1\neu-south-1", ["eu-north-1\neu-south-1"]),
+        ("HINT_SECRET", "login: use Kx9mPq2v", ["login: use Kx9mPq2v", "Kx9mPq2v"]),
+        ("API_KEY", encoded("\x01bytes and\x02 012345678"), [encoded("\x01bytes and\x02 012345678")]),
+        ("HINT_SECRET", "use the admin:changeme login", ["use the admin:changeme login"]),
+        ("GIT_COMMIT", HEX, []),
+        ("MOTTO", encoded("a sentence that says nothing"), []),
+        ("SETTINGS", encoded('{"project": "acme", "region": "eu-central-1"}'), []),
+        ("NOTES", encoded("project: acme\nregion: eu-central-1\n"), []),
+        ("PATH", "/usr/local/customer4711/bin:/opt/customer4711x", []),
+        ("IMAGE", f"registry:5000/customer4711@sha256:{HEX}", []),
+        ("FORMAT", "42|customer4711", []),
+        ("CODE", "abcd efgh ijkl mnop", []),
+    ],
+)
+def test_an_honest_value_has_no_secret_within(name: str, value: str, found: list[str]) -> None:
+    assert list(dict.fromkeys(secrets_in(name, value))) == found
+    prose = "admin:changeme 42|customer4711 deploy2024 foobarbazqux somemoreword correcthorsebattery acme"
+    if value not in prose:
+        assert secrets_of_environment({name: value}).text(prose) == prose
