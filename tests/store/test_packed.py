@@ -85,7 +85,9 @@ async def test_a_decision_with_a_field_of_before_is_read(tmp_path: Path) -> None
         thread = await log.open("session_one", agent="a")
         asked = await put(log, thread, "run", ApprovalRequest("write_file", {}, "3"), {})
         settled = await settle(log, asked, Decision("reject"))
-        older = text("UPDATE pending_approval SET decision = json_set(decision, '$.begun', 'It was begun before.')")
+        older = text(
+            "UPDATE pending_approval SET decision = json_set(decision, '$.begun', 'It was begun before.')"
+        )
         await database.run(lambda connection: connection.execute(older))
         assert await approvals_of(log, thread) == [settled]
     finally:
