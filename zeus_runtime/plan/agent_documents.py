@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,7 @@ def _loaded(checked: Checked, above: Document, config: str) -> Document:
     def plugin_homes(rules: object) -> Sequence[PluginHome]:
         return installed_homes(rules, checked.given_environ)
 
+    permit = partial(checked.trust.permit_layer, checked.directory)
     folder = checked.directory if above.path is None else above.path.parent
     homes = homes_for(folder, checked.directory, checked.homes)
     file = folder / config
@@ -133,4 +135,5 @@ def _loaded(checked: Checked, above: Document, config: str) -> Document:
         homes=homes,
         plugin_homes=plugin_homes,
         directory=checked.directory,
+        permit=permit,
     )
