@@ -153,7 +153,10 @@ def test_a_check_reads_the_layers_that_the_agent_has_and_those_of_its_project(
     # A user's presets may be links to where the user keeps them.
     (home / "zeus/configs/mine.yaml").symlink_to(other / "base.yaml")
     (other / "helper.yaml").write_text("version: 1\nmodel: gpt-4o\n")
-    keys = f"homes: [../other]\nagents: {{x: {{description: d, config: {other}/helper.yaml}}}}\n"
+    (home / "zeus/own.yaml").write_text("version: 1\nmodel: gpt-4o\n")
+    agents = {"x": other / "helper.yaml", "y": home / "zeus/own.yaml"}
+    written = {name: {"description": "d", "config": str(each)} for name, each in agents.items()}
+    keys = yaml.safe_dump({"homes": ["../other"], "agents": written})
     write_agent(project, f"extends: ../other/base.yaml\n{keys}", tools="[probe, subagents]")
     (project / "inner.yaml").write_text("mode: ask\n")
     (hosted,) = service_of(project, script("Done."), environ=environ).hosting

@@ -54,8 +54,8 @@ class Trust:
         work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
         digests: those that were given at process start.
         environ: the environment that the config is read with, without its ``.env``.
-        inside: the folders, with links resolved, whose files a text that a caller brings may name as layers: its errors
-            quote them, and the caller reads these. None: a layer may lie anywhere, and asks once it is read.
+        inside: the files and folders, with links resolved, that a text which a caller brings may name as layers: its
+            errors quote them, and the caller reads these. None: a layer may lie anywhere, and asks once it is read.
     """
 
     given: frozenset[str]
@@ -134,7 +134,7 @@ class Trust:
             name: the layer's, as messages show it.
 
         Raises:
-            UntrustedError: it is outside ``inside``, and the present config is not read from it.
+            UntrustedError: it is outside ``inside``.
         """
         if self.inside is None:
             return
@@ -145,11 +145,11 @@ class Trust:
 
         self.require([file_part(name, Path(real_path(file)) if is_path else file, directory)])
 
-    def _is_inside(self, layer: Path, folders: Sequence[Path]) -> bool:
+    def _is_inside(self, layer: Path, places: Sequence[Path]) -> bool:
         # In the user's own Home, a preset may be a link, which the user made.
         own = (Path(real_path(home / "configs")) for home in self.own_homes)
         real = Path(real_path(layer))
-        return any(map(real.is_relative_to, folders)) or Path(real_path(layer.parent)) in own
+        return any(map(real.is_relative_to, places)) or Path(real_path(layer.parent)) in own
 
     def require(self, parts: Sequence[Part]) -> None:
         """Raise unless all parts may be executed.

@@ -283,7 +283,7 @@ class HostedAgent:
             present = self.checked
         # By digest: an edited part with the name of an allowed one is another part.
         allowed = {each.digest for each in all_parts(present) if present.trust.allows(each)}
-        inside = tuple(_layer_folders(_family_of(present)))
+        inside = tuple(_layer_places(_family_of(present)))
         trust = replace(present.trust, given=frozenset(allowed), digests=frozenset(), work=(), inside=inside)
         return self.read((), EditedConfig(text, trust))
 
@@ -518,9 +518,10 @@ def _family_of(checked: Checked) -> tuple[Checked, ...]:
     return (*agents_below(checked), checked)
 
 
-def _layer_folders(family: Iterable[Checked]) -> Iterator[Path]:
-    """The folders with the layers that a caller's text may name: the project, and the presets of the present Homes."""
+def _layer_places(family: Iterable[Checked]) -> Iterator[Path]:
+    """What a caller's text may name as layers: the present ones, the project, and the presets of the present Homes."""
     for each in family:
+        yield from (file.resolve() for file in each.document.files.values())
         yield from (each.directory.resolve(), Path(each.trust.folder))
         # The project's own Home may be a link elsewhere, and is in the project if it is none.
         homes = {*each.homes, *(home for _, home in each.registry.homes)} - {each.directory / ".zeus"}
