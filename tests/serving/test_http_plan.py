@@ -105,6 +105,7 @@ ELSEWHERE = "mode: canary-mode\ngithub.com: canary-key\n"
         "homes: ['${{HOME_ELSEWHERE:-{}}}']",
         "agents: {{x: {{description: d, config: {}/other.yaml}}}}",
         "agents: {{x: {{description: d, config: {}}}}}",
+        "agents: {{x: {{description: d, config: {}/missing.yaml}}}}",
         "agents: {{x: {{description: d, config: ./link.yaml}}}}",
         "agents: {{x: {{description: d, config: ./outer.yaml}}}}",
         "agents: {{x: {{description: d, config: ./apart/zeus.yaml}}}}",
@@ -117,11 +118,11 @@ def test_a_check_looks_at_no_layer_elsewhere(tmp_path: Path, keys: str) -> None:
     (other / "configs").mkdir(parents=True)
     for name in ("other.yaml", "zeus.yaml", "configs/canary-preset.yaml", "configs/profiles.yaml"):
         (other / name).write_text(ELSEWHERE)
-    for folder in ("apart", ".zeus/configs"):
-        (project / folder).mkdir(parents=True)
-    for link in ("link.yaml", ".zeus/configs/linked.yaml"):
-        (project / link).symlink_to(other / "other.yaml")
-    (project / "folder").symlink_to(other)
+    for folder in (project / "apart", project / ".zeus", tmp_path / "team"):
+        folder.mkdir(parents=True)
+    (tmp_path / "team/linked.yaml").write_text(ELSEWHERE)
+    for link, target in ((".zeus/configs", "team"), ("folder", "other"), ("link.yaml", "other/other.yaml")):
+        (project / link).symlink_to(tmp_path / target)
     (other / "env").write_text("canary without a value\n")
     (project / "apart/.env").symlink_to(other / "env")
     (project / "apart/zeus.yaml").write_text("version: 1\nmodel: gpt-4o\n")
@@ -151,7 +152,8 @@ def test_a_check_reads_the_layers_that_the_agent_has_and_those_of_its_project(
     (other / "base.yaml").write_text("limits: {max_steps: 7}\n")
     (project / ".zeus/configs/projects.yaml").write_text("limits: {max_steps: 8}\n")
     # A user's presets may be links to where the user keeps them.
-    (home / "zeus/configs/mine.yaml").symlink_to(other / "base.yaml")
+    (other / "mine.yaml").write_text("limits: {max_steps: 9}\n")
+    (home / "zeus/configs/mine.yaml").symlink_to(other / "mine.yaml")
     (other / "helper.yaml").write_text("version: 1\nmodel: gpt-4o\n")
     (home / "zeus/own.yaml").write_text("version: 1\nmodel: gpt-4o\n")
     agents = {"x": other / "helper.yaml", "y": home / "zeus/own.yaml"}

@@ -288,15 +288,13 @@ class Layers:
                 path = next(filter(is_file, places if names_preset(name) else [file]), None)
                 try:
                     if path is not None:
-                        self.permit_file(path)
-                        yield read(decode(_bytes(path, name, self.sources, None), name), name)
+                        yield read(self._content(path, name, None), name)
                 except ConfigError:
                     continue
 
     def _file(
         self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None
     ) -> Node:
-        self.permit_file(path)
         resolved = path.resolve()
         # Only the way to this file counts: two files may extend the same third one.
         if resolved in chain:
@@ -307,9 +305,13 @@ class Layers:
         name = self.shown(path)
         text = self.instead.get(path)
         if text is None:
-            text = decode(_bytes(path, name, self.sources, position), name)
+            text = self._content(path, name, position)
         self.files[name] = path
         return self._extended(text, name, path.parent, homes, (*chain, resolved))
+
+    def _content(self, path: Path, name: str, position: Mark | None) -> str:
+        self.permit_file(path)
+        return decode(_bytes(path, name, self.sources, position), name)
 
     def _extended(
         self, text: str, name: str, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]
