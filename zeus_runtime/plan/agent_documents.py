@@ -12,6 +12,7 @@ from zeus_runtime.config.document import Inherited
 from zeus_runtime.config.yaml.tree import find, show_path
 from zeus_runtime.disk_paths import expanded, shown_below
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Document
@@ -121,7 +122,7 @@ def _loaded(checked: Checked, above: Document, config: str) -> Document:
     def plugin_homes(rules: object) -> Sequence[PluginHome]:
         return installed_homes(rules, checked.given_environ)
 
-    permit = partial(checked.trust.permit_layer, checked.directory)
+    permit = partial(permit_layer, checked.trust, checked.directory)
     folder = checked.directory if above.path is None else above.path.parent
     homes = homes_for(folder, checked.directory, checked.homes)
     file = folder / config

@@ -35,6 +35,7 @@ from zeus_runtime.registry import (
     user_home,
 )
 from zeus_runtime.trust.decision import recorded_trust
+from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
@@ -309,7 +310,7 @@ def examine_config(
         stdin=stdin,
         directory=directory,
         text=text,
-        permit=any_layer if trust is None else partial(trust.permit_layer, directory),
+        permit=any_layer if trust is None else partial(permit_layer, trust, directory),
     )
     words = [document.source if config is None else str(config)]
     words += ["--env", env] if env else []
@@ -381,7 +382,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     for home in early.homes:
         # Its presets and the profiles of models are read before the parts are judged.
         if plugin_named(home) is None:
-            trust.permit_layer(directory, home, directory / expanded(home) / "configs")
+            permit_layer(trust, directory, home, directory / expanded(home) / "configs")
     registry = discovered(document, early.plugins, environ=environ, homes=near, trust=trust)
     registry.require_plugins(document.position)
     # Again, because plugins may bring further Homes.

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import real_path, state_folder
+from zeus_runtime.disk_paths import state_folder
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.frozen import dataclass
 
@@ -125,31 +125,6 @@ class Trust:
 
         given = {each for each in self.given if each == ALL or _is_digest(each)}
         return replace(self, given=frozenset(given | {each.digest for each in parts if self.allows(each)}))
-
-    def permit_layer(self, directory: Path, name: str, file: Path) -> None:
-        """Raise for a layer elsewhere that the user has not allowed, before anything of it is looked at.
-
-        Args:
-            directory: the working directory.
-            name: the layer's, as messages show it.
-
-        Raises:
-            UntrustedError: it is outside ``inside``.
-        """
-        if self.inside is None:
-            return
-        is_path = "\0" not in str(file)
-        if is_path and self._is_inside(file, self.inside):
-            return
-        from zeus_runtime.trust.parts import file_part
-
-        self.require([file_part(name, Path(real_path(file)) if is_path else file, directory)])
-
-    def _is_inside(self, layer: Path, places: Sequence[Path]) -> bool:
-        # In the user's own Home, a preset may be a link, which the user made.
-        own = (Path(real_path(home / "configs")) for home in self.own_homes)
-        real = Path(real_path(layer))
-        return any(map(real.is_relative_to, places)) or Path(real_path(layer.parent)) in own
 
     def require(self, parts: Sequence[Part]) -> None:
         """Raise unless all parts may be executed.
