@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+import yaml
+
 from tests.serving.test_http_keys import bearer, keyed, made
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.config.secrets.masking import MASK
+from zeus_runtime.plan.judged import judged
 
 
 async def test_the_plan_tells_where_each_value_was_written(tmp_path: Path) -> None:
@@ -81,6 +85,86 @@ async def test_a_check_executes_nothing_that_the_agent_does_not_execute_already(
         assert checked["ok"] is False
         assert "not trusted" in checked["diagnostics"][0]["message"]
     assert not (tmp_path / "done").exists()
+
+
+ELSEWHERE = "mode: canary-mode\ngithub.com: canary-key\n"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "extends: {}/other.yaml",
+        "extends: ./link.yaml",
+        "extends: ./folder/other.yaml",
+        "extends: [./inner.yaml, '{}/missing.yaml']",
+        'extends: "{}/a\\0.yaml"',
+        "extends: ./outer.yaml",
+        "extends: linked",
+        "{{homes: ['{}'], extends: missing}}",
+        "homes: ['{}']",
+        "homes: ['${{HOME_ELSEWHERE:-{}}}']",
+        "agents: {{x: {{description: d, config: {}/other.yaml}}}}",
+        "agents: {{x: {{description: d, config: {}}}}}",
+        "agents: {{x: {{description: d, config: {}/missing.yaml}}}}",
+        "agents: {{x: {{description: d, config: ./link.yaml}}}}",
+        "agents: {{x: {{description: d, config: ./outer.yaml}}}}",
+        "agents: {{x: {{description: d, config: ./apart/zeus.yaml}}}}",
+        "agents: {{x: {{description: d, overrides: {{homes: ['{}']}}}}}}",
+    ],
+)
+def test_a_check_looks_at_no_layer_elsewhere(tmp_path: Path, keys: str) -> None:
+    """Its errors quote what they are about, and go to whoever brought the text."""
+    project, other = tmp_path / "app", tmp_path / "other"
+    (other / "configs").mkdir(parents=True)
+    for name in ("other.yaml", "zeus.yaml", "configs/canary-preset.yaml", "configs/profiles.yaml"):
+        (other / name).write_text(ELSEWHERE)
+    for folder in (project / "apart", project / ".zeus", tmp_path / "team"):
+        folder.mkdir(parents=True)
+    (tmp_path / "team/linked.yaml").write_text(ELSEWHERE)
+    for link, target in ((".zeus/configs", "team"), ("folder", "other"), ("link.yaml", "other/other.yaml")):
+        (project / link).symlink_to(tmp_path / target)
+    (other / "env").write_text("canary without a value\n")
+    (project / "apart/.env").symlink_to(other / "env")
+    (project / "apart/zeus.yaml").write_text("version: 1\nmodel: gpt-4o\n")
+    (project / "inner.yaml").write_text("mode: agent\n")
+    (project / "outer.yaml").write_text("version: 1\nmodel: gpt-4o\nextends: ../other/other.yaml\n")
+    file = write_agent(project, tools="[probe, subagents]")
+    text = yaml.safe_dump({**yaml.safe_load(file.read_text()), **yaml.safe_load(keys.format(other))})
+    (hosted,) = service_of(project, script("Done.")).hosting
+    checked = judged(lambda: hosted.examined(text))
+    (problem,) = checked.diagnostics
+    assert (checked.exit_code, problem.code) == (4, "untrusted")
+    assert "canary" not in f"{problem.message} {problem.hint}"
+
+
+@pytest.mark.parametrize(
+    "extends",
+    ["../other/base.yaml", "[../other/base.yaml, ./inner.yaml, default]", "[mine, projects]"],
+)
+def test_a_check_reads_the_layers_that_the_agent_has_and_those_of_its_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extends: str
+) -> None:
+    project, other, home = (tmp_path / each for each in ("app", "other", "home"))
+    environ = {"XDG_CONFIG_HOME": str(home)}
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    for folder in (home / "zeus/configs", other / "configs", project / ".zeus/configs"):
+        folder.mkdir(parents=True)
+    (other / "base.yaml").write_text("limits: {max_steps: 7}\n")
+    (project / ".zeus/configs/projects.yaml").write_text("limits: {max_steps: 8}\n")
+    # A user's presets may be links to where the user keeps them.
+    (other / "mine.yaml").write_text("limits: {max_steps: 9}\n")
+    (home / "zeus/configs/mine.yaml").symlink_to(other / "mine.yaml")
+    (other / "helper.yaml").write_text("version: 1\nmodel: gpt-4o\n")
+    (home / "zeus/own.yaml").write_text("version: 1\nmodel: gpt-4o\n")
+    agents = {"x": other / "helper.yaml", "y": home / "zeus/own.yaml"}
+    written = {name: {"description": "d", "config": str(each)} for name, each in agents.items()}
+    keys = yaml.safe_dump({"homes": ["../other"], "agents": written})
+    write_agent(project, f"extends: ../other/base.yaml\n{keys}", tools="[probe, subagents]")
+    (project / "inner.yaml").write_text("mode: ask\n")
+    (hosted,) = service_of(project, script("Done."), environ=environ).hosting
+    text = (project / "zeus.yaml").read_text().replace("../other/base.yaml", extends)
+    checked = judged(lambda: hosted.examined(text))
+    assert [each for each in checked.diagnostics if each.severity == "error"] == []
 
 
 async def test_only_an_admin_sees_and_checks_a_config(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from zeus_runtime.config.document import Inherited
 from zeus_runtime.config.yaml.tree import find, show_path
 from zeus_runtime.disk_paths import expanded, shown_below
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Document
@@ -120,6 +122,7 @@ def _loaded(checked: Checked, above: Document, config: str) -> Document:
     def plugin_homes(rules: object) -> Sequence[PluginHome]:
         return installed_homes(rules, checked.given_environ)
 
+    permit = partial(permit_layer, checked.trust, checked.directory)
     folder = checked.directory if above.path is None else above.path.parent
     homes = homes_for(folder, checked.directory, checked.homes)
     file = folder / config
@@ -133,4 +136,5 @@ def _loaded(checked: Checked, above: Document, config: str) -> Document:
         homes=homes,
         plugin_homes=plugin_homes,
         directory=checked.directory,
+        permit=permit,
     )

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
-from zeus_runtime.config.layers.files import homes_for
+from zeus_runtime.config.layers.files import any_layer, homes_for
+from zeus_runtime.config.layers.plugin_home import plugin_named
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Learned, Redactor
 from zeus_runtime.config.secrets.secret_files import SecretFiles
 from zeus_runtime.cutting import mask_before_cutting
-from zeus_runtime.disk_paths import leads_through
+from zeus_runtime.disk_paths import expanded, leads_through
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
@@ -34,6 +35,7 @@ from zeus_runtime.registry import (
     user_home,
 )
 from zeus_runtime.trust.decision import recorded_trust
+from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
@@ -308,6 +310,7 @@ def examine_config(
         stdin=stdin,
         directory=directory,
         text=text,
+        permit=any_layer if trust is None else partial(permit_layer, trust, directory),
     )
     words = [document.source if config is None else str(config)]
     words += ["--env", env] if env else []
@@ -376,6 +379,10 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
 def _examined(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
     near = search_path(directory=directory, environ=environ)
     early = read_early(document)
+    for home in early.homes:
+        # Its presets and the profiles of models are read before the parts are judged.
+        if plugin_named(home) is None:
+            permit_layer(trust, directory, home, directory / expanded(home) / "configs")
     registry = discovered(document, early.plugins, environ=environ, homes=near, trust=trust)
     registry.require_plugins(document.position)
     # Again, because plugins may bring further Homes.

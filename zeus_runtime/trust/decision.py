@@ -54,6 +54,8 @@ class Trust:
         work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
         digests: those that were given at process start.
         environ: the environment that the config is read with, without its ``.env``.
+        inside: the files and folders, with links resolved, that a text which a caller brings may name as layers: its
+            errors quote them, and the caller reads these. None: a layer may lie anywhere, and asks once it is read.
     """
 
     given: frozenset[str]
@@ -70,6 +72,7 @@ class Trust:
     work: tuple[Path, ...] = ()
     digests: frozenset[str] = frozenset()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    inside: tuple[Path, ...] | None = None
 
     @cached_property
     def secrets(self) -> Redactor:

@@ -36,6 +36,10 @@ CONFIG_SUFFIX: Final = ".yaml"
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
+def any_layer(name: str, path: Path) -> None:
+    """Permit each file as a layer."""
+
+
 class _ReadLater(NamedTuple):
     """What a file extends that is not read yet, the weakest first.
 
@@ -69,6 +73,8 @@ class Layers:
         read: the files' own trees, strongest first.
         named_homes: the Homes that files name, also where a stronger file names others.
         instead: texts that are read instead of files' contents.
+        permit: raises for a file that may not be a layer, before anything of it is looked at; it gets the name that
+            messages show, and the path.
     """
 
     directory: Path
@@ -85,6 +91,7 @@ class Layers:
     read: list[Node] = field(default_factory=list)
     named_homes: list[Path] = field(default_factory=list)
     instead: dict[Path, str] = field(default_factory=dict)
+    permit: Callable[[str, Path], None] = any_layer
     _asked: Sequence[PluginHome] | None = None
     _waiting: list[_ReadLater] = field(default_factory=list)
 
@@ -117,6 +124,7 @@ class Layers:
                 self.notices.append(self._hides(str(source), preset))
             self._tell_of_the_projects(str(source), preset)
             return preset
+        self.permit_file(path)
         try:
             if path.is_dir():
                 path = path / DISCOVERED
@@ -157,6 +165,10 @@ class Layers:
     def text(self, text: str, name: str, folder: Path) -> Node:
         """The tree of a text without a file (standard input), laid over the configs that it extends."""
         return self._extended(text, name, folder, self.homes, ())
+
+    def permit_file(self, path: Path) -> None:
+        """Raise for a file that may not be a layer."""
+        self.permit(self.shown(path), path)
 
     def is_preset(self, path: Path) -> bool:
         """Whether a located file is a preset of a Home, and therefore not a file of the user's project."""
@@ -276,7 +288,7 @@ class Layers:
                 path = next(filter(is_file, places if names_preset(name) else [file]), None)
                 try:
                     if path is not None:
-                        yield read(decode(_bytes(path, name, self.sources, None), name), name)
+                        yield read(self._content(path, name, None), name)
                 except ConfigError:
                     continue
 
@@ -293,9 +305,13 @@ class Layers:
         name = self.shown(path)
         text = self.instead.get(path)
         if text is None:
-            text = decode(_bytes(path, name, self.sources, position), name)
+            text = self._content(path, name, position)
         self.files[name] = path
         return self._extended(text, name, path.parent, homes, (*chain, resolved))
+
+    def _content(self, path: Path, name: str, position: Mark | None) -> str:
+        self.permit_file(path)
+        return decode(_bytes(path, name, self.sources, position), name)
 
     def _extended(
         self, text: str, name: str, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]
@@ -343,7 +359,9 @@ class Layers:
                 continue
             plugin = plugin_named(entry.value)
             if plugin is None:
-                yield folder / expanded(entry.value)
+                home = folder / expanded(entry.value)
+                self.permit_file(home / "configs")
+                yield home
             else:
                 yield from (home.folder for home in self._of_plugins() if plugin in home.names)
 
@@ -354,6 +372,7 @@ class Layers:
             path = self._preset(name, homes_for(folder, self.directory, homes), position)
         else:
             path = folder / expanded(name)
+            self.permit_file(path)
             if not is_file(path):
                 message, hint = f"there is no file {_cut(self.shown(path))} to extend", _siblings(path)
                 diagnostic = self.sources.diagnostic(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from zeus_runtime.config.document import Document
 from zeus_runtime.config.layers.dotenv import parse_dotenv
-from zeus_runtime.config.layers.files import Layers, overlay_path
+from zeus_runtime.config.layers.files import Layers, any_layer, overlay_path
 from zeus_runtime.config.layers.interpolation import (
     InterpolationError,
     defaults_of,
@@ -43,6 +43,7 @@ def load(
     stdin: BinaryIO | None = None,
     directory: Path | None = None,
     text: str | None = None,
+    permit: Callable[[str, Path], None] = any_layer,
 ) -> Document:
     """Read a config: what it extends, the file, its overlay, ``--set``; then fill in the variables.
 
@@ -61,6 +62,7 @@ def load(
         stdin: where ``-`` reads; None for this process's standard input.
         directory: the working directory; None for this process's.
         text: is read instead of the content of the file that ``source`` names.
+        permit: raises for a file that may not be a layer (``Layers``).
 
     Raises:
         ConfigError: with every problem of the layer that could not be read.
@@ -70,7 +72,7 @@ def load(
         environ = given_environ()
     from zeus_runtime.config.model import Config
 
-    layers = Layers(directory, homes, ref_places(Config), plugin_homes)
+    layers = Layers(directory, homes, ref_places(Config), plugin_homes, permit=permit)
     # Before any file is read, as the first preset of a plugin asks for it.
     layers.stronger = lambda: _settings_read(sets)
     if source == "-":
@@ -139,6 +141,7 @@ def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
     if not path.is_file():
         layers.absent.append(path)
         return ()
+    layers.permit_file(path)
     name = layers.shown(path)
     try:
         data = path.read_bytes()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -276,7 +276,6 @@ class HostedAgent:
             ZeusError: it is not valid, or its check would execute something else.
         """
         from zeus_runtime.plan.parts_with_subagents import all_parts
-        from zeus_runtime.trust.decision import Trust
 
         try:
             present = self.read(())  # again: a database that the service made since is a part too
@@ -284,9 +283,9 @@ class HostedAgent:
             present = self.checked
         # By digest: an edited part with the name of an allowed one is another part.
         allowed = {each.digest for each in all_parts(present) if present.trust.allows(each)}
-        return self.read(
-            (), EditedConfig(text, Trust(frozenset(allowed), present.trust.records, present.trust.paths))
-        )
+        inside = tuple(_layer_places(_family_of(present)))
+        trust = replace(present.trust, given=frozenset(allowed), digests=frozenset(), work=(), inside=inside)
+        return self.read((), EditedConfig(text, trust))
 
     async def with_middlewares(self, text: str | None, *, are_new: bool = False) -> Checked:
         """The config as it is now, with other ``middlewares`` unless ``text`` is None; read in a thread.
@@ -517,6 +516,16 @@ def _family_of(checked: Checked) -> tuple[Checked, ...]:
     from zeus_runtime.plan.parts_with_subagents import agents_below
 
     return (*agents_below(checked), checked)
+
+
+def _layer_places(family: Iterable[Checked]) -> Iterator[Path]:
+    """What a caller's text may name as layers: the present ones, the project, and the presets of the present Homes."""
+    for each in family:
+        yield from (file.resolve() for file in each.document.files.values())
+        yield from (each.directory.resolve(), Path(each.trust.folder))
+        # The project's own Home may be a link elsewhere, and is in the project if it is none.
+        homes = {*each.homes, *(home for _, home in each.registry.homes)} - {each.directory / ".zeus"}
+        yield from ((home / "configs").resolve() for home in homes)
 
 
 _CHANGED: Final = (-2, -2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull
@@ -166,6 +168,40 @@ async def test_a_person_is_told_who_gets_the_answer_to_the_page(
     (page,) = seen
     assert page.url.startswith(f"{pair.real}/authorize?")
     assert (page.receivers, page.is_vouched) == ((pair.other.removeprefix("http://"),), named)
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_named", "why"),
+    [
+        ("#", True, r"the address of its login page has a #: http://[^?]*/authorize\n"),
+        ("?client_id=pub&redirect_uri=http://other/cb#", False, "has a #"),
+        ("?response_type=code&redirect_uri=http://other/cb", False, "parameters of its own"),
+        ("?request_uri=urn:prepared", False, r"parameters of its own, .*: http://[^?]*/authorize\n"),
+    ],
+)
+async def test_no_page_is_shown_that_may_have_another_login_prepared(
+    tmp_path: Path, pair: Pair, behind: str, is_named: bool, why: str
+) -> None:
+    metadata = pair.metadata(f"{pair.real}/", pair.real)
+    tell(pair.served, {**metadata, "authorization_endpoint": f"{pair.real}/authorize{behind}"})
+    seen: list[LoginPage] = []
+    running = pair.agent(tmp_path, **({"issuer": f"{pair.real}/"} if is_named else {}))
+    # A login whose page is shown would wait for an answer that never comes.
+    with pytest.raises(RunError, match=why) as refused:
+        await asyncio.wait_for(log_in(running, seen), 10)
+    assert seen == []
+    assert ("mcpServers.far.oauth.issuer" in (refused.value.remedy or "")) == ("parameters" in why)
+
+
+async def test_the_page_of_the_configs_issuer_keeps_its_own_parameters(tmp_path: Path, pair: Pair) -> None:
+    """A tenant's login page has them, such as ``?p=sign-in``; a second ``?`` would hide ``response_type``."""
+    metadata = pair.metadata(f"{pair.real}/", pair.real)
+    tell(pair.served, {**metadata, "authorization_endpoint": f"{pair.real}/authorize?p=sign-in"})
+    seen: list[LoginPage] = []
+    named = {"client_secret": SECRET, "issuer": f"{pair.real}/"}
+    assert await log_in(pair.agent(tmp_path, **named), seen) == 3
+    asked = parse_qs(urlsplit(seen[0].url).query, strict_parsing=True)
+    assert (asked["p"], asked["response_type"], asked["client_id"]) == (["sign-in"], ["code"], ["ours"])
 
 
 async def test_a_kept_account_is_renewed_and_revoked_at_its_issuer_alone(tmp_path: Path, pair: Pair) -> None:

@@ -105,7 +105,7 @@ async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[Lo
 
 
 def _remedy(server: PlannedServer, error: Exception, why: str) -> str:
-    from zeus_plugins.tools.mcp.oauth.provider import NOBODY_ASKS
+    from zeus_plugins.tools.mcp.oauth.provider import NOBODY_ASKS, OWN_PARAMETERS
 
     if server.spec.issuer is not None and "issuer" in why:
         return (
@@ -120,6 +120,11 @@ def _remedy(server: PlannedServer, error: Exception, why: str) -> str:
         return (
             "This provider does not let Zeus register itself: create an OAuth client there and write its id under"
             f" mcpServers.{server.name}.oauth.client_id."
+        )
+    if why.startswith(OWN_PARAMETERS):
+        return (
+            f"If you know the provider, write its issuer as mcpServers.{server.name}.oauth.issuer: then the page is the"
+            " provider's own."
         )
     if why == NOBODY_ASKS:
         return f"Remove auth from mcpServers.{server.name}, or give the address that requires an account."

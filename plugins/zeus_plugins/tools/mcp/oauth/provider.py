@@ -23,7 +23,7 @@ from pydantic import AnyUrl
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError
 from zeus_plugins.tools.mcp.oauth.asking import asked, refuse_plain, refused_issuer
-from zeus_runtime.plugin import OptionsError, cut_text
+from zeus_runtime.plugin import OptionsError, cut_address, cut_text
 from zeus_runtime.plugin.tool import LoginPage, finished, in_thread
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _NOWHERE = "http://127.0.0.1:1/callback"
 _LONGEST: Final = 200
 """Most characters of a server's own text in a message."""
 NOBODY_ASKS: Final = "it requires no account and names no authorisation server"
+OWN_PARAMETERS: Final = "its login page has parameters of its own, and the config names no issuer"
 
 _FOR_NOW: Final = ("temporarily_unavailable", "server_error", "slow_down")
 """Temporary errors of a token endpoint; they do not mean that the access is lost."""
@@ -311,6 +312,9 @@ class AccountProvider(OAuthClientProvider):
     async def _show(self, url: str) -> None:
         """Show the page, and who gets its answer: the metadata may name another provider's page."""
         assert self._person is not None
+        # The SDK puts a `?` before its parameters, also behind a query.
+        page, _, parameters = url.rpartition("?")
+        url = f"{page}{'&' if '?' in page else '?'}{parameters}"
         metadata = self.context.oauth_metadata
         asked = [self._get_token_endpoint()]
         if metadata is not None and metadata.revocation_endpoint:
@@ -324,9 +328,22 @@ class AccountProvider(OAuthClientProvider):
         self._refuse_issuer(self._authority())
         metadata = self.context.oauth_metadata
         if metadata is not None and metadata.authorization_endpoint:
-            refuse_plain(str(metadata.authorization_endpoint), self._address)
+            page = str(metadata.authorization_endpoint)
+            refuse_plain(page, self._address)
+            self._refuse_prepared(page)
         self._choose_client_auth()
         return await super()._perform_authorization()
+
+    def _refuse_prepared(self, page: str) -> None:
+        """Raise if the address of a login page may replace the parameters of this login, such as who gets the answer.
+
+        A browser sends nothing behind a ``#``. A provider may take its own name of a parameter, the first of two, or
+        those behind a ``request_uri``, so only an issuer that the config names may have a query.
+        """
+        if "#" in page:
+            raise OAuthFlowError(f"the address of its login page has a #: {cut_address(page)}")
+        if "?" in page and self._issuer is None:
+            raise OAuthFlowError(f"{OWN_PARAMETERS}: {cut_address(page)}")
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
         code, verifier = await super()._perform_authorization_code_grant()
