@@ -188,7 +188,8 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
             opts={
                 "compare_server_default": True,
                 "include_name": lambda name, *_: (
-                    name is None or not name.startswith(("memory_word", "memory_item_words"))
+                    name is None
+                    or not name.startswith(("memory_word", "memory_item_words", "ix_turn_waiting"))
                 ),
             },
         )

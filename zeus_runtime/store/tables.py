@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Column,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
     String,
     Table,
     Text,
-    text,
+    event,
 )
 
 from zeus_runtime.store.compressed_columns import Packed
@@ -185,8 +185,6 @@ EVENT: Final = Table(
 unfinished answer, 2 for a terminal event, else 0.
 """
 
-_WAITING: Final = text("state = 'waiting'")
-
 TURN: Final = Table(
     "turn",
     _METADATA,
@@ -200,7 +198,6 @@ TURN: Final = Table(
     *_longs("started_ms", "ended_ms", nullable=True),
     *_texts("ending", nullable=True),
     Column("mark", Text, index=True),
-    Index("ix_turn_waiting", "thread", sqlite_where=_WAITING, postgresql_where=_WAITING),
     sqlite_with_rowid=False,
 )
 """A turn that a service was asked for; ``number`` gives the order within its session.
@@ -209,6 +206,10 @@ TURN: Final = Table(
 ``request`` (the prompt and its attachments) and ``ending`` (the terminal event) are JSON. ``mark`` is a protocol's name
 for the conversation up to the turn's end.
 """
+# Written out, because an `Index` with `postgresql_where` imports SQLAlchemy's PostgreSQL in each process.
+_WAITING_INDEX: Final = "CREATE INDEX ix_turn_waiting ON turn (thread) WHERE state = 'waiting'"
+event.listen(TURN, "after_create", DDL(_WAITING_INDEX))  # type: ignore[no-untyped-call]
+
 
 BACKTEST: Final = Table(
     "backtest",

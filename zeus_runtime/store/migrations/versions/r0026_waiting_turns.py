@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from alembic import op
 
 revision = "0026"
@@ -10,5 +9,4 @@ down_revision = "0025"
 
 
 def upgrade() -> None:
-    waiting = sa.text("state = 'waiting'")
-    op.create_index("ix_turn_waiting", "turn", ["thread"], sqlite_where=waiting, postgresql_where=waiting)
+    op.execute("CREATE INDEX ix_turn_waiting ON turn (thread) WHERE state = 'waiting'")
