@@ -1467,7 +1467,9 @@ def test_what_changed_is_marked_in_its_place() -> None:
     before = [("argument", each, "") for each in ("--read", "/", "--write", "/tmp/x")]
     now = [("argument", each, "") for each in ("--read", "/tmp/x", "--write", "/")]
     shown = [(label, value) for label, value, _ in now]
-    marks = [(mark, value) for mark, (_, value), _ in _marked(before, now, shown)]
+    marked = [*_marked(before, now, shown)]
+    assert not any(hides for _, _, hides in marked), "a line that only moved has the value that it had"
+    marks = [(mark, value) for mark, (_, value), _ in marked]
     assert [value for mark, value in marks if mark != "+"] == [value for _, value, _ in before]
     assert [value for mark, value in marks if mark != "-"] == [value for _, value, _ in now]
     assert {mark for mark, _ in marks} == {" ", "+", "-"}
@@ -1519,12 +1521,20 @@ ONE, OTHER = "Zq8vL2mN4pR7tX1w", "Kd5hB9cF3gJ6yU0s"
         (SERVED % "url: 'https://mcp.example.com', headers: {X-Host: VALUE}", "header    X-Host: "),
         (SERVED % "url: 'https://mcp.example.com', headers: {X-Host: '${A_TOKEN}'}", "header    X-Host: "),
         (GATEWAY % "headers: {x-host: VALUE}", "header    x-host: "),
+        (GATEWAY.replace("gw.", "me:VALUE@gw.") % "api_key: x", "sends to  https://me:"),
+        (SERVED % "url: 'https://mcp.example.com/?token=VALUE'", "address   https://mcp.example.com/?token="),
+        ("model: gpt-4o\ntools: [{shell: {env: {A: '--api-key=VALUE'}}}]", "value     --api-key="),
         (GATEWAY % "api_key: '${GW_KEY}'", "secret    model.litellm.api_key: "),
         (
             "model: {litellm: {model: openai/gpt-4o, api_base: 'http://127.0.0.1:9', api_key: x, headers: {h: VALUE}}}",
             "header    h: ",
         ),
         (SERVED % "command: acme, env: {A_TOKEN: VALUE}", "env       A_TOKEN="),
+        ("model: {litellm: {model: openai/gpt-4o, headers: {h: '${GW_KEY}'}}}", "value     "),
+        ("model: {litellm: {model: openai/gpt-4o, headers: {h: VALUE}}}", "header    h: "),
+        ("model: {litellm: {model: openai/gpt-4o, extra: {a_token: VALUE}}}", "value     "),
+        ("model: gpt-4o\ntools: [{web: {user_agent: '${GW_KEY}'}}]", "value     "),
+        (SERVED % "command: '/bin/x', env: {A: 'https://a.example/?token=VALUE'}", "env       A="),
         (SERVED % "command: acme, env: {A_TOKEN: '${A_TOKEN}'}", "env       A_TOKEN="),
         (SERVED % "command: acme, args: [--api-key=VALUE]", "argument  --api-key="),
         (SERVED % "command: acme, args: ['${A_TOKEN}']", "argument  "),
@@ -1557,6 +1567,7 @@ def test_a_masked_value_that_changed_is_marked_by_itself(
     assert gone.startswith(f"  - {line}")
     assert new.startswith(f"  + {line}")
     assert new.endswith("  (the masked value changed)") is (OTHER not in new)
+    assert not any("no line above changed" in each for each in asked)
     assert zeus("trust").exit_code == 0
     write(ONE.swapcase())
     assert any(each.startswith("  + ") for each in asked_again(zeus))
