@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import SCRIPTED, Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
+from zeus_runtime.cli import trusting
 from zeus_runtime.cli.trusting import _marked
 
 TELLING = 'from pathlib import Path\nPath(__file__).with_name("ran").touch()\n'
@@ -1463,11 +1464,14 @@ def test_a_project_cannot_give_the_users_own_config_another_base(
 
 
 def test_what_changed_is_marked_in_its_place() -> None:
-    before = [("argument", each) for each in ("--read", "/", "--write", "/tmp/x")]
-    now = [("argument", each) for each in ("--read", "/tmp/x", "--write", "/")]
-    marks = [(mark, value) for mark, (_, value) in _marked(before, now, now)]
-    assert [value for mark, value in marks if mark != "+"] == [value for _, value in before]
-    assert [value for mark, value in marks if mark != "-"] == [value for _, value in now]
+    before = [("argument", each, "") for each in ("--read", "/", "--write", "/tmp/x")]
+    now = [("argument", each, "") for each in ("--read", "/tmp/x", "--write", "/")]
+    shown = [(label, value) for label, value, _ in now]
+    marked = [*_marked(before, now, shown)]
+    assert not any(hides for _, _, hides in marked), "a line that only moved has the value that it had"
+    marks = [(mark, value) for mark, (_, value), _ in marked]
+    assert [value for mark, value in marks if mark != "+"] == [value for _, value, _ in before]
+    assert [value for mark, value in marks if mark != "-"] == [value for _, value, _ in now]
     assert {mark for mark, _ in marks} == {" ", "+", "-"}
 
 
@@ -1494,3 +1498,125 @@ def test_a_changed_value_with_a_secrets_name_is_marked_although_the_record_masks
     assert [each.split()[0] for each in lines if "--api-key" in each] == ["-", "+"]
     assert any("collect.evil.example" in each for each in lines)
     assert not any("\x1f" in each or "x1f" in each for each in lines)
+
+
+def asked_again(zeus: Zeus) -> list[str]:
+    """The lines of the question at a terminal, whose answer is no."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(trusting, "can_ask", lambda: True)
+        patched.setattr(trusting, "_read", lambda _: "n")
+        result = zeus("trust")
+    assert result.exit_code == 4, result.err
+    return result.err.splitlines()
+
+
+GATEWAY = "model: {litellm: {model: openai/gpt-4o, api_base: 'https://gw.example.com/v1', %s}}"
+SERVED = "model: gpt-4o\nmcpServers: {s: {%s}}"
+ONE, OTHER = "Zq8vL2mN4pR7tX1w", "Kd5hB9cF3gJ6yU0s"
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (SERVED % "url: 'https://mcp.example.com', headers: {X-Host: VALUE}", "header    X-Host: "),
+        (SERVED % "url: 'https://mcp.example.com', headers: {X-Host: '${A_TOKEN}'}", "header    X-Host: "),
+        (GATEWAY % "headers: {x-host: VALUE}", "header    x-host: "),
+        (GATEWAY.replace("gw.", "me:VALUE@gw.") % "api_key: x", "sends to  https://me:"),
+        (SERVED % "url: 'https://mcp.example.com/?token=VALUE'", "address   https://mcp.example.com/?token="),
+        ("model: gpt-4o\ntools: [{shell: {env: {A: '--api-key=VALUE'}}}]", "value     --api-key="),
+        (GATEWAY % "api_key: '${GW_KEY}'", "secret    model.litellm.api_key: "),
+        (
+            "model: {litellm: {model: openai/gpt-4o, api_base: 'http://127.0.0.1:9', api_key: x, headers: {h: VALUE}}}",
+            "header    h: ",
+        ),
+        (SERVED % "command: acme, env: {A_TOKEN: VALUE}", "env       A_TOKEN="),
+        ("model: {litellm: {model: openai/gpt-4o, headers: {h: '${GW_KEY}'}}}", "value     "),
+        ("model: {litellm: {model: openai/gpt-4o, headers: {h: VALUE}}}", "header    h: "),
+        ("model: {litellm: {model: openai/gpt-4o, extra: {a_token: VALUE}}}", "value     "),
+        ("model: gpt-4o\ntools: [{web: {user_agent: '${GW_KEY}'}}]", "value     "),
+        (SERVED % "command: '/bin/x', env: {A: 'https://a.example/?token=VALUE'}", "env       A="),
+        (SERVED % "command: acme, env: {A_TOKEN: '${A_TOKEN}'}", "env       A_TOKEN="),
+        (SERVED % "command: acme, args: [--api-key=VALUE]", "argument  --api-key="),
+        (SERVED % "command: acme, args: ['${A_TOKEN}']", "argument  "),
+        (SERVED % "command: acme, args: ['https://me:VALUE@acme.example/x']", "argument  https://me:"),
+        (SERVED % "command: acme, prompts: {p: {token: VALUE}}", "prompt    p token="),
+        (
+            SERVED % "url: 'https://mcp.example.com', auth: oauth,"
+            " oauth: {issuer: 'https://id.example', client_id: me, client_secret: VALUE}",
+            "oauth     client_secret: ",
+        ),
+    ],
+)
+def test_a_masked_value_that_changed_is_marked_by_itself(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, more: str, line: str
+) -> None:
+    def write(value: str) -> None:
+        project.write(".env", f"A_TOKEN={value}\n")
+        monkeypatch.setenv("GW_KEY", value)
+        project.write("zeus.yaml", f"version: 1\n{more.replace('VALUE', value)}\n")
+
+    write(ONE)
+    assert zeus("trust").exit_code == 0
+    records = [each.read_text() for each in Path(os.environ["HOME"]).rglob("trust/*/*.json")]
+    assert records
+    assert not any(ONE in each for each in records)
+    write(OTHER)
+    asked = asked_again(zeus)
+    (gone,) = [each for each in asked if each.startswith("  - ")]
+    (new,) = [each for each in asked if each.startswith("  + ")]
+    assert gone.startswith(f"  - {line}")
+    assert new.startswith(f"  + {line}")
+    assert new.endswith("  (the masked value changed)") is (OTHER not in new)
+    assert not any("no line above changed" in each for each in asked)
+    assert zeus("trust").exit_code == 0
+    write(ONE.swapcase())
+    assert any(each.startswith("  + ") for each in asked_again(zeus))
+
+
+def test_the_question_compares_with_what_was_allowed_last(project: Project, zeus: Zeus) -> None:
+    def write(*words: str) -> None:
+        args = json.dumps(words)
+        project.write(
+            "zeus.yaml", f"version: 1\nmodel: gpt-4o\nmcpServers: {{s: {{command: acme, args: {args}}}}}\n"
+        )
+
+    folder = Path(os.environ["HOME"]) / ".local/state/zeus/trust"
+    write("--allow-write", "a")
+    assert zeus("trust").exit_code == 0
+    (first,) = folder.rglob("*.json")
+    # The digest of the second decides whether it comes before or behind the first by name.
+    for is_behind in (True, False):
+        for number in range(100):
+            write(str(number))
+            if (zeus("trust", "--print").out.strip() > f"sha256:{first.stem}") is is_behind:
+                break
+        assert zeus("trust").exit_code == 0
+        write("--allow-write", str(number))
+        asked = asked_again(zeus)
+        assert [each for each in asked if each[2] in "+-"] == ["  + argument  --allow-write"], asked
+
+
+def test_a_record_without_seals_lets_no_masked_value_pass_unmarked(project: Project, zeus: Zeus) -> None:
+    project.write("zeus.yaml", f"version: 1\n{SERVED % 'command: acme, env: {A_TOKEN: one}'}\n")
+    assert zeus("trust").exit_code == 0
+    (file,) = Path(os.environ["HOME"]).rglob("trust/*/*.json")
+    record = json.loads(file.read_text())
+    del record["salt"], record["seals"]
+    record["lines"].append(["argument", "<secret:A>\x1f01234567"])
+    file.write_text(json.dumps(record))
+    project.write("zeus.yaml", f"version: 1\n{SERVED % 'command: acme, env: {A_TOKEN: other}'}\n")
+    asked = asked_again(zeus)
+    assert "    command   acme" in asked
+    assert "  - argument  <secret:A>" in asked
+    assert [each for each in asked if "A_TOKEN=" in each and "may have changed" in each and each[2] == "+"]
+
+
+def test_a_change_that_no_line_shows_is_told(server: Project, zeus: Zeus) -> None:
+    assert zeus("trust").exit_code == 0
+    (file,) = Path(os.environ["HOME"]).rglob("trust/*/*.json")
+    other = f"sha256:{'1' * 64}"
+    file.write_text(file.read_text().replace(f"sha256:{file.stem}", other))
+    file.rename(file.with_stem("1" * 64))
+    asked = asked_again(zeus)
+    assert not [each for each in asked if each[2] in "+-"]
+    assert any("no line above changed" in each for each in asked)

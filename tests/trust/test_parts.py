@@ -49,6 +49,21 @@ def test_two_commands_have_one_digest_if_and_only_if_they_are_one_command(
     assert (digest(*one) == digest(*other)) is (one == other)
 
 
+@given(COMMANDS, COMMANDS)
+@example((("x",), {"TOKEN": "one"}, "."), (("x",), {"TOKEN": "other"}, "."))
+@example((("x", "--api-key=one"), {}, "."), (("x", "--api-key=other"), {}, "."))
+@settings(max_examples=50)
+def test_lines_and_seals_tell_two_commands_apart(
+    one: tuple[tuple[str, ...], dict[str, str], str], other: tuple[tuple[str, ...], dict[str, str], str]
+) -> None:
+    def told(words: tuple[str, ...], env: Mapping[str, str], cwd: str) -> object:
+        folder = Path("/nowhere")
+        part = command_part(Command("server", words, env, cwd), Project(folder, (folder,)))
+        return part.lines, part.seals
+
+    assert (told(*one) == told(*other)) is (one == other)
+
+
 @given(COMMANDS, st.text(max_size=5))
 def test_what_a_server_is_called_is_not_executed(
     command: tuple[tuple[str, ...], dict[str, str], str], name: str

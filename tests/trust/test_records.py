@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.trust.decision import Trust, recorded_trust, records_folder
 from zeus_runtime.trust.parts import Part
-from zeus_runtime.trust.records import add, all_records, is_recorded, records_of, revoke
+from zeus_runtime.trust.records import add, all_records, is_recorded, records_of, revoke, short_seal
 
 ONE = Part("server", "one", f"sha256:{'1' * 64}", (("command", "run"),))
 TWO = Part("plugin", "two.py", f"sha256:{'2' * 64}")
@@ -94,6 +95,27 @@ def test_many_processes_may_allow_at_once(tmp_path: Path) -> None:
         list(pool.map(lambda part: add(tmp_path / "trust", "/a.yaml", part), parts * 2))
     assert {each.digest for each in records_of(tmp_path / "trust", "/a.yaml")} == {p.digest for p in parts}
     assert not list(tmp_path.rglob("*.new"))
+
+
+@pytest.mark.parametrize("digits", ["12", "21"])
+def test_the_newest_permission_of_a_part_is_the_last(tmp_path: Path, digits: str) -> None:
+    for at, digit in enumerate(digits):
+        part = Part("server", "one", f"sha256:{digit * 64}")
+        add(tmp_path, "/a.yaml", part)
+        (file,) = tmp_path.glob(f"*/{digit * 64}.json")
+        os.utime(file, (at, at))
+    assert [each.digest[-1] for each in records_of(tmp_path, "/a.yaml")] == [*digits]
+
+
+def test_a_record_keeps_too_little_of_a_seal_to_find_the_masked_text(tmp_path: Path) -> None:
+    part = Part("server", "one", ONE.digest, (("env", "A=***"), ("env", "B=***")), seals=("a" * 64, ""))
+    add(tmp_path, "/a.yaml", part)
+    add(tmp_path, "/b.yaml", part)
+    one, other = all_records(tmp_path)
+    assert one.salt != other.salt
+    assert [len(each) for each in one.seals] == [4, 0]
+    assert one.seals[0] == short_seal(one.salt, "a" * 64) != short_seal(other.salt, "a" * 64)
+    assert one.sealed_lines() == [("env", "A=***", one.seals[0]), ("env", "B=***", "")]
 
 
 def test_revoking_forgets_one_config(tmp_path: Path) -> None:

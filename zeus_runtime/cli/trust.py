@@ -152,9 +152,13 @@ def _list(process: Process, which: ConfigArgs, *, as_object: bool) -> None:
     else:
         records = given_for(folder, str(_file(process, which.config)))
     rows = [(one_line(each.file), each.kind, one_line(each.name), each.digest[:19]) for each in records]
+    told = [
+        {"file": each.file, "kind": each.kind, "name": each.name, "digest": each.digest, "lines": each.lines}
+        for each in records
+    ]
     tell(
         process,
-        records,
+        told,
         lambda: TextTable(rows, ("CONFIG", "KIND", "NAME", "DIGEST")) if rows else "nothing is allowed",
         as_object=as_object,
     )

@@ -201,8 +201,6 @@ def record(found: Examined, parts: Iterable[Part]) -> None:
     Raises:
         MissingError: neither HOME nor XDG_STATE_HOME is set, or the folder cannot be written.
     """
-    from dataclasses import replace
-
     from zeus_runtime.errors import MissingError
     from zeus_runtime.trust.databases import adopt
     from zeus_runtime.trust.records import add
@@ -218,7 +216,7 @@ def record(found: Examined, parts: Iterable[Part]) -> None:
             # The database gets a new mark with this: another file with the former mark stays forbidden.
             adopt(trust.records, part, trust.file)
         else:
-            add(trust.records, trust.file, replace(part, lines=_recorded(part, found.document.redactor)))
+            add(trust.records, trust.file, _recorded(part, found.document.redactor))
 
 
 def can_ask() -> bool:
@@ -236,61 +234,78 @@ def shown(
     """The parts for a person, line by line, with what changed since they were allowed.
 
     Args:
-        known: what was allowed before.
+        known: what was allowed before, the newest last.
         mask: masks every secret, as in ``known``.
         whole: values are not cut.
     """
     from zeus_runtime.trust.parts import one_line
+    from zeus_runtime.trust.records import short_seal
 
     for part in parts:
         former = next(
             (each for each in reversed(known) if (each.kind, each.name) == (part.kind, part.name)), None
         )
-        changed = former is not None and former.digest != part.digest
+        if former is not None and former.digest == part.digest:
+            former = None
         where = f"  ({one_line(part.where)})" if part.where else ""
-        yield f"{part}{where}{', changed since you allowed it' if changed else ''}"
-        recorded = _recorded(part, mask)
-        before = former.lines if former is not None and changed else recorded
-        yield from (_line(mark, *line, whole=whole) for mark, line in _marked(before, recorded, part.lines))
-        if former is not None and changed:
-            yield from _data_hint(part, former)
+        yield f"{part}{where}{', changed since you allowed it' if former is not None else ''}"
+        if former is None:
+            yield from (_line(" ", *line, whole=whole) for line in part.lines)
+            continue
+        kept = _recorded(part, mask)
+        now = [
+            (*line, short_seal(former.salt, seal)) for line, seal in zip(kept.lines, kept.seals, strict=True)
+        ]
+        marked = [*_marked(former.sealed_lines(), now, part.lines)]
+        note = _CHANGED if former.salt else _MAY_HAVE_CHANGED
+        yield from (_line(mark, *line, note if hides else "", whole=whole) for mark, line, hides in marked)
+        if all(mark == " " for mark, _, _ in marked):
+            yield f"    {_UNSHOWN}"
+        yield from _data_hint(part, former)
+
+
+_CHANGED: Final = "  (the masked value changed)"
+_MAY_HAVE_CHANGED: Final = "  (the masked value may have changed: an earlier Zeus recorded it)"
+_UNSHOWN: Final = "no line above changed; the working directory did, or something else that is not shown"
 
 
 def _marked(
-    before: Sequence[tuple[str, str]], now: Sequence[tuple[str, str]], shown: Sequence[tuple[str, str]]
-) -> Iterator[tuple[str, tuple[str, str]]]:
+    before: Sequence[tuple[str, str, str]],
+    now: Sequence[tuple[str, str, str]],
+    shown: Sequence[tuple[str, str]],
+) -> Iterator[tuple[str, tuple[str, str], bool]]:
     """The lines as a diff: ``-`` for one that is gone, ``+`` for a new one, a space for one that stays in its place.
 
+    With each line comes whether its mask hides the change.
+
     Args:
-        before, now: as a record keeps them (``_recorded``).
+        before, now: as a record keeps them, with their seals.
         shown: those of ``now`` as a person sees them.
     """
     from difflib import SequenceMatcher
 
+    same_text = {(label, value) for label, value, _ in before}
     for kind, start, end, first, last in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
         if kind == "equal":
-            yield from ((" ", line) for line in shown[first:last])
+            yield from ((" ", line, False) for line in shown[first:last])
         else:
-            yield from (("-", (label, value.partition(_MARK)[0])) for label, value in before[start:end])
-            yield from (("+", line) for line in shown[first:last])
+            yield from (("-", (label, value), False) for label, value, _ in before[start:end])
+            for line, sealed in zip(shown[first:last], now[first:last], strict=True):
+                yield "+", line, line in same_text and sealed not in before
 
 
-def _recorded(part: Part, mask: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
-    """A part's lines as a record keeps them, without the secrets that a person must see before they allow them.
+def _recorded(part: Part, mask: Callable[[str], str]) -> Part:
+    """A part as a record keeps it, without the secrets that a person must see before they allow them."""
+    from dataclasses import replace
 
-    A masked line has the beginning of its digest behind it: another value at its place is another line.
-    """
-    from hashlib import sha256
+    from zeus_runtime.trust.parts import seal_of
 
-    def kept(value: str) -> str:
-        masked = mask(value)
-        return masked if masked == value else f"{masked}{_MARK}{sha256(value.encode()).hexdigest()[:_DIGITS]}"
-
-    return tuple((label, kept(value)) for label, value in part.lines)
-
-
-_MARK: Final = "\x1f"
-_DIGITS: Final = 8
+    lines = tuple((label, mask(value)) for label, value in part.lines)
+    seals = tuple(
+        seal or ("" if line == kept else seal_of(line[1]))
+        for line, kept, seal in zip(part.lines, lines, part.seals or ("",) * len(lines), strict=True)
+    )
+    return replace(part, lines=lines, seals=seals)
 
 
 def _data_hint(part: Part, former: Record) -> Iterator[str]:
@@ -313,11 +328,11 @@ def complain_lines(lines: Iterable[str]) -> None:
         complain(line, as_is=True, laid_out=True)
 
 
-def _line(mark: str, label: str, value: str, *, whole: bool) -> str:
+def _line(mark: str, label: str, value: str, note: str = "", *, whole: bool) -> str:
     text = terminal_line(value)
     more = len(text) - _LONGEST
     cut = f"{text[:_LONGEST]}… ({more:,} more characters)" if more > 0 and not whole else text
-    return f"  {mark} {padded(label, 9)} {cut}"
+    return f"  {mark} {padded(label, 9)} {cut}{note}"
 
 
 def _is_allowed(found: Examined, missing: Sequence[Part]) -> bool:

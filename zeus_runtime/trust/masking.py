@@ -145,6 +145,10 @@ class PartMask:
         """The place that data is sent to."""
         return self._shown(text, _ADDRESS)
 
+    def hidden(self, _value: object) -> str:
+        """A value that no person is shown."""
+        return MASK
+
     def _is_read(self, name: str, besides: int = 0) -> bool:
         """Whether the command has a variable's name in more than ``besides`` of its words and values."""
         letters = _letters(name)
@@ -230,6 +234,24 @@ class PartMask:
     def _whole(self, value: str) -> str:
         name = self.known.names.get(value) or self.own.names.get(value)
         return placeholder(name) if name else MASK
+
+
+class BareMask(PartMask):
+    """Masks nothing: it tells values apart, and no person sees what it gives."""
+
+    def _word(self, text: str, _flag: str) -> str:
+        return text
+
+    def entry(self, _name: str, value: str) -> str:
+        return value
+
+    def address(self, text: str) -> str:
+        return text
+
+    def hidden(self, value: object) -> str:
+        import json
+
+        return json.dumps(value, sort_keys=True)
 
 
 def _letters(text: str) -> str:

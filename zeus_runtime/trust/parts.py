@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
 from zeus_runtime.trust.file_content import content_of
-from zeus_runtime.trust.masking import PartMask
+from zeus_runtime.trust.masking import BareMask, PartMask
 
 PartKind: TypeAlias = Literal[
     "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
@@ -25,6 +24,7 @@ PartKind: TypeAlias = Literal[
 
 _SCHEME: Final = "zeus-trust-1"
 _OPEN: Final = PartMask()
+_BARE: Final = BareMask()
 _HERE: Final = re.compile(
     r"""[a-z][a-z0-9+.-]*://
         (?: [^\s/?\#@\\]* @ )?
@@ -58,6 +58,8 @@ class Part:
         where: its place in the config, as ``file:line:column``.
         own: it is in the user's own Home or comes with an installed distribution.
         held: the files whose content is in the digest, each with its SHA-256.
+        seals: for each line that masks something, the digest of its text without the mask; for another line "". None
+            at all if no line masks anything.
     """
 
     kind: PartKind
@@ -69,6 +71,7 @@ class Part:
     own: bool = False
     absent: tuple[tuple[str, str], ...] = ()
     held: tuple[Held, ...] = ()
+    seals: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         from zeus_runtime.escaping import exact_line
@@ -190,25 +193,8 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         mask: masks secrets in the lines; the digest is made from the values themselves.
     """
     found = covered_by(command, project)
-    # The arguments of prompts are no variables.
-    sent = list(_sent_lines(command.sent, mask.within(command.env)))
-    mask = mask.within(command.env, command.words)
-    program, *arguments = command.words
+    lines, seals = _told(partial(_command_lines, command, project, found), mask)
     cwd = project.directory / command.cwd
-    told = {**dict(found.linked), **dict.fromkeys(found.refused, _STARTED)}
-    lines = [
-        ("command", one_line(program)),
-        *(("argument", one_line(each)) for each in mask.words(arguments)),
-        *(
-            ("env", one_line(f"{name}={mask.entry(name, value)}"))
-            for name, value in sorted(command.env.items())
-        ),
-        *([("cwd", one_line(command.cwd))] if command.cwd != "." else []),
-        *_file_lines(found, project.directory),
-        *(("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data),
-        *_notes(found, lambda index: _called(index, command), mask),
-        *sent,
-    ]
     # A server is shown by its name, which decides nothing; a hook by its place, which decides when it runs.
     at = {} if command.kind == "server" else {"path": command.name}
     return Part(
@@ -225,12 +211,31 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
             **at,
             **_sent(command.sent),
         ),
-        tuple(lines),
+        lines,
         found.paths,
         where,
         absent=found.absent,
         held=found.held,
+        seals=seals,
     )
+
+
+def _command_lines(command: Command, project: Project, found: Covered, mask: PartMask) -> Iterator[_Line]:
+    # The arguments of prompts are no variables.
+    sent = _sent_lines(command.sent, mask.within(command.env))
+    mask = mask.within(command.env, command.words)
+    program, *arguments = command.words
+    told = {**dict(found.linked), **dict.fromkeys(found.refused, _STARTED)}
+    yield "command", one_line(program)
+    yield from (("argument", one_line(each)) for each in mask.words(arguments))
+    for name, value in sorted(command.env.items()):
+        yield "env", one_line(f"{name}={mask.entry(name, value)}")
+    if command.cwd != ".":
+        yield "cwd", one_line(command.cwd)
+    yield from _file_lines(found, project.directory)
+    yield from (("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data)
+    yield from _notes(found, lambda index: _called(index, command), mask)
+    yield from sent
 
 
 def program_data(command: Command, project: Project) -> tuple[str, ...]:
@@ -317,18 +322,22 @@ def option_part(
         target: where links lead from the folder that the value names.
         keys: secrets of the environment that the options beside it hold, as those of ``destination_part``.
     """
-    lines = [("value", one_line(mask.word(value))), *_key_lines(keys or {})]
-    found = Covered(())
-    if target:
-        lines.append(("leads to", one_line(target)))
-    if project is not None:
-        found = covered_by_value(value, project)
-        lines += _file_lines(found, project.directory)
-        lines += _notes(found, lambda _: "the value", mask)
+    found = Covered(()) if project is None else covered_by_value(value, project)
+
+    def told(mask: PartMask) -> Iterator[_Line]:
+        yield "value", one_line(mask.word(value))
+        yield from _key_lines(keys or {}, mask)
+        if target:
+            yield "leads to", one_line(target)
+        if project is not None:
+            yield from _file_lines(found, project.directory)
+            yield from _notes(found, lambda _: "the value", mask)
+
+    lines, seals = _told(told, mask)
     files = [[each.name, each.content] for each in found.named]
     digest = part_digest("option", path=path, value=value, target=target, files=files, **_sent(keys or {}))
     return Part(
-        "option", path, digest, tuple(lines), found.paths, where, absent=found.absent, held=found.held
+        "option", path, digest, lines, found.paths, where, absent=found.absent, held=found.held, seals=seals
     )
 
 
@@ -337,22 +346,43 @@ def remote_part(remote: Remote, *, mask: PartMask = _OPEN, where: str = "") -> P
 
     Where it gets the user's account, its name counts too: accounts are stored by name and address.
     """
-    lines = [
-        ("address", one_line(mask.address(remote.address))),
-        *_header_lines(remote.headers, mask),
-        *_sent_lines(remote.sent, mask),
-    ]
     by_name = {"name": remote.name} if "account" in remote.sent else {}
-    if by_name:
-        lines.append(("account", f"uses yours for '{one_line(remote.name)}' at this address"))
+
+    def told(mask: PartMask) -> Iterator[_Line]:
+        yield "address", one_line(mask.address(remote.address))
+        yield from _header_lines(remote.headers, mask)
+        yield from _sent_lines(remote.sent, mask)
+        if by_name:
+            yield "account", f"uses yours for '{one_line(remote.name)}' at this address"
+
+    lines, seals = _told(told, mask)
     headers = dict(remote.headers)
     digest = part_digest("remote", address=remote.address, headers=headers, **by_name, **_sent(remote.sent))
-    return Part("server", remote.name, digest, tuple(lines), where=where)
+    return Part("server", remote.name, digest, lines, where=where, seals=seals)
 
 
-def _header_lines(headers: Mapping[str, object], mask: PartMask) -> Iterator[tuple[str, str]]:
+_Line: TypeAlias = tuple[str, str]
+
+
+def _told(
+    lines: Callable[[PartMask], Iterable[_Line]], mask: PartMask
+) -> tuple[tuple[_Line, ...], tuple[str, ...]]:
+    """The lines for a person, and their seals."""
+    shown = tuple(lines(mask))
+    whole = lines(_BARE)
+    return shown, tuple(
+        "" if line == bare else seal_of(bare[1]) for line, bare in zip(shown, whole, strict=True)
+    )
+
+
+def seal_of(text: str) -> str:
+    """The digest by which a masked text is known again."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _header_lines(headers: Mapping[str, object], mask: PartMask) -> Iterator[_Line]:
     for name in sorted(headers):
-        yield "header", one_line(f"{mask.own.text(name)}: {MASK}")
+        yield "header", one_line(f"{mask.own.text(name)}: {mask.hidden(headers[name])}")
 
 
 def _sent(sent: Mapping[str, object]) -> dict[str, object]:
@@ -369,13 +399,13 @@ def _sent_lines(sent: Mapping[str, Mapping[str, object]], mask: PartMask) -> Ite
         words = (f"{word(key)}={word(mask.entry(key, value))}" for key, value in given.items())
         yield "prompt", " ".join([word(name), *words])
     for key, value in sent.get("oauth", {}).items():
-        shown = MASK if key == "client_secret" else mask.word(str(value))
+        shown = mask.hidden(value) if key == "client_secret" else mask.word(str(value))
         yield "oauth", one_line(f"{key}: {shown}")
 
 
-def _key_lines(keys: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _key_lines(keys: Mapping[str, object], mask: PartMask) -> Iterator[_Line]:
     for name in sorted(keys):
-        yield "secret", one_line(f"{name}: {MASK}")
+        yield "secret", one_line(f"{name}: {mask.hidden(keys[name])}")
 
 
 def destination_part(
@@ -410,15 +440,20 @@ def destination_part(
         **_sent(keys or {}),
         **({"taken": sorted(taken)} if taken else {}),
     )
-    lines = [
-        ("sends to", one_line(mask.address(value))),
-        *_header_lines(headers or {}, mask),
-        *_key_lines(keys or {}),
-        *([("with", one_line(f"your {', '.join(taken)}"))] if taken else []),
-        *([("content", content)] if content else []),
-    ]
+
+    def told(mask: PartMask) -> Iterator[_Line]:
+        yield "sends to", one_line(mask.address(value))
+        yield from _header_lines(headers or {}, mask)
+        yield from _key_lines(keys or {}, mask)
+        if taken:
+            yield "with", one_line(f"your {', '.join(taken)}")
+        if content:
+            yield "content", content
+
+    lines, seals = _told(told, mask)
+    files = () if file is None else (file,)
     held = () if file is None or content is None else ((file, content.removeprefix("sha256 ")),)
-    return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where, held=held)
+    return Part("destination", path, digest, lines, files, where, held=held, seals=seals)
 
 
 def header_part(path: str, header: Mapping[str, object], *, mask: PartMask = _OPEN, where: str = "") -> Part:
@@ -429,7 +464,8 @@ def header_part(path: str, header: Mapping[str, object], *, mask: PartMask = _OP
         header: its value by its name; shown by name.
     """
     digest = part_digest("header", path=path, header=dict(header))
-    return Part("destination", path, digest, tuple(_header_lines(header, mask)), where=where)
+    lines, seals = _told(partial(_header_lines, header), mask)
+    return Part("destination", path, digest, lines, where=where, seals=seals)
 
 
 def parameter_part(
@@ -442,8 +478,9 @@ def parameter_part(
         name: its key.
         text: the value as it is shown.
     """
-    lines = (("value", one_line(mask.entry(name, text))),)
-    return Part("option", path, part_digest("parameter", path=path, value=value), lines, where=where)
+    lines, seals = _told(lambda mask: [("value", one_line(mask.entry(name, text)))], mask)
+    digest = part_digest("parameter", path=path, value=value)
+    return Part("option", path, digest, lines, where=where, seals=seals)
 
 
 def secret_part(path: str, value: object, shown: str, names: Sequence[str], *, where: str = "") -> Part:
@@ -457,7 +494,8 @@ def secret_part(path: str, value: object, shown: str, names: Sequence[str], *, w
     """
     sends = f"your {', '.join(names)} to whoever this option's text reaches"
     lines = (("value", one_line(shown)), ("sends", one_line(sends)))
-    return Part("option", path, part_digest("secret", path=path, value=value), lines, where=where)
+    digest = part_digest("secret", path=path, value=value)
+    return Part("option", path, digest, lines, where=where, seals=(seal_of(_BARE.hidden(value)), ""))
 
 
 def answers_part(path: str, files: Sequence[Held], directory: Path, *, where: str = "") -> Part:

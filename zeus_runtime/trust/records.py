@@ -29,6 +29,8 @@ class Record:
     Args:
         file: the config, as an absolute path.
         kind, name, digest, lines: as the part had them.
+        salt: of the seals; empty for a record without any.
+        seals: for each line that masks something, as ``short_seal`` makes it; for another line "".
     """
 
     file: str
@@ -36,10 +38,25 @@ class Record:
     name: str
     digest: str
     lines: tuple[tuple[str, str], ...]
+    salt: str = ""
+    seals: tuple[str, ...] = ()
 
     def is_for(self, file: str) -> bool:
         """Whether the user was asked for this config, or for this database."""
         return self.file == file or (self.kind == "database" and (ALLOWED_FOR, file) in self.lines)
+
+    def sealed_lines(self) -> list[tuple[str, str, str]]:
+        """Each line with its seal."""
+        seals = (*self.seals, *[""] * len(self.lines))
+        return [(*line, seal) for line, seal in zip(self.lines, seals, strict=False)]
+
+
+def short_seal(salt: str, seal: str) -> str:
+    """What a record keeps of a line's seal: enough to see a change, too little to find the masked text by trying."""
+    return seal and sha256(f"{salt}{seal}".encode()).hexdigest()[:_SEAL_DIGITS]
+
+
+_SEAL_DIGITS: Final = 4
 
 
 def is_recorded(folder: Path, file: str, digest: str) -> bool:
@@ -68,9 +85,9 @@ def add(folder: Path, file: str, part: Part) -> None:
         MissingError: the record cannot be written.
     """
     place = _place(folder, file)
-    text = json.dumps(
-        {"file": file, "kind": part.kind, "name": part.name, "digest": part.digest, "lines": part.lines}
-    )
+    salt = os.urandom(16).hex()
+    kept = {"file": file, "kind": part.kind, "name": part.name, "digest": part.digest, "lines": part.lines}
+    text = json.dumps({**kept, "salt": salt, "seals": [short_seal(salt, each) for each in part.seals]})
     made = place / f".{os.getpid()}.{os.urandom(4).hex()}.new"
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -98,7 +115,7 @@ def add(folder: Path, file: str, part: Part) -> None:
 
 
 def records_of(folder: Path, file: str) -> tuple[Record, ...]:
-    """The permissions recorded for a config without its databases, sorted by kind and name."""
+    """The permissions recorded for a config without its databases, sorted by kind and name, the newest last."""
     return tuple(sorted(_in(_place(folder, file)), key=_order))
 
 
@@ -151,15 +168,18 @@ def _name(digest: str) -> str:
     return f"{digest.removeprefix('sha256:')}.json"
 
 
-def _order(record: Record) -> tuple[str, str, str]:
-    return record.kind, record.name, record.digest
+def _order(record: Record) -> tuple[str, str]:
+    return record.kind, record.name
 
 
 def _in(place: Path) -> Iterator[Record]:
+    """The records of a folder, the newest last."""
     try:
         # One that allows nothing must not be listed as a permission.
         is_counted = is_private(place.parent) and is_private(place)
-        files = sorted(filter(is_private, place.glob("*.json"))) if is_counted else []
+        private = filter(is_private, place.glob("*.json")) if is_counted else ()
+        # The time when the user allowed it: a record is written once, at each permission anew.
+        files = sorted(private, key=lambda each: (each.stat().st_mtime_ns, each.name))
     except OSError:
         return
     yield from (record for record in map(_read, files) if record is not None)
@@ -168,11 +188,13 @@ def _in(place: Path) -> Iterator[Record]:
 def _read(path: Path) -> Record | None:
     try:
         value: Any = json.loads(path.read_bytes())
-        lines = tuple((str(label), str(text)) for label, text in value["lines"])
+        # Earlier records have a digest without a salt behind a masked line.
+        lines = tuple((str(label), str(text).partition("\x1f")[0]) for label, text in value["lines"])
+        salt, seals = str(value.get("salt", "")), tuple(map(str, value.get("seals", ())))
         texts: Mapping[str, str] = {key: str(value[key]) for key in ("file", "kind", "name", "digest")}
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Record(**texts, lines=lines) if DIGEST.fullmatch(texts["digest"]) else None
+    return Record(**texts, lines=lines, salt=salt, seals=seals) if DIGEST.fullmatch(texts["digest"]) else None
 
 
 def _refuse_open(path: Path) -> None:

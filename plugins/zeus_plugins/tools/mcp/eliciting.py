@@ -53,7 +53,19 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *,
             return ElicitResult(action="cancel")
         tell("mcp_declined", f"{question} It was declined.")
         return ElicitResult(action="decline")
-    return ElicitResult(action="accept", content=None if page else dict(answer))
+    from pydantic import ValidationError
+
+    try:
+        return ElicitResult(action="accept", content=None if page else dict(answer))
+    except ValidationError as error:
+        # The server's form may ask for an object, and the answer was checked against that form only.
+        field = error.errors(include_url=False)[0]["loc"][1]
+        tell(
+            "mcp_declined",
+            f"{question} It was declined and got none of your answer: the value of {field!r} is not one that MCP can"
+            " send (text, number, true, false, null or a list of texts).",
+        )
+        return ElicitResult(action="decline")
 
 
 def _plain(schema: Any) -> dict[str, Any]:

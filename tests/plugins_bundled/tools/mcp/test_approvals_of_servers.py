@@ -441,6 +441,26 @@ async def test_somebody_who_is_there_answers_for_a_call_that_did_something(
     assert deployed(tmp_path) == ["deployed"]
 
 
+@pytest.mark.parametrize(
+    ("value", "action"), [({"deep": "red"}, "decline"), ([1], "decline"), (["a"], "accept"), (1.5, "accept")]
+)
+async def test_an_answer_that_mcp_cannot_send_is_told_as_declined(value: object, action: str) -> None:
+    from zeus_plugins.tools.mcp.eliciting import elicited
+
+    told: list[tuple[str, str]] = []
+
+    async def ask(_question: str, _schema: object, *, may_wait: bool) -> dict[str, object]:
+        return {"name": "a", "colour": value}
+
+    form = {"type": "object", "properties": {"name": {"type": "string"}, "colour": {}}}
+    params = SimpleNamespace(url=None, message="Colour?", requested_schema=form)
+    run: Any = SimpleNamespace(ask=ask, unanswered=[], waits=None)
+    answer = await elicited("s", params, run, lambda *each: told.append(each), may_wait=False)
+    assert answer.action == action
+    assert [code for code, _ in told] == ["mcp_declined"] * (action == "decline")
+    assert all("got none of your answer: the value of 'colour'" in text for _, text in told)
+
+
 async def test_the_address_of_a_page_comes_before_the_servers_text() -> None:
     from zeus_plugins.tools.mcp.eliciting import elicited
 
