@@ -133,6 +133,7 @@ async def test_what_a_tool_takes_besides_its_schema_reaches_it() -> None:
                 lambda **given: repr(given), name="t", description="d", args_schema=schema
             )
         )
+        assert set(made.parameters["properties"]) == {"target"}
         assert (await called(made, target="x", other=1)).content == "{'target': 'x', 'other': 1}"
 
 
