@@ -26,7 +26,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.run.approvals import masked_pending
 from zeus_runtime.sessions.stored import StoredSession
 from zeus_runtime.tools.approval import Decision, PendingApproval
-from zeus_runtime.tools.question import AnswerField, question_lines
+from zeus_runtime.tools.question import AnswerField, deadline, question_lines
 
 ASKING = "middlewares: [approve]\n"
 
@@ -60,6 +60,18 @@ def test_without_a_terminal_the_run_ends_with_7_and_says_how_to_decide(zeus: Zeu
     shown = zeus("sessions", "show", "--config", "loud.yaml")
     assert "approved by the user" in shown.out
     assert zeus("sessions", "show", "--config", "loud.yaml", "--json").json["approvals"][0]["decided_ms"]
+
+
+def test_the_list_of_what_waits_says_until_when_and_what_happens_then(zeus: Zeus, project: Project) -> None:
+    project.agent(
+        shouting(), "done", more="middlewares: [{approve: {timeout_seconds: 60, on_timeout: approve}}]\n"
+    )
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    until = deadline(int(pending["expires_ms"]), "approve")
+    assert until.endswith(", then: approve")
+    assert f"  {until}  " in zeus("approvals", "pending").out
+    assert f"  until {until}\n" in zeus("approvals", "show", pending["id"]).out
 
 
 def test_a_waiting_call_and_a_decision_are_masked_before_a_line_is_cut(zeus: Zeus, project: Project) -> None:
