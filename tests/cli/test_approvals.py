@@ -672,6 +672,12 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
         ({"type": "integer", "minimum": 3}, "5", 'f (integer, required, {"minimum": 3})', 5),
         ({"type": "object"}, '{"a": 1, "a": 2}', "f (object, required)", '{"a": 1, "a": 2}'),
         ({"type": "number"}, "1e400", "f (number, required)", "1e400"),
+        ({"type": "string"}, " x ", "f (string, required)", " x "),
+        ({}, " x", "f (any, required)", " x"),
+        ({"type": "integer"}, " 5 ", "f (integer, required)", 5),
+        ({"type": "boolean"}, " No ", "f (boolean, required)", False),
+        ({"type": "string", "enum": ["a", " b"]}, "a ", 'f (one of a | " b", required)', "a"),
+        ({"type": "string", "enum": ["a", " b"]}, " b", 'f (one of a | " b", required)', " b"),
     ],
 )
 def test_a_field_says_what_it_wants_and_reads_it(
@@ -729,6 +735,11 @@ async def test_the_prompt_for_a_field_never_wraps(monkeypatch: pytest.MonkeyPatc
     [
         (["c", "green", ""], Decision("approve", arguments={"colour": "green"})),
         (["C", "", "5"], Decision("approve", arguments={"size": 5})),
+        (
+            ["c", " dark  green ", " 5 "],
+            Decision("approve", arguments={"colour": " dark  green ", "size": 5}),
+        ),
+        (["c", "  ", "5"], Decision("approve", arguments={"size": 5})),
         (["c", "green", None], None),
         (["c", None], None),
     ],

@@ -121,15 +121,17 @@ class AnswerField:
 
     def value(self, line: str) -> Any:
         """What was typed: text where a text is wanted, else JSON."""
-        kind = self.schema.get("type")
-        if kind == "boolean" and line.lower() in ("y", "yes", "n", "no"):
-            return line.lower().startswith("y")
+        kind, choices, bare = self.schema.get("type"), self.schema.get("enum"), line.strip()
+        if kind == "boolean" and bare.lower() in ("y", "yes", "n", "no"):
+            return bare.lower().startswith("y")
+        # Blanks at the ends belong to a text, but to no choice that has none.
+        text = bare if isinstance(choices, list) and line not in choices else line
         if kind == "string":
-            return line
+            return text
         try:
             return persons_json(line)
         except ValueError:
-            return line
+            return text
 
 
 def _label(value: Any) -> str:
