@@ -26,7 +26,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.run.approvals import masked_pending
 from zeus_runtime.sessions.stored import StoredSession
 from zeus_runtime.tools.approval import Decision, PendingApproval
-from zeus_runtime.tools.question import AnswerField, question_lines
+from zeus_runtime.tools.question import AnswerField, deadline, question_lines
 
 ASKING = "middlewares: [approve]\n"
 
@@ -60,6 +60,18 @@ def test_without_a_terminal_the_run_ends_with_7_and_says_how_to_decide(zeus: Zeu
     shown = zeus("sessions", "show", "--config", "loud.yaml")
     assert "approved by the user" in shown.out
     assert zeus("sessions", "show", "--config", "loud.yaml", "--json").json["approvals"][0]["decided_ms"]
+
+
+def test_the_list_of_what_waits_says_until_when_and_what_happens_then(zeus: Zeus, project: Project) -> None:
+    project.agent(
+        shouting(), "done", more="middlewares: [{approve: {timeout_seconds: 60, on_timeout: approve}}]\n"
+    )
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    until = deadline(int(pending["expires_ms"]), "approve")
+    assert until.endswith(", then: approve")
+    assert f"  {until}  " in zeus("approvals", "pending").out
+    assert f"  until {until}\n" in zeus("approvals", "show", pending["id"]).out
 
 
 def test_a_waiting_call_and_a_decision_are_masked_before_a_line_is_cut(zeus: Zeus, project: Project) -> None:
@@ -660,6 +672,12 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
         ({"type": "integer", "minimum": 3}, "5", 'f (integer, required, {"minimum": 3})', 5),
         ({"type": "object"}, '{"a": 1, "a": 2}', "f (object, required)", '{"a": 1, "a": 2}'),
         ({"type": "number"}, "1e400", "f (number, required)", "1e400"),
+        ({"type": "string"}, " x ", "f (string, required)", " x "),
+        ({}, " x", "f (any, required)", " x"),
+        ({"type": "integer"}, " 5 ", "f (integer, required)", 5),
+        ({"type": "boolean"}, " No ", "f (boolean, required)", False),
+        ({"type": "string", "enum": ["a", " b"]}, "a ", 'f (one of a | " b", required)', "a"),
+        ({"type": "string", "enum": ["a", " b"]}, " b", 'f (one of a | " b", required)', " b"),
     ],
 )
 def test_a_field_says_what_it_wants_and_reads_it(
@@ -717,6 +735,11 @@ async def test_the_prompt_for_a_field_never_wraps(monkeypatch: pytest.MonkeyPatc
     [
         (["c", "green", ""], Decision("approve", arguments={"colour": "green"})),
         (["C", "", "5"], Decision("approve", arguments={"size": 5})),
+        (
+            ["c", " dark  green ", " 5 "],
+            Decision("approve", arguments={"colour": " dark  green ", "size": 5}),
+        ),
+        (["c", "  ", "5"], Decision("approve", arguments={"size": 5})),
         (["c", "green", None], None),
         (["c", None], None),
     ],

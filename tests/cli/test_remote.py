@@ -39,7 +39,7 @@ from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed, T
 from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
-from zeus_runtime.tools.question import question_lines
+from zeus_runtime.tools.question import deadline, question_lines
 
 pytestmark = pytest.mark.xdist_group("scripted_service")
 
@@ -107,6 +107,17 @@ def test_an_answer_that_is_not_valid_is_an_error_of_the_service_and_not_of_zeus(
             assert "bug in Zeus" not in ran.err
     answers["/v1/approvals"] = {"not": "a list"}
     assert "is not valid: Input should be a valid list" in zeus("--remote", url, "approvals", "pending").err
+
+
+def test_the_list_of_what_waits_says_until_when_and_what_happens_then(
+    impostor: tuple[str, dict[str, Any]], zeus: Zeus
+) -> None:
+    url, answers = impostor
+    call = {"id": "a", "session": "s", "tool_name": "t", "parameters": {}, "on_timeout": "approve"}
+    answers["/v1/approvals"] = [call | {"expires_ms": 1_796_010_866_000}, call]
+    first, last = zeus("--remote", url, "approvals", "pending").out.splitlines()[1:]
+    assert f"  {deadline(1_796_010_866_000, 'approve')}  " in first
+    assert "then" not in last
 
 
 def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> None:

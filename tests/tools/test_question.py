@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from tests.support.encodings import output_in, read_back
 from zeus_runtime.cli.event_lines import waiting_line
 from zeus_runtime.columns import columns
+from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools import diff
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.diff import difference
@@ -26,6 +28,7 @@ from zeus_runtime.tools.question import (
     MOST_LINES,
     AnswerField,
     caller_text,
+    deadline,
     question_lines,
     tool_label,
 )
@@ -263,6 +266,30 @@ def test_an_id_and_a_deadline_of_a_service_elsewhere_make_no_line_of_ours() -> N
         "  because: rule",
         "a1\\n  because: it only reads\\x1b[2J",
     )
+
+
+@pytest.mark.parametrize(
+    ("zone", "until"),
+    [
+        ("UTC0", "2026-11-30 03:54:26 UTC"),
+        ("EST5", "2026-11-29 22:54:26 UTC-05:00"),
+        ("<+0545>-5:45", "2026-11-30 09:39:26 UTC+05:45"),
+    ],
+)
+def test_a_deadline_names_its_zone(monkeypatch: pytest.MonkeyPatch, zone: str, until: str) -> None:
+    """The page, another client and another program show the line of a service, which may be anywhere."""
+    asked = replace(pending({"path": "a"}), on_timeout="approve", expires_ms=1_796_010_866_000)
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        *others, last = waiting_call(asked)["lines"]
+        listed = deadline(1_796_010_866_000, "approve")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert last["text"] == f"  until {until}, then: approve" == f"  until {listed}"
+    assert last["moment"] == {"text": until, "at_ms": 1_796_010_866_000}
+    assert all(each.keys() == {"text", "style"} for each in others)
 
 
 def test_a_long_value_is_cut_with_its_size_and_shown_whole_when_asked() -> None:

@@ -22,7 +22,7 @@ export interface Approval {
 /** The texts of a field of a question's form, as the service shows them. */
 export interface FormField { name: string; title: string; about?: string; default?: string; choices: string[] }
 /** A line of a question as the service shows it, with unseen characters as escapes. */
-export interface ShownLine { text: string; style: "plain" | "red" | "green" | "yellow" | "dim" | "bold" }
+export interface ShownLine { text: string; style: "plain" | "red" | "green" | "yellow" | "dim" | "bold"; moment?: { text: string; at_ms: number } }
 export type Json = Record<string, any>;
 
 /** An answer other than success, as the service tells it (RFC 9457). */

@@ -4,7 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Choice, Exact, runsFromRight, withoutRight } from "./exact";
-import { number, t } from "./i18n";
+import { exactMoment, left, number, t } from "./i18n";
 import { isSame, numberOf, WrittenNumber } from "./json";
 import { useMoves, useStill } from "./reading";
 import { inLine } from "./visible";
@@ -43,9 +43,21 @@ const STYLES = { plain: "", red: "gone", green: "added", yellow: "cut", dim: "sk
 export function Shown({ lines }: { lines: api.ShownLine[] }) {
   return (
     <pre class="exact shown" tabIndex={0}>
-      {lines.map((line) => <span class={STYLES[line.style]}><Exact text={line.text} />{"\n"}</span>)}
+      {lines.map((line) => <span class={STYLES[line.style]}>{line.moment ? <Deadline text={line.text} moment={line.moment} /> : <Exact text={line.text} />}{"\n"}</span>)}
     </pre>
   );
+}
+
+/** A line with a moment, which the service wrote in its own zone: here in that of the person, with the time that is left. */
+function Deadline({ text, moment }: { text: string; moment: { text: string; at_ms: number } }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const at = text.indexOf(moment.text);
+  // A browser's words for a time have blanks that would be drawn as escapes.
+  return <><Exact text={text.slice(0, at)} />{exactMoment(moment.at_ms)} ({left(moment.at_ms - now)})<Exact text={text.slice(at + moment.text.length)} /></>;
 }
 
 /** The lines of a call in a box that scrolls. Below it is told how many are out of sight: on a phone no bar tells that it scrolls. */
@@ -161,7 +173,6 @@ function ApprovalCard({ approval, hasMoved, decided, lookAgain }: {
           <Whole control={instruction} text={reason} />
         </>
       )}
-      {approval.expires_ms && <p class="meta">{t("Expires {time}", { time: new Date(approval.expires_ms).toLocaleTimeString() })}</p>}
       {problem && <p class="problem" role="alert">{problem}</p>}
     </section>
   );

@@ -53,7 +53,6 @@ const texts = {
   "Keep the arguments": "保留原参数",
   "The arguments are not a JSON object": "参数不是 JSON 对象",
   "Do not ask about this tool again": "以后不再询问此工具",
-  "Expires {time}": "{time} 到期",
   "The connection is lost. Trying again…": "连接已断开，正在重试…",
   "Log in": "登录",
   "Token": "令牌",
@@ -427,6 +426,21 @@ export function when(milliseconds: number): string {
 /** A time with its date, from ISO 8601. */
 export function moment(iso: string): string {
   return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(new Date(iso));
+}
+
+/** A moment to the second in the person's zone, which it names. */
+export function exactMoment(milliseconds: number): string {
+  const parts = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit", timeZoneName: "short" } as const;
+  return new Intl.DateTimeFormat(locale(), parts).format(new Date(milliseconds));
+}
+
+/** How long it is until a moment: "in 58 seconds". */
+export function left(milliseconds: number): string {
+  const words = new Intl.RelativeTimeFormat(locale());
+  const seconds = Math.trunc(milliseconds / 1000), size = Math.abs(seconds);
+  if (size < 120) return words.format(seconds, "second");
+  if (size < 7200) return words.format(Math.trunc(seconds / 60), "minute");
+  return size < 172_800 ? words.format(Math.trunc(seconds / 3600), "hour") : words.format(Math.trunc(seconds / 86_400), "day");
 }
 
 export function seconds(value: number): string {

@@ -133,7 +133,7 @@ class TerminalApprovals:
             if line is None:
                 return None
             if line.strip():
-                given[field.name] = field.value(line.strip())
+                given[field.name] = field.value(line)
         return as_json(given, indent=None)
 
 

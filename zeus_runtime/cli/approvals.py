@@ -43,7 +43,7 @@ def list_pending(
     from zeus_runtime.agent.approval_preview import at_present
     from zeus_runtime.cli.event_lines import waiting_line
     from zeus_runtime.store.approvals import open_approvals
-    from zeus_runtime.tools.question import caller_text
+    from zeus_runtime.tools.question import caller_text, deadline
 
     checked, _ = read_owner(process, which)
 
@@ -58,7 +58,7 @@ def list_pending(
             each.id,
             each.session,
             local_time(each.created_ms),
-            "" if each.expires_ms is None else local_time(each.expires_ms),
+            "" if each.expires_ms is None else deadline(each.expires_ms, each.on_timeout),
             waiting_line(
                 caller_text(each.session_agent, each.agent, each.user, each.project),
                 each.tool,

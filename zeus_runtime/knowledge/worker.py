@@ -74,8 +74,10 @@ class Worker:
         self._orders.append((len(texts), future))
         # Two adjacent lone surrogates are two characters; JSON's escapes would join them into one.
         order = json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        # Not drained: the caller gives a worker few orders at a time (`takes`), so little waits in the buffer.
-        self._process.stdin.write(_framed(order))
+        # Of a program that has ended, uvloop's `write` would raise; `_over` answers the order.
+        if not self._process.stdin.is_closing():
+            # Not drained: the caller gives a worker few orders at a time (`takes`), so little waits in the buffer.
+            self._process.stdin.write(_framed(order))
         return future
 
     def end(self) -> None:

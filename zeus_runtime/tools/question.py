@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.columns import TAB_COLUMNS, Style, cut_line
@@ -56,10 +56,22 @@ _LEAST_COLUMNS: Final = 12
 
 
 class StyledLine(NamedTuple):
-    """A line to write, and how it looks."""
+    """A line to write, and how it looks.
+
+    Args:
+        moment: the part of the text that is a moment, which a reader elsewhere may write in its own zone.
+        at_ms: that moment, UTC milliseconds.
+    """
 
     text: str
     style: Style = "plain"
+    moment: str = ""
+    at_ms: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The line as the API sends it."""
+        told = {"text": self.text, "style": self.style}
+        return {**told, "moment": {"text": self.moment, "at_ms": self.at_ms}} if self.moment else told
 
 
 @dataclass(frozen=True)
@@ -109,15 +121,17 @@ class AnswerField:
 
     def value(self, line: str) -> Any:
         """What was typed: text where a text is wanted, else JSON."""
-        kind = self.schema.get("type")
-        if kind == "boolean" and line.lower() in ("y", "yes", "n", "no"):
-            return line.lower().startswith("y")
+        kind, choices, bare = self.schema.get("type"), self.schema.get("enum"), line.strip()
+        if kind == "boolean" and bare.lower() in ("y", "yes", "n", "no"):
+            return bare.lower().startswith("y")
+        # Blanks at the ends belong to a text, but to no choice that has none.
+        text = bare if isinstance(choices, list) and line not in choices else line
         if kind == "string":
-            return line
+            return text
         try:
             return persons_json(line)
         except ValueError:
-            return line
+            return text
 
 
 def _label(value: Any) -> str:
@@ -294,8 +308,20 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
             yield StyledLine(f"  begun with: {exact_json(kept)}")
             yield from _unshown(text, kept, rest)
     if pending.expires_ms is not None:
-        until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
-        yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {exact_line(pending.on_timeout)}")
+        moment = _moment(pending.expires_ms)
+        text = f"  until {deadline(pending.expires_ms, pending.on_timeout)}"
+        yield StyledLine(text, moment=moment, at_ms=pending.expires_ms)
+
+
+def deadline(expires_ms: int, on_timeout: str) -> str:
+    """When a call is decided without a person, and how: ``2026-11-30 03:54:26 UTC, then: reject``."""
+    return f"{_moment(expires_ms)}, then: {exact_line(on_timeout)}"
+
+
+def _moment(at_ms: int) -> str:
+    # The text may be read elsewhere: this process may be a service, or in a container whose zone is UTC.
+    at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
+    return f"{at:%Y-%m-%d %H:%M:%S} {timezone(at.utcoffset() or timedelta())}"
 
 
 def _most(rest: str | None) -> int | None:
@@ -402,7 +428,7 @@ def folded(line: StyledLine, width: int | None) -> Iterator[StyledLine]:
     text = terminal_text(line.text)
     room = None if width is None else max(_LEAST_COLUMNS, width - 1)
     if room is None or _columns(text) <= room:
-        yield StyledLine(text, line.style)
+        yield line._replace(text=text)
         return
     *pieces, last = _pieces(text, room - 1)
     yield from (StyledLine(_ended(piece), line.style) for piece in pieces)

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 
 from zeus_runtime import from_langchain_tool
 from zeus_runtime.bridges.langchain import UnsupportedError
@@ -91,6 +91,59 @@ async def test_wrong_arguments_are_told_before_the_tool_is_called() -> None:
     problem = validate_arguments(from_langchain_tool(forecast), {"days": 0})
     assert isinstance(problem, str)
     assert "missing: city" in problem
+
+
+class Depth(BaseModel):
+    metres: int = Field(0, alias="deep")
+
+
+class Renamed(BaseModel):
+    target: str = Field("prod", alias="to", description="where to")
+    mode: str = Field(validation_alias=AliasChoices(AliasPath("modes", 0), "how", "mode"))
+    depth: Depth | None = None
+    labels: dict[str, int] = {}
+
+
+@tool(args_schema=Renamed)
+def deploy(**given: Any) -> str:
+    """Deploy."""
+    return repr(given)
+
+
+async def test_a_tool_gets_every_argument_that_it_is_called_with() -> None:
+    made = from_langchain_tool(deploy)
+    assert made.parameters["properties"]["to"]["description"] == "where to"
+    assert made.parameters["required"] == ["how"]
+    told = await called(made, to="test", how="fast", depth={"deep": 3}, labels={"any": 1})
+    assert told.content == repr(
+        {"target": "test", "mode": "fast", "depth": Depth(deep=3), "labels": {"any": 1}}
+    )
+    for dropped in ({"target": "test"}, {"unknown": 1}, {"depth": {"metres": 3}}):
+        assert isinstance(validate_arguments(made, {"how": "fast", **dropped}), str)
+
+
+async def test_what_a_tool_takes_besides_its_schema_reaches_it() -> None:
+    class Open(BaseModel):
+        model_config = ConfigDict(extra="allow", populate_by_name=True)
+        target: str = Field("prod", alias="to")
+
+    for schema in (Open, {"type": "object", "properties": {"target": {"type": "string"}}}):
+        made = from_langchain_tool(
+            StructuredTool.from_function(
+                lambda **given: repr(given), name="t", description="d", args_schema=schema
+            )
+        )
+        assert set(made.parameters["properties"]) == {"target"}
+        assert (await called(made, target="x", other=1)).content == "{'target': 'x', 'other': 1}"
+
+
+def test_an_argument_within_another_is_refused() -> None:
+    class Within(BaseModel):
+        target: str = Field("prod", validation_alias=AliasPath("targets", 0))
+
+    given = StructuredTool.from_function(print, name="t", description="d", args_schema=Within)
+    with pytest.raises(UnsupportedError, match="'target' from within another argument"):
+        from_langchain_tool(given)
 
 
 async def test_an_asynchronous_tool_gets_the_call_s_id() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import py_compile
@@ -730,10 +731,30 @@ async def test_a_hook_runs_on_an_event_loop_whose_pipes_are_of_no_class_of_async
 
     def foreign(transport: BaseSubprocessTransport, fd: int) -> Any:
         pipe: Any = pipe_of(transport, fd)
-        return SimpleNamespace(write=pipe.write, close=pipe.close)
+        return SimpleNamespace(write=pipe.write, close=pipe.close, is_closing=pipe.is_closing)
 
     monkeypatch.setattr(BaseSubprocessTransport, "get_pipe_transport", foreign)
     assert (
         await answer_from(["cat"], b"asked", seconds=30, directory=tmp_path, environ={**os.environ})
         == b"asked"
     )
+
+
+@pytest.mark.parametrize("given", [b"asked", b"x" * 1_000_000], ids=["short", "long"])
+@pytest.mark.parametrize("loop", ["asyncio.SelectorEventLoop", "uvloop.Loop"])
+def test_a_hook_need_not_read_its_input(tmp_path: Path, loop: str, given: bytes) -> None:
+    # uvloop, which `zeus serve` uses where it is installed, closes the input of a program that has ended.
+    package, _, name = loop.partition(".")
+    kind: Any = getattr(pytest.importorskip(package), name)
+
+    class Late(kind):
+        """Tells of a program when it has ended."""
+
+        async def subprocess_exec(self, *words: Any, **how: Any) -> Any:
+            transport, talk = await super().subprocess_exec(*words, **how)
+            await talk.exited
+            return transport, talk
+
+    asked = answer_from(["echo", "{}"], given, seconds=30, directory=tmp_path, environ={**os.environ})
+    with asyncio.Runner(loop_factory=Late) as runner:
+        assert runner.run(asked) == b"{}\n"

@@ -33,7 +33,8 @@ def refuse_tool(tool: BaseTool) -> None:
     """Raise for the first feature that Zeus does not support.
 
     Raises:
-        UnsupportedError: the result ends the run, or an argument is injected from LangGraph's state or store.
+        UnsupportedError: the result ends the run, or an argument comes from LangGraph's state or store, or from within
+            another argument.
     """
     if tool.return_direct:
         raise UnsupportedError(
@@ -46,6 +47,27 @@ def refuse_tool(tool: BaseTool) -> None:
                 f"the LangChain tool {tool.name!r} wants {name!r} from LangGraph ({kind})",
                 remedy="Write it with @tool from zeus_runtime and a parameter `run`, or drop the argument.",
             )
+    for name, taken in taken_names(tool).items():
+        if not taken:
+            raise UnsupportedError(
+                f"the LangChain tool {tool.name!r} takes {name!r} from within another argument (AliasPath)",
+                remedy="Give the field a name that a call can have, or drop its alias.",
+            )
+
+
+def taken_names(tool: BaseTool) -> Mapping[str, str]:
+    """The names by which a tool takes arguments that it does not take by their fields' names; empty for no name."""
+    model = tool.args_schema
+    config = getattr(model, "model_config", {})
+    if config.get("populate_by_name") or config.get("validate_by_name"):
+        return {}
+    found: dict[str, str] = {}
+    for name, field in getattr(model, "model_fields", {}).items():
+        alias = field.validation_alias
+        if alias is not None:
+            choices = getattr(alias, "choices", [alias])
+            found[name] = next((each for each in choices if isinstance(each, str)), "")
+    return found
 
 
 def injected(tool: BaseTool) -> Mapping[str, str]:

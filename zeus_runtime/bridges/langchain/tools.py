@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.bridges.langchain.fitness import refuse_tool
+from zeus_runtime.bridges.langchain.fitness import refuse_tool, taken_names
+from zeus_runtime.config.schema.types import closed
 from zeus_runtime.models.content import text_of
 from zeus_runtime.tools import Tool, ToolResult, ToolRun
 
@@ -57,7 +58,7 @@ def from_langchain_tool(
     return Tool(
         name=shown["name"],
         description=shown.get("description", ""),
-        parameters=shown.get("parameters", {"type": "object", "properties": {}}),
+        parameters=_parameters(given, shown.get("parameters", {"type": "object", "properties": {}})),
         function=call,
         category=category,
         access=access,
@@ -65,6 +66,27 @@ def from_langchain_tool(
         takes_whole=True,
         timeout_seconds=timeout_seconds,
     )
+
+
+def _parameters(given: BaseTool, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that reach the tool, by the names that it takes.
+
+    LangChain shows a field by its own name, and pydantic takes it by its alias and drops what it does not know: the
+    tool would get a default instead of the argument that a person approved.
+    """
+    model = given.args_schema
+    # A JSON Schema drops nothing.
+    if isinstance(model, dict):
+        return dict(shown)
+    names = taken_names(given)
+    parameters = {
+        **shown,
+        "properties": {names.get(name, name): each for name, each in shown.get("properties", {}).items()},
+    }
+    if "required" in shown:
+        parameters["required"] = [names.get(name, name) for name in shown["required"]]
+    is_open = getattr(model, "model_config", {}).get("extra") == "allow"
+    return closed({**parameters, "additionalProperties": True} if is_open else parameters)
 
 
 def result_of(name: str, answer: Any) -> ToolResult:

@@ -28,7 +28,7 @@ def command() -> None:
 def list_pending(process: Process, session: str | None, as_object: bool) -> None:
     """List the calls that wait for a decision, the oldest first."""
     from zeus_runtime.cli.event_lines import waiting_line
-    from zeus_runtime.tools.question import caller_text
+    from zeus_runtime.tools.question import caller_text, deadline
 
     with client_of(process) as client:
         found = [each for each in client.approvals() if session in (None, each.session)]
@@ -37,7 +37,7 @@ def list_pending(process: Process, session: str | None, as_object: bool) -> None
             each.id,
             each.session,
             local_time(each.created_ms),
-            "" if each.expires_ms is None else local_time(each.expires_ms),
+            "" if each.expires_ms is None else deadline(each.expires_ms, each.on_timeout),
             waiting_line(
                 caller_text(each.agent, each.subagent, each.user, each.project),
                 each.tool_name,

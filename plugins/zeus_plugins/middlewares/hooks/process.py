@@ -44,8 +44,10 @@ async def answer_from(
             # uvloop's is of no class of asyncio.
             entry = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
             # asyncio keeps what the pipe does not take, so a hook that reads late or never blocks nothing.
-            entry.write(given)
-            entry.close()
+            # A hook that has ended, or closed its input, needs none: uvloop's pipe is closed then, and raises.
+            if not entry.is_closing():
+                entry.write(given)
+                entry.close()
             await talk.ended
     except TimeoutError:
         raise HookFailedError(f"did not end within {seconds:g} seconds", talk.detail) from None

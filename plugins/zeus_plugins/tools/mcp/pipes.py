@@ -100,6 +100,9 @@ class _Pipes:
         try:
             async with self.said:
                 async for item in self.said:
+                    # Of a program that has ended: uvloop's `write` would raise a RuntimeError.
+                    if self.process.stdin.is_closing():
+                        raise BrokenPipeError
                     self.process.stdin.write(_line(item.message))
                     await self.process.stdin.drain()
         # The server closed its input, so no answer will come: `read` ends, and with it the SDK's requests.

@@ -114,5 +114,5 @@ def waiting_call(shown: PendingApproval) -> dict[str, Any]:
     }
 
 
-def _lines(pending: PendingApproval, *, whole: bool = False) -> list[dict[str, str]]:
-    return [line._asdict() for line in question_lines(pending, whole=whole, rest="see it with `show all`")]
+def _lines(pending: PendingApproval, *, whole: bool = False) -> list[dict[str, Any]]:
+    return [line.as_json() for line in question_lines(pending, whole=whole, rest="see it with `show all`")]

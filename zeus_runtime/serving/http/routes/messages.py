@@ -78,7 +78,7 @@ async def changes(request: Request, caller: Reader, session: str, number: Number
     found = changes_of(payload)
     return {
         CHANGES: [each.as_json() for each in found],
-        "lines": [line._asdict() for line in change_lines(found)],
+        "lines": [line.as_json() for line in change_lines(found)],
     }
 
 
