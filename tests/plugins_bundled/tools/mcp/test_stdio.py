@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.client.stdio import StdioServerParameters
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCRequest
+from zeus_plugins.tools.mcp.pipes import piped
 from zeus_plugins.tools.mcp.rate_limit import Pace
 
 from tests.support import mcp_server
@@ -611,3 +615,20 @@ def _children() -> list[str]:
             if "mcp_server.py" in line and parent == str(os.getpid()):
                 found.append(folder.name)
     return found
+
+
+@pytest.mark.parametrize("loop", ["asyncio.SelectorEventLoop", "uvloop.Loop"])
+def test_a_message_to_a_server_that_has_ended_is_an_end_and_no_error(loop: str) -> None:
+    # uvloop, which `zeus serve` uses where it is installed, raises where asyncio loses the message.
+    package, _, name = loop.partition(".")
+    kind: Any = getattr(pytest.importorskip(package), name)
+    message = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"))
+
+    async def talk() -> list[object]:
+        async with piped(StdioServerParameters(command="true"), asyncio.subprocess.DEVNULL) as (heard, said):
+            await asyncio.sleep(0.1)  # it has ended
+            await said.send(message)
+            return [each async for each in heard]
+
+    with asyncio.Runner(loop_factory=kind) as runner:
+        assert runner.run(talk()) == []
