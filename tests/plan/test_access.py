@@ -3856,6 +3856,20 @@ async def test_a_person_may_narrow_a_call_and_not_widen_what_the_config_denies(
     assert "Created /other.txt" in narrowed
 
 
+async def test_a_waiting_call_is_not_approved_with_arguments_that_the_config_denies(folder: Path) -> None:
+    config = write_agent(
+        folder, 'middlewares: [{approve: {mode: ask, deny: [{"*": {path: "secrets/**"}}]}}]', tools=TOOLS
+    )
+    change = ("write_file", {"path": "notes.txt", "content": "x"})
+    wide = Decision("approve", arguments={"path": "secrets/evil", "content": "x"})
+    async with Agent.from_config(config, directory=folder, model=calls(change)) as agent:
+        ending = (await events_of(agent.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        (waiting,) = await agent.pending_approvals()
+        with pytest.raises(UsageError, match="cannot be approved: the config refuses it now"):
+            await agent.decide(ending.session, {waiting.id: wide})
+
+
 # Sub-agents
 
 
