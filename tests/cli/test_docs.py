@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,8 +88,8 @@ def test_the_exit_codes_are_the_real_ones() -> None:
     assert match[2] == rows
 
 
-def written_commands(page: Path) -> Iterator[list[str]]:
-    """The words after ``zeus`` of each command line in a page's shell blocks."""
+def written_commands(page: Path, program: str = "zeus") -> Iterator[list[str]]:
+    """The words after ``program`` of each of its command lines in a page's shell blocks."""
     for block in _SHELL.findall(page.read_text("utf-8")):
         # A console block holds output too; its command lines begin with a dollar.
         prompted = any(line.startswith("$ ") for line in block.splitlines())
@@ -104,7 +105,7 @@ def written_commands(page: Path) -> Iterator[list[str]]:
                     continue
                 while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
                     words.pop(0)
-                if words[:1] == ["zeus"]:
+                if words[:1] == [program]:
                     yield words[1:]
                 words = []
 
@@ -129,3 +130,13 @@ def test_each_command_in_the_docs_is_one_that_the_command_line_takes(page: Path)
             continue  # a group alone shows its help
         except click.UsageError as error:
             pytest.fail(f"zeus {' '.join(words)}: {error.format_message()}")
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs/start/tutorial.md"], ids=lambda page: page.name
+)
+def test_the_first_install_command_takes_the_checkout_that_it_is_written_in(page: Path) -> None:
+    """Until the first release, no registry has the package."""
+    command, what = next(written_commands(page, "pip"))
+    project = tomllib.loads((ROOT / what / "pyproject.toml").read_text("utf-8"))["project"]
+    assert (command, project["name"], list(project["scripts"])) == ("install", "zeus-runtime", ["zeus"])

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Project, Zeus
 
 YAML = "version: 1\nmodel: gpt-4o\n"
 
 
-def test_a_base_is_filled_listed_searched_and_removed(zeus: Zeus, project: Project) -> None:
+def test_a_base_is_filled_listed_searched_and_removed(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project.write("zeus.yaml", YAML)
     project.write("docs/ports.md", "# Ports\n\nPylos is three days away.\n")
     project.write("docs/broken.pdf", "none")
-    added = zeus("kb", "add", "handbook", "docs")
+    with monkeypatch.context() as key:
+        key.setenv("OPENAI_API_KEY", "sk-test")
+        added = zeus("kb", "add", "handbook", "docs")
     assert added.out.startswith("handbook: 1 added, 0 changed, 0 unchanged, 0 removed; 1 chunks")
     assert "docs/broken.pdf was left out: it is damaged" in added.err
     assert zeus("kb", "add", "handbook", "--json").json["unchanged"] == 1
     (listed,) = zeus("kb", "list", "--json").json
     assert (listed["name"], listed["documents"], listed["chunks"]) == ("handbook", 1, 1)
-    assert "handbook" in zeus("kb", "list").out
+    shown = zeus("kb", "list").out
+    assert "handbook" in shown
+    assert "static-minilm-l6-v2-1" in shown, "a key in the environment does not decide where texts go"
     found = zeus("kb", "search", "handbook", "how far is Pylos")
     head, *passage = found.out.splitlines()
     assert head.startswith("[1] handbook/docs/ports.md · Ports · line 3 (")

@@ -67,6 +67,18 @@ def test_a_session_cookie_is_masked_in_text_and_a_media_type_is_not(project: Pro
     assert result.out.endswith("as application/json\n")
 
 
+@pytest.mark.parametrize("form", ["json", "markdown"])
+def test_an_export_has_no_value_of_a_header(project: Project, zeus: Zeus, form: str) -> None:
+    """Also if the session is older than the header."""
+    project.agent("It got abcdef0123456789.")
+    assert zeus("run", "zeus.yaml", f"send {VALUES['Cookie']}").exit_code == 0
+    project.agent("done", more=f"metadata: {{headers: {json.dumps(VALUES)}}}\n")
+    exported = zeus("sessions", "export", "--format", form)
+    assert exported.exit_code == 0, exported.err
+    assert "abcdef0123456789" not in exported.out
+    assert exported.out.count("<secret:metadata.headers.Cookie") >= 2
+
+
 def test_a_knowledge_base_keeps_no_secret(project: Project, zeus: Zeus) -> None:
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
     project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")

@@ -144,6 +144,15 @@ def test_what_a_layer_cut_off_stays_cut_off_below_a_layer_that_only_adds() -> No
     assert plain(merge(one, overlays)) == plain(merge(merge(merge(one, two), three), four))
 
 
+def test_what_a_record_cut_off_stays_cut_off_below_a_record_that_only_adds() -> None:
+    """A Ref replaced the record, a record replaced the Ref, a fourth layer added to it: the first stays hidden."""
+    layers = ({"a": {"old": 1}, "b": 9}, {"litellm": {"x": 1}}, {"a": {"new": 2}}, {"b": 3})
+    one, two, three, four = (tree({"model": each}, str(number)) for number, each in enumerate(layers))
+    overlays = merge(merge(two, three, REFS), four, REFS)
+    assert plain(merge(one, overlays, REFS)) == {"model": {"a": {"new": 2}, "b": 3}}
+    assert merge(one, overlays, REFS) == merge(merge(merge(one, two, REFS), three, REFS), four, REFS)
+
+
 def test_a_component_that_replaced_another_stays_apart_from_it_below_further_options() -> None:
     one, two, three = (
         tree(each, str(number))

@@ -2392,21 +2392,24 @@ async def test_a_key_in_an_overlay_that_was_not_loaded_is_masked_elsewhere(folde
 async def test_the_floor_stays_when_protected_or_ignore_are_set(folder: Path) -> None:
     put(folder, ".git/config", ".zeus/note.txt", "b.log", "c.txt", "final/x.txt")
     config = write_agent(folder, "", tools="[probe, {filesystem: {protected: [final], ignore: ['*.log']}}]")
+    floor = (".git/config", ".zeus/x", "sub/.git/config", "sub/.zeus/x")
     found = results(
         await played(
             folder,
             "",
-            ("write_file", {"path": ".git/config", "content": ""}),
+            *(("write_file", {"path": path, "content": ""}) for path in floor),
             ("write_file", {"path": "final/x.txt", "content": ""}),
             ("grep", {"pattern": "needle", "files_only": True}),
             ("glob", {"pattern": "**"}),
             config=config,
         )
     )
-    assert "no tool may change it" in found[0]
-    assert "protected by `filesystem.protected`" in found[1]
-    assert found[2] == "/c.txt\n/final/x.txt"
-    assert ".git" not in found[3]
+    *refused, protected, grepped, listed = found
+    assert [("no tool may" in each) for each in refused] == [True] * len(floor), refused
+    assert not (folder / "sub").exists()
+    assert "protected by `filesystem.protected`" in protected
+    assert grepped == "/c.txt\n/final/x.txt"
+    assert ".git" not in listed
 
 
 def test_an_exact_rule_opens_what_it_names_and_nothing_else(folder: Path) -> None:
@@ -3851,6 +3854,20 @@ async def test_a_person_may_narrow_a_call_and_not_widen_what_the_config_denies(
         await played(folder, rules, change, channel=Answering(path="other.txt", content="x"))
     )
     assert "Created /other.txt" in narrowed
+
+
+async def test_a_waiting_call_is_not_approved_with_arguments_that_the_config_denies(folder: Path) -> None:
+    config = write_agent(
+        folder, 'middlewares: [{approve: {mode: ask, deny: [{"*": {path: "secrets/**"}}]}}]', tools=TOOLS
+    )
+    change = ("write_file", {"path": "notes.txt", "content": "x"})
+    wide = Decision("approve", arguments={"path": "secrets/evil", "content": "x"})
+    async with Agent.from_config(config, directory=folder, model=calls(change)) as agent:
+        ending = (await events_of(agent.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        (waiting,) = await agent.pending_approvals()
+        with pytest.raises(UsageError, match="cannot be approved: the config refuses it now"):
+            await agent.decide(ending.session, {waiting.id: wide})
 
 
 # Sub-agents

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,7 +44,7 @@ profiles:
 
 
 class Session:
-    """One session whose model gives ``answers`` and then says done."""
+    """One session whose model gives ``answers`` and then says done. A second ``play`` is its next turn."""
 
     def __init__(self, folder: Path, yaml: str, answers: Sequence[AIMessage]) -> None:
         self.folder = folder
@@ -52,8 +54,9 @@ class Session:
         self.summaries = 0
         self.steps: Sequence[StepRecord] = ()
         self.edits: Sequence[dict[str, object]] = ()
+        self._id: str | None = None
 
-    async def play(self) -> Session:
+    async def play(self, prompt: str = "go") -> Session:
         def answer(request: ModelRequest) -> AIMessage | str:
             if request.purpose == "summary":
                 return "the story so far"
@@ -61,9 +64,9 @@ class Session:
 
         model = PositionModel(answer)
         async with Agent.from_config(self._config, directory=self.folder, model=model) as agent:
-            events = await play(agent, "go")
+            events = await play(agent, prompt, self._id)
         assert events[-1].type == "complete", events[-1]
-        session = events[-1].session  # type: ignore[union-attr]
+        self._id = session = events[-1].session  # type: ignore[union-attr]
         self.requests = [each for each in model.requests if each.purpose == "turn"]
         self.summaries = len(model.requests) - len(self.requests)
         self.steps = await steps_of(self.folder, session)
@@ -120,6 +123,25 @@ async def test_a_summary_that_costs_less_is_made_and_the_ledger_says_why(tmp_pat
     assert noted.reason.endswith(
         "by 1 edit of eviction costs $0.0456, as much room by summarization costs $0.0000"
     )
+
+
+@pytest.mark.parametrize(
+    ("pause_seconds", "edit"),
+    [(60, ("summarization", "summarize")), (24 * 3600, ("eviction", "evict"))],
+)
+async def test_an_edit_costs_nothing_after_the_cache_has_expired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause_seconds: int, edit: tuple[str, str]
+) -> None:
+    """A summary costs less than sending 25 results anew; after a day, they are sent anew in any case."""
+    answers = [
+        calling(call("give", f"n{n}", lines=150 if n == 0 else 30, text=f"row {n}")) for n in range(25)
+    ]
+    session = await Session(tmp_path, config(CHEAP), answers).play()
+    assert session.weighed == []
+    later = time.time_ns() + pause_seconds * 10**9
+    monkeypatch.setattr("zeus_runtime.store.thread_log.time", SimpleNamespace(time_ns=lambda: later))
+    await session.play("and now? " * 100)
+    assert session.kinds == [edit]
 
 
 async def test_too_little_room_is_no_room(tmp_path: Path) -> None:

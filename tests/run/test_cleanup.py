@@ -269,16 +269,20 @@ async def test_what_else_goes_with_a_session_goes_though_one_of_it_fails(tmp_pat
         assert left == 0
 
 
-async def test_a_long_run_stores_one_checkpoint_when_it_ends(tmp_path: Path) -> None:
+async def test_a_long_run_stores_one_checkpoint_when_it_ends_and_a_session_keeps_one(tmp_path: Path) -> None:
     seen: list[int] = []
 
-    def answer(request: ModelRequest) -> Answer:
+    def stored() -> int:
         with closing(sqlite3.connect(tmp_path / ".zeus" / "zeus.db")) as database:
-            seen.append(database.execute("SELECT count(*) FROM checkpoint").fetchone()[0])
+            return int(database.execute("SELECT count(*) FROM checkpoint").fetchone()[0])
+
+    def answer(request: ModelRequest) -> Answer:
+        seen.append(stored())
         return calling(call("echo", f"e{len(seen)}", text="x")) if len(seen) < 30 else "done"
 
     async with agent_in(tmp_path, SQLITE_URL, PositionModel(answer)) as agent:
-        assert isinstance((await play(agent, "go"))[-1], RunCompleted)
-        assert seen == [0] * 30
-        with closing(sqlite3.connect(tmp_path / ".zeus" / "zeus.db")) as database:
-            assert database.execute("SELECT count(*) FROM checkpoint").fetchone()[0] == 1
+        ending = (await play(agent, "go"))[-1]
+        assert isinstance(ending, RunCompleted)
+        assert (seen, stored()) == ([0] * 30, 1)
+        await play(agent, "go on", ending.session)
+        assert stored() == 1

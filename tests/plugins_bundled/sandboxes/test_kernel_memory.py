@@ -18,11 +18,11 @@ from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, PidsGroup, delegate
 from zeus_plugins.sandboxes.bubblewrap.sockets import inet_bytes, socket_bytes, unix_bytes
 from zeus_plugins.sandboxes.bubblewrap.watch import take_more
 
-from tests.support.sandboxes import MEGABYTE
+from tests.support.sandboxes import MEGABYTE, bubblewrap, ran
 from zeus_runtime.plugin.sandbox import SandboxLimits
 
 HOARDER = """
-import os, socket, sys
+import os, socket, sys, time
 held = []
 for _ in range(10):
     if os.fork() == 0:
@@ -38,9 +38,9 @@ for _ in range(100):
     except BlockingIOError:
         held.append((one, other))
 os.write(1, b"full\\n")
-sys.stdin.read()
 """
 """Eleven processes, each with a hundred pairs of sockets whose buffers are full."""
+WAITING_HOARDER = f"{HOARDER}sys.stdin.read()"
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def hoarding() -> Iterator[int]:
     ):
         pytest.skip("no network namespace can be made here")
     process = subprocess.Popen(
-        [unshare, *spaces, sys.executable, "-c", HOARDER],
+        [unshare, *spaces, sys.executable, "-c", WAITING_HOARDER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -75,6 +75,21 @@ async def test_buffers_of_sockets_are_memory_of_the_sandbox(hoarding: int) -> No
     assert held >= 128 * MEGABYTE
     assert not await take_more([hoarding], 256 * MEGABYTE), "the processes themselves are small"
     assert await take_more([hoarding], 256 * MEGABYTE - held)
+
+
+@pytest.mark.xdist_group("sandbox")
+async def test_a_program_that_hides_memory_in_sockets_is_ended_without_a_group_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.process.delegated_group", lambda: None)
+    backend = bubblewrap(tmp_path / "kept")
+    try:
+        box = await backend.create("s1")
+        # Longer than the time between two checks.
+        outcome, _ = await ran(box, f"{HOARDER}time.sleep(0.5)", memory_bytes=128 * MEGABYTE)
+    finally:
+        await backend.aclose()
+    assert outcome.killed_by == "memory"
 
 
 def test_sockets_of_a_process_that_has_ended_hold_nothing() -> None:
@@ -307,7 +322,7 @@ def test_the_kernel_ends_a_program_whose_sockets_take_too_much() -> None:
     )
     made = Group(parent, small)
     try:
-        program = f"import sys; sys.stdin.readline()\n{HOARDER}"
+        program = f"import sys; sys.stdin.readline()\n{WAITING_HOARDER}"
         process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, text=True)
         assert process.stdin is not None
         made.add([process.pid])

@@ -479,7 +479,8 @@ def test_a_page_nested_deeper_than_anybody_writes_is_read_all_the_same() -> None
     assert "deep" in as_markdown(b"<div>" * 5_000 + b"deep" + b"</div>" * 5_000)
 
 
-def test_a_page_that_no_parser_ends_ends_by_the_clock() -> None:
-    endless = Fetched("https://a.example/", 200, "text/html", b"<!" * 1_000_000, True)
-    with pytest.raises(WebError, match="takes longer than 1 seconds"):
-        page_text(endless, seconds=1)
+def test_a_page_that_takes_too_long_ends_by_the_clock() -> None:
+    # No parser written in Python makes a million elements in half a second, whatever its version.
+    endless = Fetched("https://a.example/", 200, "text/html", b"<p>" * 1_000_000, True)
+    with pytest.raises(WebError, match="takes longer than 0\\.5 seconds"):
+        page_text(endless, seconds=0.5)
