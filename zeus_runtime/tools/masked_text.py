@@ -176,6 +176,13 @@ def _refuse_foreign(text: str, held: str, secrets: Redactor, shown: str) -> None
                 " cannot be renamed or brought from another file. To write this as text, ask the user to make this"
                 " change.",
             )
+        # One that the file shows and an edit leaves where it is means the file's own secret.
+        if secrets.has_changed(match[0]) and text.count(match[0]) > shown.count(match[0]):
+            raise WorkspaceError(
+                f"{match[0]} stood for another value earlier in this conversation; nothing was changed.",
+                remedy="Change only other parts of the file with an edit, or ask the user to go on in a new session,"
+                " where the file is read again.",
+            )
 
 
 def _decoded(data: bytes) -> str:
