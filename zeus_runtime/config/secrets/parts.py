@@ -28,6 +28,7 @@ from zeus_runtime.config.secrets.placeholders import (
 from zeus_runtime.config.secrets.running_text import (
     LOGIN_FLAG,
     is_key_like,
+    is_lone_key,
     keys_in_text,
     may_hold_keys,
     shell_words,
@@ -38,6 +39,9 @@ _Rules: TypeAlias = Callable[[str, str], Iterator[str]]
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
 _SECRET_ENDS: Final = (
     "APIKEY",
+    "ACCESSKEY",
+    "SECRETKEY",
+    "PRIVATEKEY",
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -98,7 +102,7 @@ def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
     ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: only whole words count, a plural TOKENS is an amount, and the
-    place of a secret is not a secret.
+    place of a secret is not a secret. ``API_KEY2`` is one as ``API_KEY``.
     """
     words = _words(name)
     return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
@@ -142,16 +146,16 @@ def _is_place(value: str) -> bool:
 def secret_entry(key: str, value: str) -> bool:
     """Whether the name of an entry, a flag or a parameter says that its value is a secret.
 
-    A lone ``key`` often names something else (``key: customer_id``), so the value decides with it.
+    A lone ``key`` or ``key2`` often names something else (``key: customer_id``), so the value decides with it.
     """
-    if key.lower() == "key":
+    if is_lone_key(key):
         return is_key(value) or is_key_like(value.strip())
     return holds_secret(key, value)
 
 
 def _said(key: str, value: str) -> str:
     """The name of an entry, or none where it is a lone ``key`` that says nothing."""
-    return key if key.lower() != "key" or secret_entry(key, value) else ""
+    return key if not is_lone_key(key) or secret_entry(key, value) else ""
 
 
 def holds_headers(key: object) -> bool:
@@ -211,8 +215,10 @@ def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
 
 @_cached
 def _words(name: str) -> tuple[str, ...]:
+    # A number at the end says which of several it is. `KEY2VALUE` does not end there.
+    one = re.sub(r"(?<=[A-Za-z])[0-9]+(?![A-Za-z0-9])", "", name)
     # `dbPassword` is DB and PASSWORD, `KEYBOARD` one word.
-    return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()))
+    return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one).upper()))
 
 
 def _is_secret_word(word: str) -> bool:
