@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.conftest import Project, Zeus, spawn
 from zeus_runtime import Agent
+from zeus_runtime.cli.process import Process
+from zeus_runtime.config.secrets.masking import Redactor
 
 VALUES = {
     "Cookie": "sid=abcdef0123456789; theme=dark",
@@ -407,6 +409,37 @@ def test_a_wrong_command_line_is_told_without_secrets(
     assert told.exit_code in (2, 3)
     assert "argo-Secret-4711" not in told.err + told.out
     assert "<secret:SHIP_TOKEN>" in told.err or told.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("serve", "./{}.yaml"),
+        ("keys", "rotate", "{}"),
+        ("plan", "./{}.yaml"),
+        ("plan", "sub/zeus.yaml", "{}"),
+    ],
+)
+def test_an_error_has_no_secret_of_the_folder_whatever_was_read_before(
+    project: Project, zeus: Zeus, words: tuple[str, ...]
+) -> None:
+    """A service's settings and a config of another folder do not read the ``.env`` of the working directory."""
+    project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")
+    project.write("sub/zeus.yaml", "version: 1\nmodel: gpt-4o\n")
+    result = zeus(*(each.format("argo-Secret-4711") for each in words))
+    assert result.exit_code != 0
+    assert "<secret:SHIP_TOKEN>" in result.err
+    assert "argo-Secret" not in result.out + result.err
+
+
+def test_what_a_config_knows_keeps_its_name_beside_the_env_file_of_the_working_directory(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")
+    monkeypatch.chdir(project.folder)
+    process = Process()
+    process.learn(Redactor().adding({"argo-Other-4712": "SHIP_TOKEN"}))
+    assert process.redact("argo-Secret-4711, argo-Other-4712") == "<secret:SHIP_TOKEN-2>, <secret:SHIP_TOKEN>"
 
 
 @pytest.mark.parametrize(

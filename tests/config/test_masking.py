@@ -9,6 +9,8 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -1159,3 +1161,17 @@ def test_a_text_that_is_shorter_than_most_secrets_is_searched() -> None:
     assert spaced.text("correct horse1").startswith("<secret:S:escaped-")
     known = Redactor(form=KEY_FORM).adding({TOKEN_OF_SERVICE * 2: "LONG"})
     assert known.text(TOKEN_OF_SERVICE) == "<secret:ZEUS_KEY-0123456789>"
+
+
+def test_a_redactor_tells_what_its_placeholders_stand_for_and_which_of_them_changed() -> None:
+    redactor = Redactor().adding({"abcd-1234-efgh": "A KEY", "postgres": "DB_PASSWORD"})
+    marked = redactor.adding({"ijkl-5678-mnop": f"B-{sha256(b'ijkl-5678-mnop').hexdigest()[:4]}"})
+    # A name with the digest of its value never means another one.
+    assert marked.named_values() == {"A_KEY": "abcd-1234-efgh"}
+    changed = replace(redactor, changed=frozenset({"A_KEY"})).adding({"qrst-9012-uvwx": "C"})
+    for each in (changed, changed.joined(Redactor()), Redactor().joined(changed)):
+        assert [each.has_changed(f"<secret:{name}>") for name in ("A_KEY", "A_KEY:base64", "C")] == [
+            True,
+            True,
+            False,
+        ]

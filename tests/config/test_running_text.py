@@ -114,6 +114,7 @@ PROSE: Final = (
     "Commit 0123456789abcdef0123456789abcdef01234567 has the key; order 2024-A1B2C3D4E5 has none.",
     "Run `docker run --user 1000:1000 -v data:/srv image:1a2b3c4d5e` and `chown -u ann:staff file1a2b3c4d`.",
     "Of access_token a1b2c3d4e5f6 is a hash. Token: 1234567890123. --path a1b2c3d4e5f6, key: a1b2c3d4e5f6.",
+    "Key 1: a1b2c3d4e5f6, key2: a1b2c3d4e5f6.",
     "The API key of https://h.example/a1b2c3d4e5f6?x=1 is in API_KEY=$(op read op://a1b2c3d4e5/f6).",
 )
 

@@ -69,6 +69,15 @@ def test_a_hidden_string_works_as_text_and_hides_in_repr() -> None:
         "client-secret",
         "AWS_CREDENTIALS",
         "KEY",
+        "OPENAI_API_KEY2",
+        "DB_PASSWORD1",
+        "TOKEN1",
+        "apiKey12_old",
+        "API_KEY2_OLD",
+        "apikey3",
+        "SECRETKEY",
+        "awsAccesskey",
+        "PRIVATEKEY",
     ],
 )
 def test_names_that_say_secret(name: str) -> None:
@@ -76,7 +85,22 @@ def test_names_that_say_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["MAX_TOKENS", "KEYBOARD", "SSH_KEY_PATH", "TOKENIZER", "MONKEY", "PWD", "NAME", "", "KEYS"]
+    "name",
+    [
+        *["MAX_TOKENS", "KEYBOARD", "SSH_KEY_PATH", "TOKENIZER", "MONKEY", "PWD", "NAME", "", "KEYS"],
+        *[
+            "MD5",
+            "KEY2VALUE",
+            "key2value",
+            "key2Value",
+            "S3_BUCKET2",
+            "MAX_TOKENS2",
+            "HOTKEY1",
+            "TOKEN_FILE2",
+            "42",
+            "V2",
+        ],
+    ],
 )
 def test_names_that_do_not(name: str) -> None:
     assert not looks_secret(name)
@@ -90,6 +114,8 @@ def test_names_that_do_not(name: str) -> None:
         ("ZEUS_TOKEN_FILE", True),
         ("PGPASSFILE", True),
         ("DB_PASS", True),
+        ("DB_PASS2", True),
+        ("TOKEN_FILE2", True),
         ("sshKeyPath", True),
         ("AWS_CONFIG_FILE", False),
         ("KEYBOARD_FILE", False),

@@ -74,6 +74,10 @@ def test_under_a_lone_key_a_private_key_is_a_secret_and_a_sentence_is_none() -> 
     [
         ({"env": {"GITHUB_TOKEN": "ghp_0123456789"}}, {"ghp_0123456789"}),
         ({"env": {"NODE_ENV": "production", "MAX_TOKENS": "12345678"}}, set()),
+        ({"env": {"DB_PASS2": "Kr4ft-werk9", "API_KEY3": "0123456789"}}, {"Kr4ft-werk9", "0123456789"}),
+        ({"args": ["--api-key2=0123456789", "-e", "DB_PASSWORD1=9876543210"]}, {"0123456789", "9876543210"}),
+        ({"sort": {"key1": "customer_id", "key2": "order-number"}, "args": ["Key 1: 3f2c9ab41c"]}, set()),
+        ({"tls": {"key1": "Kr4ft9werk7xTq"}}, {"Kr4ft9werk7xTq"}),
         ({"headers": {"Authorization": "Bearer abcdefgh12"}}, {"Bearer abcdefgh12", "abcdefgh12"}),
         ({"headers": {"Authorization": "ApiKey abcdefgh12"}}, {"ApiKey abcdefgh12", "abcdefgh12"}),
         (

@@ -65,8 +65,7 @@ def test_a_line_of_a_private_key_is_edited_around() -> None:
 
 
 def test_a_secret_of_another_file_is_not_put_in() -> None:
-    assert edited_masked(b"a", changing(b"a", b"<secret:API_KEY>"), SECRETS) == b"<secret:API_KEY>"
-    assert written_masked(b"k=<secret:API_KEY>", lambda: b"nothing", SECRETS) == b"k=<secret:API_KEY>"
+    assert written_masked(b"k=<secret:API_KEY>", lambda: b"", SECRETS) == b"k=<secret:API_KEY>"
     assert written_masked(b"k=<secret:API_KEY>", lambda: FILE, SECRETS) == b"k=" + KEY.encode()
     assert "<secret:API_KEY>" in placeholders_left(b"k=<secret:API_KEY>", SECRETS)
     assert "<secret:OF_ANOTHER>" in placeholders_left(b"k=<secret:OF_ANOTHER>", SECRETS)
@@ -104,9 +103,25 @@ def test_a_secret_is_not_lost_to_a_placeholder_with_another_name(renamed: bytes)
     with pytest.raises(WorkspaceError, match="stands for no secret"):
         written_masked(b"KEY=" + renamed, lambda: FILE, SECRETS)
     # Where no secret can be lost, and where it was text before, it is text like any other.
-    assert written_masked(b"KEY=" + renamed, lambda: b"nothing", SECRETS) == b"KEY=" + renamed
+    assert written_masked(b"KEY=" + renamed, lambda: b"", SECRETS) == b"KEY=" + renamed
     both = FILE + renamed
     assert edited_masked(both, changing(b"test", b"prod"), SECRETS) == both.replace(b"test", b"prod")
+
+
+@pytest.mark.parametrize("held", [b"key=Ko4ftwerk9xTq2mPv7L1 eu", b"key=sk-old-0123456789 eu"])
+def test_a_rotated_secret_is_not_lost_to_the_placeholder_that_it_had(held: bytes) -> None:
+    """The file holds the former value, which Zeus may know by another name or not at all."""
+    now = Redactor().adding({KEY: "API_KEY", "sk-old-0123456789": "OLD_KEY"})
+    with pytest.raises(WorkspaceError, match="no secret that this file holds"):
+        written_masked(b"key=<secret:API_KEY> us", lambda: held, now)
+    with pytest.raises(WorkspaceError, match="no secret that this file holds"):
+        edited_masked(held, changing(b"eu", b"us <secret:API_KEY>"), now)
+    assert edited_masked(held, changing(b"eu", b"us"), now) == held.replace(b"eu", b"us")
+    # Without known secrets it is a text like any other, and so is what the file has as text.
+    assert written_masked(b"key=<secret:API_KEY>", lambda: held, Redactor()) == b"key=<secret:API_KEY>"
+    assert edited_masked(held, changing(b"eu", b"<secret:X>"), Redactor()).endswith(b"<secret:X>")
+    assert written_masked(b"2 <secret:X>", lambda: b"1 <secret:X>", now) == b"2 <secret:X>"
+    assert written_masked(b"<secret:a b", lambda: b"no secret", now) == b"<secret:a b"
 
 
 def test_a_file_that_holds_both_a_secret_and_its_placeholder_is_left_alone() -> None:

@@ -66,17 +66,18 @@ class Process:
 
     @property
     def secrets(self) -> Redactor:
-        """The secrets of the environment and of the configs read so far.
-
-        Before any is read, those of the working directory's ``.env`` count.
-        """
+        """The secrets of the environment, of the configs read so far and of the working directory's ``.env``."""
         from zeus_runtime.config.secrets.masking import secrets_of_environment
         from zeus_runtime.config.secrets.unloaded_configs import dotenv_of_folder
 
         if self._known is None:
-            written = () if self._redactor else dotenv_of_folder(Path())
-            known = secrets_of_environment({**dict(written), **self.environ}, written)
-            self._known = known.joined(self._redactor) if self._redactor else known
+            written = dotenv_of_folder(Path())
+            if self._redactor:
+                known = secrets_of_environment(self.environ).joined(self._redactor)
+                # Last, so that what a config knows keeps its name.
+                self._known = known.joined(secrets_of_environment(dict(written), written))
+            else:
+                self._known = secrets_of_environment({**dict(written), **self.environ}, written)
         return self._known
 
     def redact(self, text: str) -> str:

@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ from zeus_runtime.run.attachments import KEY, pictures_shown
 from zeus_runtime.run.cleanup import Cleanup
 from zeus_runtime.run.cost_limit import spent_before
 from zeus_runtime.run.graph import GraphContext, StepFailedError
+from zeus_runtime.run.kept_placeholders import changed_names
 from zeus_runtime.run.output import OutputError, judged
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.run import Run
@@ -150,6 +151,7 @@ class Session:
         prompt = None if prompt is None else resources.secrets.text(prompt)
         try:
             transcript = await self._transcript(resources)
+            resources = await self._with_changed_names(resources)
             for problem in transcript.problems:
                 emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
             for problem in resources.project.notices:
@@ -275,6 +277,16 @@ class Session:
         )
         await transcript.give_files()
         return transcript
+
+    async def _with_changed_names(self, resources: RunResources) -> RunResources:
+        """The resources whose secrets tell which placeholders of the session's messages mean another value now."""
+        changed = await changed_names(self._log, self._thread, resources.secrets)
+        if not changed:
+            return resources
+        secrets = replace(resources.secrets, changed=changed)
+        # One object where the model is sent no secrets, which `RunResources.known` says.
+        known = secrets if resources.known is resources.secrets else resources.known
+        return replace(resources, secrets=secrets, known=known)
 
     async def _begin(
         self,

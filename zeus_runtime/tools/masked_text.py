@@ -105,7 +105,9 @@ def edited_masked(data: bytes, change: Callable[[bytes, Sequence[str]], bytes], 
     shown = secrets.text(text)
     changed = change(data, ()) if shown == text else change(_encoded(shown), secrets.masks(text))
     return (
-        changed if START not in shown and START.encode() not in changed else _put_back(changed, text, secrets)
+        changed
+        if START not in shown and START.encode() not in changed
+        else _put_back(changed, text, secrets, shown)
     )
 
 
@@ -137,15 +139,9 @@ def placeholders_left(data: bytes, secrets: Redactor) -> str:
     )
 
 
-def _put_back(data: bytes, held: str, secrets: Redactor) -> bytes:
+def _put_back(data: bytes, held: str, secrets: Redactor, shown: str = "") -> bytes:
     text = _decoded(data)
-    if secrets.masks(held) and (unknown := _unknown(text, held, secrets)):
-        raise WorkspaceError(
-            f"{unknown} stands for no secret, and the file holds secrets, of which one could be lost;"
-            " nothing was changed.",
-            remedy="Copy each placeholder exactly as the file shows it: a placeholder cannot be renamed. To write this"
-            " as text, ask the user to make this change.",
-        )
+    _refuse_foreign(text, held, secrets, shown)
     try:
         real = secrets.restored(text, held)
     except ValueError as error:
@@ -162,12 +158,31 @@ def _put_back(data: bytes, held: str, secrets: Redactor) -> bytes:
     return _encoded(real)
 
 
-def _unknown(text: str, held: str, secrets: Redactor) -> str:
-    """What looks like a placeholder in ``text``, stands for no known secret, and was no text of the file."""
-    for match in _LIKE_PLACEHOLDER.finditer(text):
-        if match[0] not in held and not secrets.placeholders_in(match[0]):
-            return match[0]
-    return ""
+def _refuse_foreign(text: str, held: str, secrets: Redactor, shown: str) -> None:
+    """Refuse a placeholder for which the file has neither the secret nor the same text.
+
+    The model may have read it where a secret of the file is now, under a name that it had in another process: the file
+    would lose this secret.
+    """
+    if not held or not secrets.forms:
+        return
+    masks = secrets.masks(held)
+    for match in (_LIKE_PLACEHOLDER if masks else PLACEHOLDER).finditer(text):
+        if match[0] not in masks and match[0] not in held:
+            raise WorkspaceError(
+                f"{match[0]} stands for no secret that this file holds, so a secret of the file could be lost;"
+                " nothing was changed.",
+                remedy="Read the file again, and copy each placeholder exactly as the file shows it: a placeholder"
+                " cannot be renamed or brought from another file. To write this as text, ask the user to make this"
+                " change.",
+            )
+        # One that the file shows and an edit leaves where it is means the file's own secret.
+        if secrets.has_changed(match[0]) and text.count(match[0]) > shown.count(match[0]):
+            raise WorkspaceError(
+                f"{match[0]} stood for another value earlier in this conversation; nothing was changed.",
+                remedy="Change only other parts of the file with an edit, or ask the user to go on in a new session,"
+                " where the file is read again.",
+            )
 
 
 def _decoded(data: bytes) -> str:

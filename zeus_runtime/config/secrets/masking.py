@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import count, cycle
@@ -30,7 +30,9 @@ from zeus_runtime.config.secrets.placeholders import (
     START,
     WAY_DIGITS,
     form_placeholder,
+    is_searched,
     placeholder,
+    placeholder_name,
     rest_placeholder,
     way_digits,
     way_placeholder,
@@ -214,11 +216,13 @@ class Redactor:
         names: secret text to the name in its placeholder, the first known first.
         learned: secrets that become known later, shared by every redactor that has the same ``Learned``.
         form: every token of this form is a secret too.
+        changed: names in placeholders that stood for other values earlier in the conversation.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     learned: tuple[Learned, ...] = ()
     form: TokenForm | None = None
+    changed: Set[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Redactor({len(self.names)} secrets)"
@@ -342,6 +346,21 @@ class Redactor:
         """The placeholders that ``text`` puts in the place of secrets, each once."""
         return list(dict.fromkeys(each.shown for group in self._found(text) for each in group))
 
+    def named_values(self) -> Mapping[str, str]:
+        """The name in each placeholder, and the secret that it stands for now.
+
+        Without secrets that no running text is searched for, and those whose name has the beginning of their digest.
+        """
+        return {
+            placeholder_name(placeholder(name)): secret
+            for secret, name in self._now.names.items()
+            if is_searched(secret) and not name.endswith(f"-{_mark(secret)}")
+        }
+
+    def has_changed(self, shown: str) -> bool:
+        """Whether a placeholder stood for another value earlier in the conversation."""
+        return placeholder_name(shown) in self.changed
+
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""
         return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._stands(each)))
@@ -364,13 +383,13 @@ class Redactor:
             free = _free(name, taken)
             names[text] = free
             taken.add(placeholder(free))
-        return self if len(names) == len(self.names) else Redactor(names, self.learned, self.form)
+        return self if len(names) == len(self.names) else replace(self, names=names)
 
     def joined(self, other: Redactor) -> Redactor:
         """A redactor that knows the secrets of both, now and later."""
         known = self.adding(other.names)
         learned = tuple(dict.fromkeys((*self.learned, *other.learned)))
-        return Redactor(known.names, learned, self.form or other.form)
+        return Redactor(known.names, learned, self.form or other.form, self.changed | other.changed)
 
     def learn(self, secret: str, name: str) -> None:
         """Mask a secret that was got just now, here and in every redactor that shares what this one learns."""

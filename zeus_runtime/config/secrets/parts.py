@@ -28,6 +28,7 @@ from zeus_runtime.config.secrets.placeholders import (
 from zeus_runtime.config.secrets.running_text import (
     LOGIN_FLAG,
     is_key_like,
+    is_lone_key,
     keys_in_text,
     may_hold_keys,
     shell_words,
@@ -38,6 +39,9 @@ _Rules: TypeAlias = Callable[[str, str], Iterator[str]]
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
 _SECRET_ENDS: Final = (
     "APIKEY",
+    "ACCESSKEY",
+    "SECRETKEY",
+    "PRIVATEKEY",
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -58,6 +62,10 @@ _COMMANDS: Final = frozenset({"COMMAND", "CMD", "ARGS", "OPTS", "OPTIONS", "FLAG
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
+_URL_PATH: Final = r"://[^\s/?#'\"<>]+/([^\s?#'\"<>;=]+)"
+"""Behind a host: ``file:///tmp/x`` is a place on the disk. Settings may follow it."""
+_LEAST_PATH_KEY: Final = 20
+_FILE_END: Final = r"\.[A-Za-z0-9]{1,5}\Z"
 _BRACKET_SETTING: Final = r"[(,]([A-Za-z]\w*)=([^(),\s]+)(?=[,)])"
 """In MySQL's addresses for Java: ``jdbc:mysql://(host=db,user=app,password=VALUE)/shop``."""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
@@ -98,7 +106,7 @@ def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
     ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: only whole words count, a plural TOKENS is an amount, and the
-    place of a secret is not a secret.
+    place of a secret is not a secret. ``API_KEY2`` is one as ``API_KEY``.
     """
     words = _words(name)
     return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
@@ -142,16 +150,16 @@ def _is_place(value: str) -> bool:
 def secret_entry(key: str, value: str) -> bool:
     """Whether the name of an entry, a flag or a parameter says that its value is a secret.
 
-    A lone ``key`` often names something else (``key: customer_id``), so the value decides with it.
+    A lone ``key`` or ``key2`` often names something else (``key: customer_id``), so the value decides with it.
     """
-    if key.lower() == "key":
+    if is_lone_key(key):
         return is_key(value) or is_key_like(value.strip())
     return holds_secret(key, value)
 
 
 def _said(key: str, value: str) -> str:
     """The name of an entry, or none where it is a lone ``key`` that says nothing."""
-    return key if key.lower() != "key" or secret_entry(key, value) else ""
+    return key if not is_lone_key(key) or secret_entry(key, value) else ""
 
 
 def holds_headers(key: object) -> bool:
@@ -211,8 +219,10 @@ def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
 
 @_cached
 def _words(name: str) -> tuple[str, ...]:
+    # A number at the end says which of several it is. `KEY2VALUE` does not end there.
+    one = re.sub(r"(?<=[A-Za-z])[0-9]+(?![A-Za-z0-9])", "", name)
     # `dbPassword` is DB and PASSWORD, `KEYBOARD` one word.
-    return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()))
+    return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one).upper()))
 
 
 def _is_secret_word(word: str) -> bool:
@@ -227,7 +237,9 @@ def _is_list(name: str) -> bool:
 
 def _is_command(name: str, text: str) -> bool:
     """Whether a text is a command that may hold a secret: ``command``, ``MCP_ARGS``; of prose, no word is one."""
-    if _words(name)[-1] not in _COMMANDS or not ("=" in text or re.search(r"(?:\A|\s)-\S+\s", text)):
+    if _words(name)[-1] not in _COMMANDS or not (
+        "=" in text or "://" in text or re.search(r"(?:\A|\s)-\S+\s", text)
+    ):
         return False
     return any(map(text.lower().__contains__, _COMMAND_HINTS))
 
@@ -320,6 +332,12 @@ def _by_shape(text: str) -> Iterator[str]:
         for key, part in re.findall(_QUERY, text):
             if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
                 yield part
+        if is_url:
+            yield from (
+                key
+                for path in re.findall(_URL_PATH, text)
+                for key in filter(_is_path_key, re.split("[/:,]", path))
+            )
     if "@" in text:
         yield from bare_passwords(text)
     if "=" in text:
@@ -357,12 +375,22 @@ def _is_token(value: str) -> bool:
     from urllib.parse import unquote
 
     value = unquote(value)
-    kinds = (str.isdigit, str.islower, str.isupper)
-    return (
-        re.fullmatch(r"[\w.~%+/=-]{16,}", value) is not None
-        and looks_random(value)
-        and all(any(map(kind, value)) for kind in kinds)
-    )
+    return re.fullmatch(r"[\w.~%+/=-]{16,}", value) is not None and looks_random(value) and _is_mixed(value)
+
+
+def _is_mixed(value: str) -> bool:
+    return all(any(map(kind, value)) for kind in (str.isdigit, str.islower, str.isupper))
+
+
+def _is_path_key(part: str) -> bool:
+    """Whether a part of a URL's path looks like a key, as of a webhook: ``https://mcp.zapier.com/api/mcp/s/KEY/mcp``.
+
+    It has twenty characters, of which eight in a run mix digits, small and capital letters and are no word with a
+    number. So a commit, a UUID, a date, a version and a name are none, nor is a file.
+    """
+    if len(part) < _LEAST_PATH_KEY or not is_key_like(part) or re.search(_FILE_END, part):
+        return False
+    return any(_is_mixed(each) and is_key_like(each) for each in re.findall("[A-Za-z0-9]{8,}", part))
 
 
 def _of_json(text: str) -> Sequence[str]:

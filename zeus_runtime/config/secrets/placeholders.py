@@ -51,6 +51,11 @@ def placeholder(name: str, form: str = "") -> str:
     return f"{START}{shown}{':' if form else ''}{form}>"
 
 
+def placeholder_name(shown: str) -> str:
+    """The name in a placeholder of any form: ``API_KEY`` of ``<secret:API_KEY:base64>``."""
+    return shown.removeprefix(START).removesuffix(">").partition(":")[0]
+
+
 def rest_placeholder(shown: str, length: int) -> str:
     """The placeholder of a secret whose first ``length`` characters belong to another secret in the text."""
     return way_placeholder(shown, f"after-{length}")

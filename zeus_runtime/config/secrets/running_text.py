@@ -63,11 +63,16 @@ def keys_in_text(text: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
                 yield "authorization", value
             elif name and (name["flag"] or found["blank"] is None):
                 is_setting = name["flag"] or "=" in text[end : found.start("value")]
-                if name["name"].lower() != "key" or is_setting:  # prose has a key with a colon
+                if not is_lone_key(name["name"]) or is_setting:  # prose has a key with a colon
                     yield name["name"], value
     if "-u" in lowered or "user" in lowered:
         found_keys = (_key(each, runs) for each in re.finditer(_LOGIN, text))
         yield from (("password", value) for value in found_keys if value)
+
+
+def is_lone_key(name: str) -> bool:
+    """Whether a name is ``key`` alone, perhaps with a number, which often names something else than a secret."""
+    return name.lower().rstrip("0123456789") == "key"
 
 
 def is_key_like(value: str) -> bool:
