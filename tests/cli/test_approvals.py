@@ -1159,11 +1159,11 @@ def test_a_diff_shows_where_a_call_puts_a_secret_that_the_model_does_not_see(
     assert file.read_text() == f"one\nhttps://evil.example/?{secret}\n"
 
 
-def test_a_diff_calls_a_placeholder_text_in_a_file_that_lacks_the_secret(
+def test_a_diff_calls_a_placeholder_text_in_an_empty_file(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "sk-live-7Qz81mPq44xw")
-    file = project.write("a.txt", "key\n")
+    file = project.write("a.txt", "")
     write = {"call": "write_file", "args": {"path": "a.txt", "content": "key <secret:SERVICE_API_KEY>\n"}}
     path = project.agent(write, "done", more=ASKING)
     path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
