@@ -210,6 +210,8 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
 
     for home in (Path(real_path(each)) for each in home_folders(environ) if is_reached(each)):
         add(home, ".*", but=_OF_PROJECTS)
+        deciding.unasked |= dict.fromkeys(str(home / each) for each in _FOLDERS_OF_PROGRAMS)
+        deciding.unasked_files |= dict.fromkeys(str(home / each) for each in _FILES_OF_PROGRAMS)
         add(home / ".local", "*", but=("share", "state"), holds_keys=False)
         add(home / ".local/state/zeus", "*")
         for each in (".config", ".local/share", ".local/state"):
@@ -250,6 +252,14 @@ def _entries(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
 
 
 _PROGRAMS: Final = "programs of the user read it"
+_FOLDERS_OF_PROGRAMS: Final = (
+    *(".aicore", ".aws", ".azure", ".databricks", ".oci", ".snowflake"),  # sign-ins of model providers
+    *(".cache", ".huggingface", ".litellm"),  # tokens and models
+    *(".docker", ".kube", ".npm", ".postgresql", ".ssh"),  # databases, and what starts MCP servers
+)
+_FILES_OF_PROGRAMS: Final = (".boto", ".databrickscfg", ".netrc", ".npmrc", ".pg_service.conf", ".pgpass")
+"""Entries of a home folder in which Zeus's libraries, or programs that start MCP servers, find programs, addresses and
+keys at the next start. `.config` and `.local` are not among them: Zeus's own folders there are made."""
 _OF_PROJECTS: Final = frozenset(
     (".config", ".local", ".git", *(each.partition("/")[0] for each in PROJECT_FOLDERS))
 )

@@ -370,6 +370,7 @@ class Deciding:
         key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
+        unasked_files: such files. An empty one decides nothing.
         archives: the folders in which routes of configs have Zeus keep originals, each with the route's name, and those
             of sandboxes.
         folders: the roots, routes and folders of options of these agents, and of those that a service runs beside
@@ -388,6 +389,7 @@ class Deciding:
         self.key_folders: dict[str, None] = {}
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
+        self.unasked_files: dict[str, None] = {}
         self.archives: dict[str, str] = {}
         self.folders: dict[Path, None] = {}
         self.shown: dict[Path, None] = {}

@@ -490,15 +490,19 @@ class Gate:
             yield from gate.mounts.written_folders()
             yield from (*gate.policy.floor.deciding.folders, *gate.policy.floor.deciding.shown)
 
-    def unasked(self) -> Iterator[Path]:
-        """Yield the folders, there or not, whose contents decide, or are executed, without a question."""
+    def unasked(self) -> Iterator[tuple[Path, bool]]:
+        """Yield the places, there or not, whose contents decide, or are executed, without a question.
+
+        Each comes with whether it is a folder.
+        """
         for gate in self._all:
             deciding = gate._deciding
-            for each in map(Path, deciding.unasked):
+            folders, files = map(Path, deciding.unasked), map(Path, deciding.unasked_files)
+            for each, is_folder in (*((each, True) for each in folders), *((each, False) for each in files)):
                 found = deciding.find(str(each.parent))
                 # What is in another protected folder that is there cannot be made.
                 if found is None or not os.path.lexists((each.parent, *each.parent.parents)[found[1]]):
-                    yield each
+                    yield each, is_folder
 
     def deciding_links(self) -> frozenset[str]:
         """Return the links on the way to files that the rules or the built-in protection name.
