@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from zeus_runtime import Agent
+from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PROGRAMS
 from zeus_runtime.tools import WorkspaceFiles, program_view
 from zeus_runtime.tools.gate import Gate, calling, reading_kept
 from zeus_runtime.tools.paths import WorkspaceError
@@ -194,7 +195,7 @@ def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def require_empty(*made: Path) -> None:
     for each in made:
-        assert not (os.listdir(each) if each.is_dir() else each.read_bytes()), each
+        assert not (list(each.iterdir()) if each.is_dir() else each.read_bytes()), each
         assert each.stat().st_mode & 0o777 == (0o700 if each.is_dir() else 0o600), each
 
 
@@ -215,6 +216,12 @@ def test_no_command_can_make_what_libraries_read_in_a_home_folder(
     assert "/ann" not in found or found["/ann"] == "write"
 
 
+def test_the_guide_names_what_is_made_in_a_home_folder() -> None:
+    guide = (Path(__file__).parents[2] / "docs/how-to/shell.md").read_text()
+    for kind, names in (("folders", _FOLDERS_OF_PROGRAMS), ("files", _FILES_OF_PROGRAMS)):
+        assert f"- {kind}: {', '.join(f'`{each}`' for each in names)}" in guide
+
+
 def test_what_a_link_of_a_home_folder_leads_to_is_made_where_a_command_could(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +236,24 @@ def test_what_a_link_of_a_home_folder_leads_to_is_made_where_a_command_could(
     assert not os.path.lexists("/elsewhere")
 
 
+def test_a_file_where_zeus_looks_for_a_folder_is_written_by_no_tool_and_stops_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(tmp_path, monkeypatch)
+    (tmp_path / ".pgpass").symlink_to("files/pgpass")
+    files = workspace(tmp_path, {})
+    for name in (".config", ".local", ".local/state", "files"):
+        assert "so it can be no file" in str(files.write_refusal(name)), name
+    with pytest.raises(WorkspaceError, match="so it can be no file"):
+        files.write(".config", b"x")
+    write(tmp_path / ".config")
+    write(tmp_path / "files")
+    found = view(files)
+    assert (found["/.config"], found["/files"]) == ("read", "read")
+    files.write("notes/a", b"x")
+    files.write("notes/a", b"y")
+
+
 def test_nothing_is_made_in_a_home_folder_around_or_beside_the_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +261,7 @@ def test_nothing_is_made_in_a_home_folder_around_or_beside_the_workspace(
     work.mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
     view(workspace(work, {}))
-    assert os.listdir(tmp_path) == ["work"]
+    assert list(tmp_path.iterdir()) == [work]
 
 
 def test_a_link_that_decides_nothing_leaves_its_folder_writable(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ class FollowedDeciding(Deciding):
     def _with(self, additions: Sequence[_Addition], moved: Sequence[tuple[str, _Addition]]) -> Deciding:
         found = Deciding()
         found.unasked, found.unasked_files = self.unasked, self.unasked_files
-        found.folders, found.shown = self.folders, self.shown
+        found.ways, found.folders, found.shown = self.ways, self.folders, self.shown
         found.around, found.sources = self.around, self.sources
         for each in additions:
             each.add(found, each.host)

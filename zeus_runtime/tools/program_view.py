@@ -178,6 +178,8 @@ def _made(
         except OSError as error:
             if error.errno in (errno.EROFS, errno.EACCES):
                 return real  # a program of the same user cannot make it either
+            if is_private and error.errno in (errno.ENOTDIR, errno.EEXIST):
+                return real  # programs only read a file that is in the way
             raise WorkspaceError(
                 f"{printable(str(place))} cannot be made: {error.strerror}.", remedy=remedy
             ) from None
