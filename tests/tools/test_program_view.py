@@ -207,12 +207,15 @@ def test_no_command_can_make_what_libraries_read_in_a_home_folder(
     folder = tmp_path / home
     at_home(folder, monkeypatch)
     (folder / ".ssh").write_text("no folder")
+    (folder / ".npmrc").write_text("kept")
+    os.utime(folder / ".npmrc", (1, 1))
     found = view(workspace(tmp_path, {}))
     made = (".aws", ".docker", ".cache", ".netrc", ".databrickscfg")
     for each in (*made, ".ssh"):
         assert found["/" + os.path.normpath(f"{home}/{each}")] == "none", each
     require_empty(*(folder / each for each in made))
     assert [(folder / each).is_dir() for each in made] == [True, True, True, False, False]
+    assert ((folder / ".npmrc").read_text(), (folder / ".npmrc").stat().st_mtime) == ("kept", 1)
     assert "/ann" not in found or found["/ann"] == "write"
 
 
@@ -244,6 +247,7 @@ def test_a_file_where_zeus_looks_for_a_folder_is_written_by_no_tool_and_stops_no
     files = workspace(tmp_path, {})
     for name in (".config", ".local", ".local/state", "files"):
         assert "so it can be no file" in str(files.write_refusal(name)), name
+    assert files.write_refusal("files/other") is None
     with pytest.raises(WorkspaceError, match="so it can be no file"):
         files.write(".config", b"x")
     write(tmp_path / ".config")

@@ -134,10 +134,8 @@ def program_view(
     if writable:
         tops = {_settled(each, shown) for each in gate.tops()}
         for each, is_folder in gate.unasked():
-            real, remedy = real_path(each), "Tell the user: a smaller workspace.root."
-            # What is there is protected as it is, whatever it is.
-            if not os.path.lexists(real):
-                _made(each, real, shown, remedy=remedy, is_folder=is_folder, is_private=True)
+            remedy = "Tell the user: a smaller workspace.root."
+            _made(each, real_path(each), shown, remedy=remedy, is_folder=is_folder, is_private=True)
     scan = _Scan(gate, known, max_files, tops, links, writable=writable)
     return [mount for host in shown for mount in scan.folder(host)]
 
@@ -174,12 +172,12 @@ def _made(
                 file.mkdir(mode=0o700 if is_private else 0o777, parents=True, exist_ok=True)
             else:
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.touch(mode=0o600 if is_private else 0o666)
+                file.touch(mode=0o600, exist_ok=False)
         except OSError as error:
             if error.errno in (errno.EROFS, errno.EACCES):
                 return real  # a program of the same user cannot make it either
             if is_private and error.errno in (errno.ENOTDIR, errno.EEXIST):
-                return real  # programs only read a file that is in the way
+                return real  # what is there instead is protected too
             raise WorkspaceError(
                 f"{printable(str(place))} cannot be made: {error.strerror}.", remedy=remedy
             ) from None
