@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from zeus_runtime import Agent
+from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PROGRAMS
 from zeus_runtime.tools import WorkspaceFiles, program_view
 from zeus_runtime.tools.gate import Gate, calling, reading_kept
 from zeus_runtime.tools.paths import WorkspaceError
@@ -183,6 +184,88 @@ def test_no_command_can_make_folders_whose_contents_are_executed_unasked(
     }
     for made in (tmp_path / ".config/zeus", tmp_path / ".local/state/zeus/trust", packages):
         assert made.is_dir()
+
+
+def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    folder.mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(folder))
+
+
+def require_empty(*made: Path) -> None:
+    for each in made:
+        assert not (list(each.iterdir()) if each.is_dir() else each.read_bytes()), each
+        assert each.stat().st_mode & 0o777 == (0o700 if each.is_dir() else 0o600), each
+
+
+@pytest.mark.parametrize("home", [".", "ann"])
+def test_no_command_can_make_what_libraries_read_in_a_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    """A command made `~/.aws/config` with a `credential_process`, which the next run executed uncontained."""
+    folder = tmp_path / home
+    at_home(folder, monkeypatch)
+    (folder / ".ssh").write_text("no folder")
+    (folder / ".npmrc").write_text("kept")
+    os.utime(folder / ".npmrc", (1, 1))
+    found = view(workspace(tmp_path, {}))
+    made = (".aws", ".docker", ".cache", ".netrc", ".databrickscfg")
+    for each in (*made, ".ssh"):
+        assert found["/" + os.path.normpath(f"{home}/{each}")] == "none", each
+    require_empty(*(folder / each for each in made))
+    assert [(folder / each).is_dir() for each in made] == [True, True, True, False, False]
+    assert ((folder / ".npmrc").read_text(), (folder / ".npmrc").stat().st_mtime) == ("kept", 1)
+    assert "/ann" not in found or found["/ann"] == "write"
+
+
+def test_the_guide_names_what_is_made_in_a_home_folder() -> None:
+    guide = (Path(__file__).parents[2] / "docs/how-to/shell.md").read_text()
+    for kind, names in (("folders", _FOLDERS_OF_PROGRAMS), ("files", _FILES_OF_PROGRAMS)):
+        assert f"- {kind}: {', '.join(f'`{each}`' for each in names)}" in guide
+
+
+def test_what_a_link_of_a_home_folder_leads_to_is_made_where_a_command_could(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(tmp_path, monkeypatch)
+    (tmp_path / ".azure").symlink_to("dotfiles/azure")
+    (tmp_path / ".pgpass").symlink_to("files/pgpass")
+    (tmp_path / ".oci").symlink_to("/elsewhere/oci")
+    (tmp_path / ".kube").symlink_to(".kube")
+    found = view(workspace(tmp_path, {}))
+    require_empty(tmp_path / "dotfiles/azure", tmp_path / "files/pgpass")
+    assert (found["/dotfiles/azure"], found["/files/pgpass"]) == ("none", "none")
+    assert not os.path.lexists("/elsewhere")
+
+
+def test_a_file_where_zeus_looks_for_a_folder_is_written_by_no_tool_and_stops_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(tmp_path, monkeypatch)
+    (tmp_path / ".pgpass").symlink_to("files/pgpass")
+    files = workspace(tmp_path, {})
+    for name in (".config", ".local", ".local/state", "files"):
+        assert "so it can be no file" in str(files.write_refusal(name)), name
+    assert files.write_refusal("files/other") is None
+    with pytest.raises(WorkspaceError, match="so it can be no file"):
+        files.write(".config", b"x")
+    write(tmp_path / ".config")
+    write(tmp_path / "files")
+    found = view(files)
+    assert (found["/.config"], found["/files"]) == ("read", "read")
+    files.write("notes/a", b"x")
+    files.write("notes/a", b"y")
+
+
+def test_nothing_is_made_in_a_home_folder_around_or_beside_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    view(workspace(work, {}))
+    assert list(tmp_path.iterdir()) == [work]
 
 
 def test_a_link_that_decides_nothing_leaves_its_folder_writable(tmp_path: Path) -> None:

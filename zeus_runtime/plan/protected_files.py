@@ -167,7 +167,7 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
         elif each.role not in ("home", "root"):
             _add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role == "program" and each.file.suffix == ".py":
-                deciding.unasked[str(each.file.parent / "__pycache__")] = None
+                _add_unasked(deciding, each.file.parent / "__pycache__")
             if each.role in ("program", "read"):
                 _add_linked_code(deciding, each.file, work)
             # Also behind a link that is deeper than links are searched.
@@ -183,7 +183,7 @@ def _add_own_home(deciding: Deciding, checked: Checked) -> None:
         _add(deciding, home, _DECIDES if is_own else _DECIDES_ALL, is_liftable=is_own)
     for environ in _environs(checked):
         for home in user_home(environ):
-            deciding.unasked[str(home)] = None
+            _add_unasked(deciding, home)
         accounts = accounts_folder(environ)
         if accounts is not None:
             _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
@@ -210,6 +210,10 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
 
     for home in (Path(real_path(each)) for each in home_folders(environ) if is_reached(each)):
         add(home, ".*", but=_OF_PROJECTS)
+        for each in _FOLDERS_OF_PROGRAMS:
+            _add_unasked(deciding, home / each)
+        for each in _FILES_OF_PROGRAMS:
+            _add_unasked(deciding, home / each, is_file=True)
         add(home / ".local", "*", but=("share", "state"), holds_keys=False)
         add(home / ".local/state/zeus", "*")
         for each in (".config", ".local/share", ".local/state"):
@@ -250,6 +254,13 @@ def _entries(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
 
 
 _PROGRAMS: Final = "programs of the user read it"
+_FOLDERS_OF_PROGRAMS: Final = tuple(
+    ".aicore .aws .azure .cache .databricks .docker .huggingface .kube .litellm .npm .oci .postgresql .snowflake"
+    " .ssh".split()
+)
+_FILES_OF_PROGRAMS: Final = (".boto", ".databrickscfg", ".netrc", ".npmrc", ".pg_service.conf", ".pgpass")
+"""Entries of a home folder in which Zeus's libraries, or programs that start MCP servers, find programs, addresses and
+keys at the next start. `.config` and `.local` are not among them: Zeus's own folders there are made."""
 _OF_PROJECTS: Final = frozenset(
     (".config", ".local", ".git", *(each.partition("/")[0] for each in PROJECT_FOLDERS))
 )
@@ -287,7 +298,7 @@ def _add_homes(
                     above, _, name = each.partition("/")
                     deciding.add_in_each(at, (above, name), _DECIDES)
     # Its prompts and skills need no permission, and Zeus makes files in it while commands run.
-    deciding.unasked[str(checked.directory / STATE)] = None
+    _add_unasked(deciding, checked.directory / STATE)
     homes = [each.file for each in named if each.role == "home"]
     searched = (
         checked.directory / ".zeus",
@@ -354,7 +365,7 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
     """
     for installed in _installed(checked.directory):
         _add(deciding, installed, _DECIDES_ALL, is_liftable=False)
-        deciding.unasked[str(installed)] = None
+        _add_unasked(deciding, installed)
     for source in _on_the_path(checked.directory):
         for name in _EXECUTED_NAMES:
             deciding.add_names(source, name, _EXECUTED)
@@ -387,9 +398,16 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
     for own in dict.fromkeys((checked.trust.records, *kept)):
         if own is not None:
             _add(deciding, own, _DECIDES_ALL, is_liftable=False)
-            deciding.unasked[str(own)] = None
+            _add_unasked(deciding, own)
     # The memory and environment of the processes contain the secrets that are masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
+
+
+def _add_unasked(deciding: Deciding, place: Path, *, is_file: bool = False) -> None:
+    """Have a place made, if it is missing, before a command could make it, and keep files from its way."""
+    (deciding.unasked_files if is_file else deciding.unasked)[str(place)] = None
+    for at in dict.fromkeys((str(place), real_path(place))):
+        deciding.add_way(at)
 
 
 def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:

@@ -370,6 +370,8 @@ class Deciding:
         key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the protected folders whose contents decide, or are executed, without a question.
+        unasked_files: such files. An empty one decides nothing.
+        ways: the folders above both.
         archives: the folders in which routes of configs have Zeus keep originals, each with the route's name, and those
             of sandboxes.
         folders: the roots, routes and folders of options of these agents, and of those that a service runs beside
@@ -388,6 +390,8 @@ class Deciding:
         self.key_folders: dict[str, None] = {}
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
+        self.unasked_files: dict[str, None] = {}
+        self.ways: set[str] = set()
         self.archives: dict[str, str] = {}
         self.folders: dict[Path, None] = {}
         self.shown: dict[Path, None] = {}
@@ -451,6 +455,17 @@ class Deciding:
     def add_archive(self, folder: str, name: str) -> None:
         """Note a folder in which a route of a config has Zeus keep originals, or a sandbox keeps its files."""
         self.archives[folder] = name
+
+    def add_way(self, host: str) -> None:
+        """Note that all above a place must be folders."""
+        folder = _folded_host(host)
+        while folder:
+            folder = folder.rpartition("/")[0]
+            self.ways.add(folder)
+
+    def is_way(self, host: str) -> bool:
+        """Whether ``host`` must be a folder, because Zeus or its libraries look for something in it."""
+        return _folded_host(host) in self.ways
 
     def now(self) -> Deciding:
         """The files that decide, as links lead at this moment; here as they led while planning."""

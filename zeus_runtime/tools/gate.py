@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
-from zeus_runtime.disk_paths import links_passed, real_path
+from zeus_runtime.disk_paths import is_folder, links_passed, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import (
@@ -308,7 +308,13 @@ class Gate:
         return strictest((own, above))
 
     def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached)))
+        own = self.policy.ruling(reached, kind, tool), self._not_own(reached)
+        return strictest((*own, self._in_the_way(reached) if kind == "write" else None))
+
+    def _in_the_way(self, reached: Reached) -> Ruling | None:
+        """Return a denial to write a file where Zeus needs a folder."""
+        is_way = self.policy.floor.deciding.is_way(reached.host)
+        return _IN_THE_WAY if is_way and not reached.on_way and not is_folder(Path(reached.host)) else None
 
     def _not_own(self, reached: Reached) -> Ruling | None:
         """Return a denial of a file that Zeus keeps for sessions, if it is not the running session's.
@@ -490,15 +496,19 @@ class Gate:
             yield from gate.mounts.written_folders()
             yield from (*gate.policy.floor.deciding.folders, *gate.policy.floor.deciding.shown)
 
-    def unasked(self) -> Iterator[Path]:
-        """Yield the folders, there or not, whose contents decide, or are executed, without a question."""
+    def unasked(self) -> Iterator[tuple[Path, bool]]:
+        """Yield the places, there or not, whose contents decide, or are executed, without a question.
+
+        Each comes with whether it is a folder.
+        """
         for gate in self._all:
             deciding = gate._deciding
-            for each in map(Path, deciding.unasked):
-                found = deciding.find(str(each.parent))
-                # What is in another protected folder that is there cannot be made.
-                if found is None or not os.path.lexists((each.parent, *each.parent.parents)[found[1]]):
-                    yield each
+            for places, are_folders in ((deciding.unasked, True), (deciding.unasked_files, False)):
+                for each in map(Path, places):
+                    found = deciding.find(str(each.parent))
+                    # What is in another protected folder that is there cannot be made.
+                    if found is None or not os.path.lexists((each.parent, *each.parent.parents)[found[1]]):
+                        yield each, are_folders
 
     def deciding_links(self) -> frozenset[str]:
         """Return the links on the way to files that the rules or the built-in protection name.
@@ -610,6 +620,8 @@ class Gate:
             known[key] = found
         return known[key]
 
+
+_IN_THE_WAY: Final = Ruling("deny", "Zeus looks for files in a folder of that name, so it can be no file")
 
 _NOT_OWN: Final = Ruling(
     "deny",

@@ -129,7 +129,8 @@ class FollowedDeciding(Deciding):
 
     def _with(self, additions: Sequence[_Addition], moved: Sequence[tuple[str, _Addition]]) -> Deciding:
         found = Deciding()
-        found.unasked, found.folders, found.shown = self.unasked, self.folders, self.shown
+        found.unasked, found.unasked_files = self.unasked, self.unasked_files
+        found.ways, found.folders, found.shown = self.ways, self.folders, self.shown
         found.around, found.sources = self.around, self.sources
         for each in additions:
             each.add(found, each.host)

@@ -133,8 +133,9 @@ def program_view(
     tops: set[str] = set()
     if writable:
         tops = {_settled(each, shown) for each in gate.tops()}
-        for each in gate.unasked():
-            _made(each, real_path(each), shown, remedy="Tell the user: a smaller workspace.root.")
+        for each, is_folder in gate.unasked():
+            remedy = "Tell the user: a smaller workspace.root."
+            _made(each, real_path(each), shown, remedy=remedy, is_folder=is_folder, is_private=True)
     scan = _Scan(gate, known, max_files, tops, links, writable=writable)
     return [mount for host in shown for mount in scan.folder(host)]
 
@@ -154,16 +155,31 @@ def _settled(top: Path, shown: Sequence[str]) -> str:
     return _made(top, real_path(top), shown, remedy="Tell the user: another folder in the config.")
 
 
-def _made(folder: Path, real: str, shown: Sequence[str], *, remedy: str) -> str:
-    """Return the real path of a folder; it is made if it is missing where a program could make it."""
+def _made(
+    place: Path,
+    real: str,
+    shown: Sequence[str],
+    *,
+    remedy: str,
+    is_folder: bool = True,
+    is_private: bool = False,
+) -> str:
+    """Return the real path of a folder or file; it is made if it is missing where a program could make it."""
     if _is_shown(real, shown):
+        file = Path(real)  # a link may lead to what is missing
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            if is_folder:
+                file.mkdir(mode=0o700 if is_private else 0o777, parents=True, exist_ok=True)
+            else:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch(mode=0o600, exist_ok=False)
         except OSError as error:
             if error.errno in (errno.EROFS, errno.EACCES):
                 return real  # a program of the same user cannot make it either
+            if is_private and error.errno in (errno.ENOTDIR, errno.EEXIST):
+                return real  # what is there instead is protected too
             raise WorkspaceError(
-                f"The folder {printable(str(folder))} cannot be made: {error.strerror}.", remedy=remedy
+                f"{printable(str(place))} cannot be made: {error.strerror}.", remedy=remedy
             ) from None
     return real
 

@@ -666,6 +666,19 @@ async def test_no_command_makes_the_folder_of_zeus_that_is_not_there_yet(tmp_pat
     assert not list(elsewhere.iterdir())
 
 
+async def test_no_command_makes_what_a_library_executes_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Boto starts the `credential_process` of `~/.aws/config`, uncontained and unasked."""
+    need_bubblewrap()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tries = ("mkdir -p .aws && echo x > .aws/config", "mv .aws own", "rm -f .netrc; echo x > .netrc")
+    *refused, honest = await results(tmp_path, *tries, "mkdir -p .venv && echo x > .venv/a && cat .venv/a")
+    assert [each.is_error for each in refused] == [True] * 3
+    assert (honest.content, honest.is_error) == ("x", False)
+    assert (list((tmp_path / ".aws").iterdir()), (tmp_path / ".netrc").read_bytes()) == ([], b"")
+
+
 async def test_a_command_cannot_take_away_a_link_by_which_a_rule_holds(tmp_path: Path) -> None:
     need_bubblewrap()
     (tmp_path / "releases/42/secrets").mkdir(parents=True)
