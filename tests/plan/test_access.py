@@ -785,6 +785,27 @@ def test_links_that_have_not_moved_are_only_read_by_a_call(
     assert asked == []
 
 
+def test_what_a_service_closes_later_counts_in_a_plan_and_is_kept_once() -> None:
+    later, edited = moved_links.FollowedDeciding(), moved_links.FollowedDeciding()
+    plan = moved_links.FollowedDeciding(later)
+    plan.add("/a/own")
+    assert plan.now() is plan
+    edited.add("/a/hook.py")
+    edited.add_archive("/a/kept", "large_tool_results")
+    edited.shown[Path("/a/shown")] = edited.around[Path("/a/around")] = None
+    for _ in range(2):
+        later.take(edited)
+    found = plan.now()
+    assert [bool(found.find(f"/a/{each}")) for each in ("own", "hook.py", "other")] == [True, True, False]
+    assert (*found.shown, *found.around, *found.archives) == (
+        Path("/a/shown"),
+        Path("/a/around"),
+        "/a/kept",
+    )
+    assert len(later._additions) == 2, "a text that is looked at again and again takes no more memory"
+    assert plan.now() is found
+
+
 def test_links_are_searched_once_and_not_for_each_call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(folder, "certs/archive/x/privkey1.pem", "open")
     link_all(folder, **CERTS)

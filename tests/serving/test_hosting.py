@@ -17,6 +17,7 @@ from tests.serving.test_http_keys import URL, bearer, keyed, made
 from tests.serving.test_open_streams import reading
 from tests.support.agents import script, write_agent
 from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted
@@ -506,6 +507,86 @@ def test_no_tool_changes_what_decides_about_another_agent_of_the_service_or_its_
         for each in ("desk/a.txt", "bench/a.txt", "desks/ann/a.txt", "desks/ann/.agents/notes")
         if workspace.write_refusal(each)
     ] == []
+
+
+async def test_the_files_of_an_edited_config_are_closed_to_turns_that_run_and_while_it_is_not_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    files = ("tools/check.py", "tools/plug.py", "tools/task.md", "tools/server.py")
+    (tmp_path / "tools").mkdir()
+    for each in files:
+        (tmp_path / each).write_text("Be brief." if each.endswith(".md") else "")
+    plugin = "from zeus_runtime.plugin import hookimpl\n\n@hookimpl\ndef register_tools():\n    return []\n"
+    (tmp_path / "tools/plug.py").write_text(plugin)
+    deciding = (
+        "plugins: {files: [tools/plug.py]}\ninstructions: {file: tools/task.md}\n"
+        "middlewares: [{hooks: {before_run: [{command: [python3, -I, tools/check.py]}]}}]\n"
+        "mcpServers: {s: {command: python3, args: [tools/server.py]}}\n"
+    )
+
+    def write(name: str, more: str = "") -> None:
+        (tmp_path / f"{name}.yaml").write_text(f"version: 1\nname: {name}\nmodel: gpt-4o\n{more}")
+
+    def open_to(*agents: Agent) -> list[str]:
+        gates = [each.plan.context.workspace for each in agents]
+        return [each for each in files if any(gate.write_refusal(each) is None for gate in gates)]
+
+    write("one"), write("two")
+    found = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml")).hosting
+    one, two = found.named("one"), found.named("two")
+    former = [one.of(ANN), two.of(ANN)]
+    assert open_to(*former) == list(files)
+    write("one", f"{deciding}limits: {{max_stepps: 9}}\n")
+    await found.look()
+    assert "max_stepps" in one.problem
+    assert open_to(*former, two.of(BOB)) == []
+    write("two", "description: New.\n")
+    await found.look()
+    assert open_to(two.of(BOB)) == [], "a new content of another config, too"
+    write("one")
+    await found.look()
+    former = [one.of(BOB), two.of(BOB)]
+    assert open_to(*former) == list(files), "no config names them"
+    (tmp_path / ".env").write_text("TASK=tools/task.md\n")
+    write(
+        "one",
+        deciding.replace("tools/task.md", "'${TASK}'")
+        + "workspace: {routes: {/r/: tools, /large_tool_results/: kept}}\n",
+    )
+    await found.look()
+    assert not one.problem
+    assert one.of(BOB) is not former[0]
+    assert open_to(*former, one.of(BOB)) == []
+    for each in former:
+        gate = each.plan.context.workspace.gate
+        assert tmp_path / "tools" in set(gate.tops()), "where a program must make no link"
+        assert str(tmp_path / "tools") in set(gate.around())
+        assert tmp_path / "tools/__pycache__" in set(gate.unasked())
+        assert tmp_path / "kept" in set(gate.folders_of_sessions())
+    await found.aclose()
+
+
+@pytest.mark.parametrize("is_working", [True, False])
+async def test_a_changed_config_is_read_while_turns_run_also_if_nobody_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_working: bool
+) -> None:
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.0)
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    (found,) = service.hosting
+    write_agent(tmp_path, "description: New.\n")
+    watch = asyncio.create_task(service._watch())
+    if is_working:
+        service.turns._working["s"] = watch
+    for _ in range(400 if is_working else 20):
+        await asyncio.sleep(0.01)
+        if found.checked.config.description:
+            break
+    watch.cancel()
+    service.turns._working.clear()
+    assert bool(found.checked.config.description) is is_working
 
 
 async def test_an_agent_with_an_open_stream_or_a_running_turn_stays(

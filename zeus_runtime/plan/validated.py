@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from zeus_runtime.registry import PluginProblem, Registry
     from zeus_runtime.store.threads import Role
     from zeus_runtime.tools.access import AccessRule, Deciding
+    from zeus_runtime.tools.moved_links import FollowedDeciding
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
 
@@ -75,6 +76,7 @@ class Checked:
         work_beside: the folders of these agents' projects and workspaces; for their sub-agents too.
         service_files: the service's settings and its database; they are closed too.
         service_folders: the folders whose configs the service runs; no tool makes a further one there.
+        closed_later: the files that the service closes while this content of the config is used, or its turns run.
         place: whose the workspace is, if users have their own: the user, and the project if there is one.
         session: whose the workspace is, if sessions have their own; empty for none yet.
         lender: the context of a plan of the same config, whose memory and knowledge bases are used.
@@ -99,6 +101,7 @@ class Checked:
     work_beside: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     service_files: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     service_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
+    closed_later: FollowedDeciding | None = field(default=None, repr=False, compare=False)
     place: tuple[str, ...] = ()
     session: str = ""
     lender: PlanContext | None = field(default=None, repr=False, compare=False)
@@ -206,6 +209,10 @@ class Checked:
         work = (folder for each in others for folder in each.work)
         own = replace(self, beside=tuple(others), work_beside=tuple(dict.fromkeys(work)))
         return own.knowing(theirs)
+
+    def with_files_unread(self) -> Checked:
+        """The same config, whose files count as not loaded: what they name now is closed, also if it is not valid."""
+        return replace(self, document=replace(self.document, files={}))
 
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""

@@ -51,7 +51,9 @@ def planned_workspace(
     rules = _rules(checked)
     # One record for the whole family: a sub-agent must not open the files that decide about its parent.
     gate_above = None if above is None else above.gate
-    deciding = FollowedDeciding() if gate_above is None else gate_above.policy.floor.deciding
+    deciding = (
+        FollowedDeciding(checked.closed_later) if gate_above is None else gate_above.policy.floor.deciding
+    )
     add_deciding(deciding, checked)
     _refuse_kept(checked, deciding)
     quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()

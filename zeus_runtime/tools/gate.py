@@ -480,7 +480,7 @@ class Gate:
     def around(self) -> Iterator[str]:
         """Yield the real folders where these agents and those beside them work, and where their configs are."""
         for gate in self._all:
-            deciding = gate.policy.floor.deciding
+            deciding = gate._deciding
             yield from map(real_path, (*deciding.folders, *deciding.around))
 
     def seen_with(self) -> object:
@@ -494,7 +494,7 @@ class Gate:
         """
         for gate in self._all:
             yield from gate.mounts.written_folders()
-            yield from (*gate.policy.floor.deciding.folders, *gate.policy.floor.deciding.shown)
+            yield from (*gate._deciding.folders, *gate._deciding.shown)
 
     def unasked(self) -> Iterator[tuple[Path, bool]]:
         """Yield the places, there or not, whose contents decide, or are executed, without a question.
@@ -537,7 +537,7 @@ class Gate:
     def folders_of_sessions(self) -> Iterator[Path]:
         """Yield the folders, there or not, where Zeus keeps files of sessions: `.zeus`, and those that configs name."""
         for gate in self._all:
-            deciding = gate.policy.floor.deciding
+            deciding = gate._deciding
             yield from (each for each in map(Path, deciding.unasked) if each.name == STATE)
             yield from map(Path, deciding.archives)
 

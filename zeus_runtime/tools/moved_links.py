@@ -17,11 +17,13 @@ class _Addition(NamedTuple):
     Args:
         host: the path.
         what: which names below or beside the path are meant; empty for the path itself.
+        how: the other arguments.
         add: makes the same call for another path.
     """
 
     host: str
     what: str
+    how: tuple[object, ...]
     add: Callable[[Deciding, str], None]
 
 
@@ -32,13 +34,13 @@ class _FollowedLinks(NamedTuple):
     """A look at the links.
 
     Args:
-        added: how many paths had been added.
+        size: of the record then.
         watched: all links that were ever found on the way of a path: one may be missing while a program replaces it.
         links: where those links and the ones behind them led.
         deciding: the files that decided then.
     """
 
-    added: int
+    size: int
     watched: frozenset[str]
     links: _Links
     deciding: Deciding
@@ -50,10 +52,14 @@ class FollowedDeciding(Deciding):
     A deployment moves a link such as ``current -> releases/42`` while the process runs. Each tool call reads only the
     links, and the paths are resolved again if one of them changed. What the links led to while planning stays
     protected.
+
+    Args:
+        later: what a service closes after the planning, by ``take``; shared by the plans of one content of a config.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, later: FollowedDeciding | None = None) -> None:
         super().__init__()
+        self._later = later
         self._additions: list[_Addition] = []
         self._seen: _FollowedLinks | None = None
 
@@ -69,7 +75,7 @@ class FollowedDeciding(Deciding):
             to.add(at, why, holds_keys=holds_keys, is_liftable=is_liftable)
 
         super().add(host, why, holds_keys=holds_keys, is_liftable=is_liftable)
-        self._additions.append(_Addition(host, "", again))
+        self._additions.append(_Addition(host, "", (why, holds_keys, is_liftable), again))
 
     def add_names(
         self,
@@ -84,7 +90,7 @@ class FollowedDeciding(Deciding):
             to.add_names(at, pattern, why, but=but, holds_keys=holds_keys)
 
         super().add_names(folder, pattern, why, but=but, holds_keys=holds_keys)
-        self._additions.append(_Addition(folder, pattern, again))
+        self._additions.append(_Addition(folder, pattern, (why, tuple(but), holds_keys), again))
 
     def add_beginning(self, file: str, why: str, *, holds_keys: bool = False) -> None:
         def again(to: Deciding, at: str) -> None:
@@ -92,30 +98,44 @@ class FollowedDeciding(Deciding):
 
         super().add_beginning(file, why, holds_keys=holds_keys)
         # Not only its folder may be behind a link, but the file may be one.
-        self._additions.append(_Addition(file, "beginning", again))
+        self._additions.append(_Addition(file, "beginning", (why, holds_keys), again))
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         super().add_in_each(folder, below, why)
         what = f"*/{'/'.join(below)}"
-        self._additions.append(_Addition(folder, what, lambda to, at: to.add_in_each(at, below, why)))
+        self._additions.append(_Addition(folder, what, (why,), lambda to, at: to.add_in_each(at, below, why)))
 
     def add_archive(self, folder: str, name: str) -> None:
         super().add_archive(folder, name)
-        self._additions.append(_Addition(folder, f"/{name}", lambda to, at: to.add_archive(at, name)))
+        self._additions.append(_Addition(folder, f"/{name}", (), lambda to, at: to.add_archive(at, name)))
+
+    def take(self, other: FollowedDeciding) -> None:
+        """Close what ``other`` closes, for the plans that have this as their ``later``; it only grows."""
+        # New objects, because tools that run in other threads read these.
+        self.unasked, self.folders = self.unasked | other.unasked, self.folders | other.folders
+        self.shown, self.around = self.shown | other.shown, self.around | other.around
+        known = {each[:3] for each in self._additions}
+        self._additions += [each for each in other._additions if each[:3] not in known]
+
+    @property
+    def _size(self) -> int:
+        own = sum(map(len, (self._additions, self.unasked, self.folders, self.shown, self.around)))
+        return own if self._later is None else own + self._later._size
 
     def now(self) -> Deciding:
         return once_in_call(self, self._followed)
 
     def _followed(self) -> Deciding:
         seen = self._seen
-        # A sub-agent that is planned later adds its files.
-        if seen is None or seen.added != len(self._additions) or seen.links != _read(seen.links):
+        # A sub-agent that is planned later adds its files, and a service those of an edited config.
+        if seen is None or seen.size != self._size or seen.links != _read(seen.links):
             # One assignment, because tools run in several threads.
             self._seen = seen = self._look(frozenset() if seen is None else seen.watched)
         return seen.deciding
 
     def _look(self, watched: frozenset[str]) -> _FollowedLinks:
-        additions = tuple(self._additions)
+        size, later = self._size, self._later
+        additions = (*self._additions, *(() if later is None else later._additions))
         ways = {each.host: _above(each.host) for each in additions}
         watched |= frozenset(
             filter(os.path.islink, {place for way in ways.values() for place in way} - watched)
@@ -125,13 +145,17 @@ class FollowedDeciding(Deciding):
         links = _read({*watched, *links_passed(each.host for each in behind)})
         known = {(each.host, each.what) for each in additions}
         moved = [(at, each) for each in behind for at in _leads_to(each) if (at, each.what) not in known]
-        return _FollowedLinks(len(additions), watched, links, self._with(additions, moved) if moved else self)
+        is_same = not moved and (later is None or not later._size)
+        return _FollowedLinks(size, watched, links, self if is_same else self._with(additions, moved))
 
     def _with(self, additions: Sequence[_Addition], moved: Sequence[tuple[str, _Addition]]) -> Deciding:
         found = Deciding()
         found.unasked, found.unasked_files = self.unasked, self.unasked_files
         found.ways, found.folders, found.shown = self.ways, self.folders, self.shown
         found.around, found.sources = self.around, self.sources
+        if (later := self._later) is not None:
+            found.unasked, found.folders = found.unasked | later.unasked, found.folders | later.folders
+            found.shown, found.around = found.shown | later.shown, found.around | later.around
         for each in additions:
             each.add(found, each.host)
         for at, each in moved:

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from weakref import WeakSet
 
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.messages.diagnostics import ConfigError
@@ -17,7 +19,9 @@ from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.store.service_keys import KEY_FORM
+from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
@@ -109,6 +113,7 @@ class HostedAgent:
     _former: list[tuple[Owner | None, Agent]] = field(init=False, default_factory=list)
     family: tuple[Checked, ...] = field(init=False, default=())
     _beside: tuple[Checked, ...] = field(init=False, default=())
+    _closed_later: WeakSet[FollowedDeciding] = field(init=False, default_factory=WeakSet)
     _learned: Learned = field(init=False, default_factory=Learned)
     _former_secrets: Learned = field(init=False, default_factory=lambda: Learned(MOST_FORMER))
     _tokens: dict[Owner | None, Learned] = field(init=False, default_factory=dict)
@@ -321,6 +326,15 @@ class HostedAgent:
         if self._beside != former:
             self._let_go()
 
+    async def close_files(self, others: Sequence[Checked]) -> None:
+        """Close the files of these configs too, to all turns: of this content of the config, and of former ones."""
+        # As the next content of this config will close them.
+        checked = replace(self.checked, beside=(*self._beside, *others))
+        found = FollowedDeciding()
+        await asyncio.to_thread(add_deciding, found, checked)
+        for each in self._closed_later:
+            each.take(found)
+
     async def aclose(self) -> None:
         """Cancel all runs and close all agents."""
         agents = (*(each for _, each in self._former), *self._agents.values())
@@ -334,21 +348,36 @@ class HostedAgent:
         self._looked = now
         return _stats(self._files) != self._files
 
-    async def read_again(self, taken: Collection[str] = ()) -> bool:
+    @property
+    def unread(self) -> Sequence[Checked]:
+        """The family, for the files that its configs name now, valid or not."""
+        return [each.with_files_unread() for each in self.family]
+
+    async def read_again(
+        self,
+        taken: Collection[str] = (),
+        close: Callable[[Sequence[Checked]], Awaitable[None]] | None = None,
+    ) -> bool:
         """Read the config again, in a thread; whether there is a new content that is valid.
 
         Args:
             taken: the names of the other agents.
+            close: closes the files of configs to the turns of the service.
         """
         # Looked at before they are read, so that a change in between is found by the next look.
         before = _stats(self._files)
         try:
+            if close is not None:
+                # The check may execute files. Those of a text with a mistake are executed once it is corrected.
+                await close(self.unread)
             family = await asyncio.to_thread(self._read_and_planned)
             if (name := family[-1].config.name) in taken:
                 raise UsageError(
                     f"another agent of the service has the name {name!r}",
                     remedy="Give each agent its own `name:`.",
                 )
+            if close is not None:
+                await close(family)
         except Exception as error:  # noqa: BLE001 - one config keeps neither the others nor requests from going on
             # The service keeps the content that it has; `/ready` tells.
             is_known = isinstance(error, ZeusError)
@@ -384,7 +413,11 @@ class HostedAgent:
     def _stand(self) -> None:
         """Use the newest content of the config beside the other agents; what was masked until now stays so."""
         former: Checked | None = getattr(self, "checked", None)
-        self.checked = self._remembering(self.family[-1].standing_beside(self._beside))
+        # Each content has its own, so that a file which no config names any more is open again.
+        later = FollowedDeciding()
+        self._closed_later.add(later)
+        beside = replace(self.family[-1].standing_beside(self._beside), closed_later=later)
+        self.checked = self._remembering(beside)
         if former is not None:
             self.checked.secrets.keep(former.secrets, self._former_secrets)
 
@@ -429,8 +462,17 @@ class Hosting:
             return
         async with self._looking:
             due = [each for each in self._agents if each.is_due()]
-            if [each for each in due if await each.read_again(self._names_beside(each))]:
+            if [each for each in due if await each.read_again(self._names_beside(each), self._close_files)]:
                 self._introduce()
+                for each in due:
+                    if each.problem:
+                        # The others may have a new content now, which closes nothing of it.
+                        with suppress(Exception):
+                            await self._close_files(each.unread)
+
+    async def _close_files(self, family: Sequence[Checked]) -> None:
+        for each in self._agents:
+            await each.close_files(family)
 
     def named(self, name: str | None) -> HostedAgent:
         """The agent of that name; without a name the only one.
