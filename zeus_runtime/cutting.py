@@ -54,7 +54,8 @@ def _maskers() -> Iterator[Masker]:
             yield masker
 
 
-def _masked(text: str) -> str:
+def mask_known(text: str) -> str:
+    """``text`` with all secrets replaced that this process knows."""
     for masker in _maskers():
         text = masker.text(text)
     return text
@@ -90,17 +91,17 @@ def unwrapped(text: str) -> str:
 
     Control characters stay; ``str.split`` would drop them.
     """
-    return _BLANKS.sub(" ", _masked(text)).strip(" ")
+    return _BLANKS.sub(" ", mask_known(text)).strip(" ")
 
 
 def first_line(text: str) -> str:
     """The first line of ``text`` that is not blank; "" if none."""
-    return _masked(text).strip().partition("\n")[0].rstrip()
+    return mask_known(text).strip().partition("\n")[0].rstrip()
 
 
 def cut_address(address: str) -> str:
     """The address of a server, without its login, query and fragment; masked first, since all of it may be a secret."""
-    return _LOGIN_AND_QUERY.sub("", _masked(address))
+    return _LOGIN_AND_QUERY.sub("", mask_known(address))
 
 
 def last_words(data: bytes, most: int) -> str:

@@ -523,6 +523,8 @@ def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> N
         ("SHOP", "app/s3cret-word@//db.example/shop", "s3cret-word"),
         ("SHOP", "app/s3cret-word@db.example:1521/shop", "s3cret-word"),
         ("PROXY", "ann:s3cret-word@proxy.example:3128", "s3cret-word"),
+        ("NODES", "app:s3cret-word@mq1:5672,mq2", "s3cret-word"),
+        ("PROXIES", "cache:3128 ann:s3cret-word@proxy.example:3128", "s3cret-word"),
         ("PGPASSWORD", "pgSecret-word", "pgSecret-word"),
         ("SMALL_PASSWORD", "k9x2q7", "k9x2q7"),
         ("POINT_PASSWORD", "0.0145926535", "0.0145926535"),
@@ -546,6 +548,23 @@ def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str
     known = secrets_of_environment({name: value})
     assert known.secrets == {secret}
     assert known.text(f"it is {secret}!") == f"it is <secret:{name}>!"
+
+
+@pytest.mark.parametrize("sign", [",", ", ", ";", "|", " ", "\n"])
+@pytest.mark.parametrize(
+    "login",
+    [
+        "app:{}@mq1.example:5672",
+        "app:{}@tcp(db1:3306)/shop",
+        "app/{}@//db1:1521/SHOP",
+        "node=app/{}@db1.example:1521/SHOP",
+        "tls://app:{}@mq1.example",
+    ],
+)
+def test_each_login_of_a_list_has_a_password(login: str, sign: str) -> None:
+    addresses = [login.format("s3cret-one"), "mq3:5672", "app:s3cret-two@mq2:5672"]
+    known = secrets_of_environment({"ADDRESSES": sign.join(addresses)})
+    assert {"s3cret-one", "s3cret-two"} <= known.secrets
 
 
 @pytest.mark.parametrize(
@@ -586,6 +605,10 @@ def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str
         ("PACKAGE", "npm:customer-4711@1.0.0"),
         ("SCOPE", "npm:@customers/customer-4711@1.0.0"),
         ("MAIL", "mailto:customer-4711@example.com"),
+        ("MAILS", "Ann:customer-4711@example.com, Bob <bob@example.org>"),
+        ("MAILS", "ann:customer-4711@example.com,bob:customer-4712@example.org"),
+        ("NOTE", "Ask ann:customer-4711@desk:12, or bob:customer-4712@desk:13."),
+        ("IMAGES", "python:customer-4711@sha256:0123456789012345,node:customer-4712@sha256:0123456789012345"),
         ("BROKEN", '{"apiKey": "AIza-0815-word"'),
         ("DEEP", "[" * 100_000),
     ],

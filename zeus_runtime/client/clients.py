@@ -28,6 +28,7 @@ from zeus_runtime.client.sse import EventLines
 from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
 from zeus_runtime.cutting import cut_address, mask_before_cutting
 from zeus_runtime.errors import masking_errors
+from zeus_runtime.library_records import mask_library_records
 
 T = TypeVar("T")
 
@@ -121,6 +122,7 @@ def _service(
 ) -> _Service:
     secrets = secrets_of_environment({"ZEUS_TOKEN": token, "url": url})
     mask_before_cutting(secrets)
+    mask_library_records()
     return _Service(http.base_url, secrets, patience_seconds)
 
 

@@ -20,6 +20,7 @@ from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.disk_paths import expanded, leads_through
 from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.library_records import mask_library_records
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.executed_parts import executing, lifting, project_of
@@ -444,6 +445,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     source = part_source(document, config, registry, homes, trust)
     # Before a provider, a server or a plugin says anything that could repeat one.
     mask_before_cutting(checked.secrets)
+    mask_library_records()
     checked = replace(checked, trust=trust)
     checked = replace(checked, parts=executing(source, partial(_protected, checked)))
     if not config.workspace.access:

@@ -40,6 +40,7 @@ _BARE_LOGIN: Final = (
 )
 """A login without a scheme, as Go and Oracle write it: ``user:password@tcp(db:3306)/name``, ``user/password@//db``.
 A port, ``//``, a protocol or no host at all follows, or ``image:tag@sha256:…`` would have a password."""
+_ADDRESS: Final = rf"(?:{SCHEME}\S+|[\w.-]+:[0-9]{{1,5}})"
 _ORACLE_LOGIN: Final = (
     r"""(?i:jdbc:oracle):\w+:(?:"[^"]{1,100}"|[^\s/:@"']{1,100})/(?!\$\{|<[\w :-]*>@)"""
     r"""(?:"([^"]{1,200})"|(([^\s"'@]{1,200})(?:@[^\s"']{0,200})?))@(?=[\w/(])"""
@@ -135,12 +136,27 @@ def logins(text: str) -> Iterator[tuple[str, list[tuple[int, int]]]]:
 
 
 def bare_passwords(text: str) -> Iterator[str]:
-    """The passwords of logins without a scheme before them; Oracle's addresses for Java have one of their own."""
-    if "://" not in text[: text.rfind("@")] and (login := re.fullmatch(_BARE_LOGIN, text)):
+    """The passwords of logins without a scheme before them, also of several; Oracle's addresses for Java have one of
+    their own.
+    """
+    # Both readings: a password may have a comma.
+    if login := _bare_login(text):
         yield login["password"]
+    pieces = [each for each in re.split(r"[\s,;|]+", text) if each]
+    found = [_bare_login(each) for each in pieces]
+    # Prose has blanks, and words that are no address.
+    if not re.search(r"\s", text) or all(
+        login or re.fullmatch(_ADDRESS, each) for login, each in zip(found, pieces, strict=True)
+    ):
+        yield from (login["password"] for login in found if login)
     if "oracle:" in text:
         for login in re.finditer(_ORACLE_LOGIN, text):
             yield from filter(None, login.groups())
+
+
+def _bare_login(text: str) -> re.Match[str] | None:
+    at = text.rfind("@")
+    return re.fullmatch(_BARE_LOGIN, text) if at > 0 and "://" not in text[:at] else None
 
 
 def settings_in(text: str) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import stat
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -104,6 +105,22 @@ async def test_a_remote_servers_tools_are_called_with_the_headers_of_the_yaml(tm
             events = await play(running, "go")
             assert served.headers["x-team"] == "blue"
     assert results(events) == ["5"]
+
+
+@pytest.mark.parametrize("sse", [False, True])
+async def test_a_key_in_the_address_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, sse: bool
+) -> None:
+    monkeypatch.setattr(logging.getLogger("httpx2"), "filters", [])  # those of an earlier test
+    key = "Dv7hT2pLq9VwZ3nB8mCs"
+    async with serving(sse=sse) as served:
+        server = {"type": "sse" if sse else "http", "url": f"{served.url}?exaApiKey={key}"}
+        with caplog.at_level(logging.DEBUG):
+            async with agent(tmp_path, adding(), server) as running:
+                events = await play(running, "go")
+    assert results(events) == ["5"]
+    assert any(each.name == "httpx2" for each in caplog.records)
+    assert key not in caplog.text
 
 
 async def test_a_server_that_speaks_the_older_sse_is_called_with_the_headers_of_the_yaml(
