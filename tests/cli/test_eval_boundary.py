@@ -109,6 +109,34 @@ def test_what_an_agent_is_told_while_approvals_are_answered_is_part_of_the_permi
     refused(zeus("eval", "cases.yaml", "--replay"), 4, "zeus trust --eval cases.yaml")
 
 
+@pytest.mark.parametrize(
+    "file",
+    ["zeus.yaml", "zeus.ci.yaml", "base.yaml", "prompt.md", "sub.yaml", "part.md", ".zeus/configs/own.yaml"],
+)
+def test_while_approvals_are_answered_each_file_that_decides_about_an_agent_is_part_of_the_permission(
+    project: Project, zeus: Zeus, file: str
+) -> None:
+    """A config that was changed after the permission, such as one without its `deny` rules, ran unasked."""
+    (project.folder / ".zeus" / "configs").mkdir(parents=True, exist_ok=True)
+    model = (project.folder / "zeus.yaml").read_text()
+    project.write("base.yaml", model)
+    project.write("sub.yaml", f"{model}\ninstructions: {{file: part.md}}\n")
+    project.write("zeus.ci.yaml", "limits: {max_steps: 5}\n")
+    project.write("prompt.md", "Be kind.\n")
+    project.write("part.md", "Be brief.\n")
+    project.write(".zeus/configs/own.yaml", "version: 1\nextends: ../../base.yaml\n")
+    own = "version: 1\nextends: base.yaml\ninstructions: {file: prompt.md}\n"
+    project.write("zeus.yaml", f"{own}agents: {{w: {{description: It helps., config: sub.yaml}}}}\n")
+    evaluation(project, approvals="allow", agent=None, agents=["zeus.yaml", "own"])
+    project.write(".env", "SOME_KEY=abc\n")
+    assert f"{file}: sha256" in zeus("trust", "--eval", "cases.yaml").err
+    project.write(".env", "SOME_KEY=abcd\n")
+    assert "nothing to allow" in zeus("trust", "--eval", "cases.yaml").err
+    changed = project.folder / file
+    changed.write_text(f"{changed.read_text()}# changed\n")
+    refused(zeus("eval", "cases.yaml"), 4, "zeus trust --eval cases.yaml")
+
+
 def test_a_case_is_added_to_a_file_that_answers_approvals_without_a_question(
     project: Project, zeus: Zeus
 ) -> None:

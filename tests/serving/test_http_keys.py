@@ -49,13 +49,19 @@ async def keyed(
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Database]]:
     """A service with a database of keys: its client (with the local token) and the database."""
     write_agent(folder, more, tools=tools)
-    database = Database(url, directory=folder)
-    if database.server is None:  # a server's tables are made by their owner
-        await ready(database)
+    database = await ready_database(folder, url)
     service = service_of(folder, model or script("Done."))
     service = replace(service, settings=settings or Settings(), database=database)
     async with serving(service) as client:
         yield client, database
+
+
+async def ready_database(folder: Path, url: str = URL) -> Database:
+    """A service's own database, with its tables."""
+    database = Database(url, directory=folder)
+    if database.server is None:  # a server's tables are made by their owner
+        await ready(database)
+    return database
 
 
 async def made(database: Database, name: str = "ann", **values: Any) -> str:

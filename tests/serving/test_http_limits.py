@@ -169,7 +169,8 @@ async def test_the_audit_log_has_acts_without_contents_and_cannot_be_changed(
         assert [(each.action, each.session, each.decision, each.outcome) for each in found] == [
             ("POST /v1/sessions", session, None, "done"),
             ("POST /v1/sessions/{session}/runs", session, None, "done"),
-            ("POST /v1/approvals/{approval}", session, "reject", "done"),
+            ("decide", session, "reject", "done"),
+            ("POST /v1/approvals/{approval}", session, None, "done"),
             ("GET /v1/sessions/{session}/what-if", session, None, "forbidden"),
         ]
         assert {each.caller for each in found} == {f"key:{key.split('_')[1]}"}
@@ -180,14 +181,14 @@ async def test_the_audit_log_has_acts_without_contents_and_cannot_be_changed(
                 await database.run(
                     lambda connection, statement=statement: connection.execute(text(statement))
                 )
-        assert len(await entries(database)) == 4
+        assert len(await entries(database)) == 5
         aged = round((time.time() - 29 * 86_400) * 1000)
         for at_ms in (1, aged):
             await add_entry(database, replace(found[0], at_ms=at_ms))
         with pytest.raises((ZeusError, IntegrityError), match="append-only"):
             await expire(database, aged + 1)
         assert await expire(database, aged) == 1
-        assert len(await entries(database)) == 5
+        assert len(await entries(database)) == 6
     lines = [json.loads(each.message) for each in caplog.records if each.name == "zeus.access"]
     assert {each["user"] for each in lines if each["path"].startswith("/v1/")} == {"ann"}
     assert session in {each["session"] for each in lines}

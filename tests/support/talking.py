@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from zeus_runtime.plugin.model import (
 from zeus_runtime.registry import discover
 from zeus_runtime.serving.http.protocols import protocols_of
 from zeus_runtime.serving.http.service import Service
+from zeus_runtime.store.database import Database
 
 
 def said(request: ModelRequest) -> str:
@@ -90,12 +92,17 @@ async def talking(
     more: str = "",
     tools: str = "[probe]",
     allow: str = "[echo]",
+    database: Database | None = None,
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Service, Any]]:
-    """A client of a service with these protocols, the service and its model."""
+    """A client of a service with these protocols, the service and its model.
+
+    Args:
+        database: the service's own, of keys and audit log.
+    """
     model = model or Talking()
     asking = f"middlewares: [{{approve: {{allow: {allow}}}}}]\n"
     write_agent(folder, (storage(url) if url else "") + asking + more, tools=tools)
-    service = service_of(folder, model)
+    service = replace(service_of(folder, model), database=database)
     served = protocols_of(discover(environ={}), protocols, service)
     async with serving(service, protocols=served) as client:
         yield client, service, model

@@ -54,11 +54,11 @@ class AuditEntry:
         at_ms: when it was answered, UTC milliseconds.
         user_id: the user on whose behalf; None for the user who started the service, and for keys of all users.
         caller: ``local``, ``key:ID``, or ``oidc:ISSUER``.
-        action: the route, such as ``POST /v1/runs/{run}/cancel``.
+        action: the route, such as ``POST /v1/runs/{run}/cancel``; ``decide`` for a decision, whatever the client.
         agent: the agent's name.
         session: the session.
-        subject: the id in the address that is not the session's: a run, an approval.
-        decision: of an approval.
+        subject: the id of what is acted on, besides the session: a run, an approval.
+        decision: ``approve`` or ``reject``; only in a row of ``decide``.
         status: the HTTP status of the answer.
         outcome: ``done``, or the code of the error.
     """

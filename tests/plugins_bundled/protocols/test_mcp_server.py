@@ -23,6 +23,7 @@ from mcp.types import (
     ElicitResult,
 )
 
+from tests.serving.test_http_keys import made, ready_database
 from tests.serving.test_two_services import two_databases
 from tests.support.agents import call, calling, script
 from tests.support.serving import TOKEN, until
@@ -35,6 +36,7 @@ from zeus_runtime.registry import discover
 from zeus_runtime.serving.http.principals import Principal
 from zeus_runtime.serving.http.protocols import protocols_of
 from zeus_runtime.serving.http.service import Service
+from zeus_runtime.store.service_audit import entries
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.testing import ProtocolConformance
 
@@ -104,6 +106,24 @@ async def test_a_client_calls_the_agent_and_goes_on_with_its_session(
     assert [each["role"] for each in json.loads(shown.contents[0].text)][:2] == ["user", "assistant"]  # type: ignore[union-attr]
     assert states == ["complete", "complete"]
     assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+@MODES
+async def test_the_audit_log_has_what_a_user_decides_in_an_elicitation(tmp_path: Path, mode: str) -> None:
+    database = await ready_database(tmp_path)
+    key = await made(database)
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with (
+        talking(tmp_path, Ref("mcp"), database=database) as (native, _, _model),
+        connected(native, mode, key, elicitation_callback=elicit) as client,
+    ):
+        session = facts(await client.call_tool("test", {"prompt": "record it"}))["session"]
+        rows = [each for each in await entries(database) if each.decision]
+    told = [(each.decision, each.session, each.agent, each.user_id, each.caller) for each in rows]
+    assert told == [("approve", session, "test", "ann", f"key:{key.split('_')[1]}")]
 
 
 @MODES

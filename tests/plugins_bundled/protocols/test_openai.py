@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
 from zeus_plugins.protocols.openai.answer import TurnAnswer, _change, _says_more
 
+from tests.serving.test_http_keys import bearer, made, ready_database
 from tests.support.agents import PositionModel, call, calling, script
 from tests.support.serving import TOKEN, until
 from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
@@ -23,6 +24,7 @@ from zeus_runtime.config.ref import Ref
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http.principals import Principal
 from zeus_runtime.serving.http.service import Service
+from zeus_runtime.store.service_audit import entries
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.tools.approval import PendingApproval
 
@@ -205,6 +207,36 @@ async def test_an_approval_is_a_call_of_the_clients_tool_or_a_text(tmp_path: Pat
         assert (await native.get("/v1/approvals")).json() == [], "the user withdrew it"
         assert (tmp_path / "effects.txt").read_text() == "draft\n"
     assert all("zeus_approval" not in [one.name for one in each.tools] for each in model.requests)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_the_audit_log_has_each_decision_with_its_session_and_key(tmp_path: Path, api: str) -> None:
+    """Only the service's own route told the audit log of a decision."""
+    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
+    database = await ready_database(tmp_path)
+    key = await made(database)
+    served = talking(tmp_path, NATIVE, database=database)
+    async with served as (native, _, _model), client_of(native, key) as client:
+        if api == "chat":
+            ask = client.chat.completions.create
+            first = await ask(model="test", messages=[user("record it")], tools=approval)
+            (wanted,) = first.choices[0].message.tool_calls or ()
+            said = first.choices[0].message.model_dump(exclude_none=True)
+            result = {"role": "tool", "tool_call_id": wanted.id, "content": "reject"}
+            await ask(model="test", messages=cast(Any, [user("record it"), said, result]), tools=approval)
+        else:
+            response = await client.responses.create(model="test", input="record it")
+            (request,) = response.output
+            no = {"approval_request_id": request.id, "approve": False, "type": "mcp_approval_response"}
+            given = cast(Any, [no])
+            await client.responses.create(model="test", input=given, previous_response_id=response.id)
+        (session,) = (await native.get("/v1/sessions", headers=bearer(key))).json()
+        rows = [each for each in await entries(database) if each.decision]
+    told = [
+        (each.action, each.decision, each.session, each.agent, each.user_id, each.caller) for each in rows
+    ]
+    assert told == [("decide", "reject", session["session"], "test", "ann", f"key:{key.split('_')[1]}")]
+    assert rows[0].subject
 
 
 async def test_an_approval_hides_nothing_from_a_client_that_prints_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -437,6 +438,13 @@ def overlay_path(main: Path, env: str) -> Path:
             "file-not-found", f"--env {env!r} is not a valid name", "use letters, digits, `-` and `_`"
         )
     return main.with_name(f"{main.stem}.{env}{main.suffix}")
+
+
+def overlays(main: Path) -> list[str]:
+    """The environments for which there are overlays beside a config."""
+    beside = main.parent.glob(f"{escape(main.stem)}.*{escape(main.suffix)}")
+    names = (each.name.removeprefix(f"{main.stem}.").removesuffix(main.suffix) for each in beside)
+    return sorted(name for name in names if _ENV_NAME.fullmatch(name))
 
 
 def _presets(homes: Sequence[Path]) -> list[str]:

@@ -14,10 +14,9 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
-from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http import problems
 from zeus_runtime.serving.http.open_streams import OpenStream
-from zeus_runtime.store.service_audit import AuditEntry, add_entry
+from zeus_runtime.store.service_audit import AuditEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +48,7 @@ _PLAIN: Final = re.compile(r"[\w./{}:@+-]+", re.ASCII)
 
 
 def note_act(request: Request, **facts: str) -> None:
-    """Tell the audit log more of a request: its ``agent``, ``session`` or ``decision``; never what was said."""
+    """Tell the audit log more of a request: its ``agent`` or ``session``; never what was said."""
     request.state.facts = {**getattr(request.state, "facts", {}), **facts}
 
 
@@ -210,9 +209,9 @@ class Boundary:
         return own or problems.response(status, code, detail, headers=None, **more)
 
     async def _audit(self, passing: _Passing) -> None:
-        caller, database = passing.caller, self._service.database
+        caller = passing.caller
         is_act = passing.scope["method"] not in SAFE or passing.status in (403, 429)
-        if caller is None or database is None or not is_act:
+        if caller is None or not is_act:
             return
         params: Mapping[str, Any] = passing.scope.get("path_params", {})
         subject = next((name for name in params if name != "session"), None)
@@ -225,16 +224,11 @@ class Boundary:
             agent=passing.fact("agent"),
             session=passing.fact("session"),
             subject=None if subject is None else passing.fact(subject),
-            decision=passing.fact("decision"),
+            decision=None,
             status=passing.status,
             outcome="done" if passing.status < 400 else str(passing.scope["state"].get("code", "refused")),
         )
-        try:
-            await add_entry(database, entry)
-        except ZeusError:
-            # The act is done; without its entry the operator has to know.
-            self._service.metrics.unaudited.inc()
-            _log.exception("an act is missing in the audit log: %s", entry)
+        await self._service.audit(entry)
 
     def _tell(self, passing: _Passing) -> None:
         form = self._service.settings.access_log

@@ -398,7 +398,7 @@ class ProtocolCaller:
         }
         shown = {waiting[call].id: waiting[call].shown for call in results}
         async with self._service.for_owner(self._principal, turn.session) as found:
-            await self._service.settle(found, turn.session, decisions, seen=shown)
+            await self._service.settle(found, turn.session, decisions, seen=shown, by=None)
 
     async def set_mark(self, turn: StoredTurn, mark: str) -> None:
         """Name the conversation that ends with a turn, so that ``marked`` finds it."""

@@ -27,9 +27,9 @@ from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.serving.http.turn_queue import TurnQueue, run_of_key, same_user
 from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.schema import ready
-from zeus_runtime.store.service_audit import expire
+from zeus_runtime.store.service_audit import AuditEntry, add_entry, expire
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
-from zeus_runtime.tools.run_to_completion import all_tried
+from zeus_runtime.tools.run_to_completion import all_tried, finished
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
@@ -423,7 +423,7 @@ class Service:
             UsageError: it is decided already.
         """
         async with self.for_approval(caller, approval) as (found, session):
-            await self.settle(found, session, {approval: decision}, seen=seen)
+            await self.settle(found, session, {approval: decision}, seen=seen, by=caller)
         return session, found.owner
 
     @asynccontextmanager
@@ -445,22 +445,65 @@ class Service:
         decisions: Mapping[str, Decision],
         *,
         seen: Mapping[str, str | None] | None,
+        by: Principal | None,
     ) -> None:
         """Decide waiting calls of a session, all of them or none, and resume its turn once nothing else waits.
 
         Args:
             seen: what the caller saw of them, as ``Agent.decide`` takes it.
+            by: whose decisions the audit log has; None for the results of a client's own tools.
 
         Raises:
             UsageError: a decision is not possible.
         """
-        await found.agent.decide(session, decisions, seen=seen)
+        # A client that leaves must not part a decision from its row.
+        await finished(self._decided(found, session, decisions, seen=seen, by=by))
         # Of two who decide the last two calls at once, both may find none left: waking twice is harmless.
         if not await found.agent.pending_approvals(session):
             await self._continue(found, session)
         else:
             # The time of the others may be over, or limited.
             await self.turns.resume_decided(found.hosted, await found.agent.log(), session)
+
+    async def _decided(
+        self,
+        found: OwnersAgent,
+        session: str,
+        decisions: Mapping[str, Decision],
+        *,
+        seen: Mapping[str, str | None] | None,
+        by: Principal | None,
+    ) -> None:
+        await found.agent.decide(session, decisions, seen=seen)
+        if by is None:
+            return
+        for approval, decision in decisions.items():
+            # Here and not with the request: one request of a protocol decides several calls, in no route of ours.
+            await self.audit(
+                AuditEntry(
+                    at_ms=round(time.time() * 1000),
+                    user_id=None if by.owner is None else by.owner.user,
+                    caller=by.id,
+                    action="decide",
+                    agent=found.hosted.name,
+                    session=session,
+                    subject=approval,
+                    decision=decision.answer,
+                    status=200,
+                    outcome="done",
+                )
+            )
+
+    async def audit(self, entry: AuditEntry) -> None:
+        """Add an act to the audit log, if the service has one."""
+        if self.database is None:
+            return
+        try:
+            await add_entry(self.database, entry)
+        except ZeusError:
+            # The act is done; without its entry the operator has to know.
+            self.metrics.unaudited.inc()
+            _log.exception("an act is missing in the audit log: %s", entry)
 
     async def _continue(self, found: OwnersAgent, session: str) -> None:
         log = await found.agent.log()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +26,7 @@ from zeus_runtime.config.yaml.tree import Path as ConfigPath
 from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.cutting import first_line, mask_before_cutting
 from zeus_runtime.disk_paths import real_path
-from zeus_runtime.errors import masking_errors
+from zeus_runtime.errors import ZeusError, masking_errors
 from zeus_runtime.escaping import printable
 from zeus_runtime.testing.cases.format import Evaluation, FileState
 
@@ -220,7 +221,7 @@ def _choice(read: ReadEvaluation) -> Part:
 
 
 def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
-    """The part of ``approvals: allow``: prompts, files and recordings decide what the agents ask, and nobody looks."""
+    """The part of ``approvals: allow``: configs, prompts, files and recordings decide what the agents do unasked."""
     from zeus_runtime.plan.part_sources import with_owner
     from zeus_runtime.trust.parts import answers_part
 
@@ -233,15 +234,21 @@ def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
     if not given:
         return None
     document = read.document
-    named = (Path(each.text) for each in document.marked if each.is_file)
     # Files elsewhere ask by their path, and stay closed until then.
     inside = (real_path(document.directory), real_path(read.path.parent))
+
+    def is_inside(file: Path) -> bool:
+        return any(Path(real_path(file)).is_relative_to(each) for each in inside)
+
+    named = {*(Path(each.text) for each in document.marked if each.is_file), *read.cassette.glob("*.jsonl")}
+    for config in map(read.config_of, read.agents):
+        file = str(document.directory / config)
+        if not os.path.lexists(file) or is_inside(Path(file)):
+            named.update(_deciding_files(document, config))
     files = sorted(
         file
-        for file in {*named, *read.cassette.glob("*.jsonl")}
-        if any(Path(real_path(file)).is_relative_to(each) for each in inside)
-        and file.is_file()
-        and os.access(file, os.R_OK)
+        for file in named - {read.path}
+        if is_inside(file) and file.is_file() and os.access(file, os.R_OK)
     )
     held = [(file, sha256(file.read_bytes()).hexdigest()) for file in files]
     part = answers_part(
@@ -251,6 +258,35 @@ def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
         where=str(document.position(given[0])),
     )
     return with_owner(read.ground, part)
+
+
+def _deciding_files(document: Document, config: str) -> Iterator[Path]:
+    """The files that an agent's config and those of its sub-agents are read from or name, also with each overlay.
+
+    Files of keys are left out: they are the user's own. So are the files that only an invalid config names: it does not
+    run before one of its own changes.
+    """
+    from zeus_runtime.config.layers.files import overlay_path, overlays
+    from zeus_runtime.plan.parts_with_subagents import agents_below
+    from zeus_runtime.plan.validated import examine_config
+
+    def read_with(env: str | None) -> Iterator[Document]:
+        with suppress(ZeusError):
+            checked = examine_config(config, env=env, directory=document.directory, environ=document.environ)
+            yield checked.document
+            yield from (each.document for each in agents_below(checked))
+
+    documents = [*read_with(None)]
+    main = documents[0].path if documents else None
+    # A preset's file is known only once it is read.
+    main = document.directory / config if main is None else main
+    yield main
+    for env in overlays(main):  # `zeus eval --env` chooses one after the permission was given
+        yield overlay_path(main, env)
+        documents += read_with(env)
+    for each in documents:
+        yield from (file for file in each.files.values() if file.name != ".env")
+        yield from (Path(one.text) for one in each.marked if one.is_file and not one.is_closed)
 
 
 def _refuse(document: Document, problems: Iterable[_Problem]) -> None:

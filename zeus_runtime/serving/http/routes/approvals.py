@@ -92,7 +92,7 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
     # A client that sends `"seen": null` saw a call without a change; one that sends nothing relies on the last shown.
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
     session, owner = await service_of(request).decide(caller, approval, decision, seen=seen)
-    note_act(request, session=session, decision=body.decision)
+    note_act(request, session=session)
     listed = {"allowlist_of": owner.user} if body.always and owner is not None else {}
     return {"session": session, "decision": body.decision, **listed}
 
