@@ -103,6 +103,19 @@ def test_servers_do_not_move_the_places_of_tools(zeus: Zeus, project: Project) -
     assert '  shell       run_command, read_output, stop_command  (contain="none")' in zeus("plan").out
 
 
+def test_written_options_of_the_tools_of_servers_are_shown(zeus: Zeus, project: Project) -> None:
+    head = "version: 1\nmodel: gpt-5.2\ntools: [{mcp: {max_restarts: 2}}]\n"
+    project.write("zeus.yaml", f"{head}mcpServers: {{srv: {{command: cat}}}}\n")
+    zeus("trust", "--yes")
+    assert "  mcp  (max_restarts=2)\n" in zeus("plan").out
+
+
+def test_a_connector_is_the_place_of_the_tools_that_it_implies(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nconnectors: {browser: {}}\n")
+    zeus("trust", "--yes")
+    assert values(zeus)["tools.0"] == ("mcp", ["zeus.yaml"])
+
+
 def test_a_sub_agents_own_approvals_and_options_are_shown(zeus: Zeus, project: Project) -> None:
     """A sub-agent that never asks had the plan of one that always asks, but for the digest."""
     head = "version: 1\nmodel: gpt-5.2\nmiddlewares: [{approve: {mode: ask}}]\n"
