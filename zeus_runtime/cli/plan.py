@@ -38,7 +38,6 @@ from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.config_values import ConfigValue
     from zeus_runtime.plan.models import PlannedModel
@@ -393,7 +392,7 @@ def _agent_lines(checked: Checked, plan: Plan, indent: str, *, whole: bool) -> I
     values = _values(checked, plan)
     blocks_above = dict(_blocks(checked, plan, None if whole else _written(values)))
     for name, each in plan.agents.items():
-        own, redact = each.plan, each.checked.document.redactor
+        own = each.plan
         is_full = whole and each.spec.config is not None
         above = {} if is_full else blocks_above
         source = each.spec.config or "this config"
@@ -424,16 +423,16 @@ def _agent_lines(checked: Checked, plan: Plan, indent: str, *, whole: bool) -> I
                 yield f"{indent}  {heading}, as above: {', '.join(tool.tool.name for tool in own.tools)}"
                 continue
             yield f"{indent}  {heading}"
-            yield from (_within(line, f"{indent}  ", redact) for line in lines)
+            yield from (_within(line, f"{indent}  ") for line in lines)
         if whole:
             sections = TextTable(_section_rows(each.checked, own), indent="  ")
             yield f"{indent}  {_SECTIONS}"
-            yield _within(sections, f"{indent}  ", redact)
+            yield _within(sections, f"{indent}  ")
             # An agent that shares the config has every other value of it.
             shown = own_values if is_full else [one for one in own_values if one not in values]
             yield f"{indent}  values{'' if is_full else ', as above' if not shown else ' that differ'}"
             if shown:
-                yield _within(_value_table(shown), f"{indent}  ", redact)
+                yield _within(_value_table(shown), f"{indent}  ")
         if own.agents:
             yield f"{indent}  agents it may give work to"
             yield from _agent_lines(each.checked, own, f"{indent}    ", whole=whole)
@@ -443,12 +442,8 @@ def _rows(lines: Sequence[str | TextTable]) -> set[tuple[str, ...]]:
     return {tuple(row) for line in lines if isinstance(line, TextTable) for row in line.rows}
 
 
-def _within(line: str | TextTable, indent: str, redact: Redactor) -> str | TextTable:
-    """A line or a table of an agent below; its config may have secrets that the outermost one does not know."""
-    if isinstance(line, str):
-        return f"{indent}{redact(line)}"
-    rows = [[redact(cell) for cell in row] for row in line.rows]
-    return replace(line, rows=rows, indent=f"{indent}{line.indent}")
+def _within(line: str | TextTable, indent: str) -> str | TextTable:
+    return f"{indent}{line}" if isinstance(line, str) else replace(line, indent=f"{indent}{line.indent}")
 
 
 def _instructions_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:

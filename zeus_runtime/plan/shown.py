@@ -188,8 +188,7 @@ def _agents_object(plan: Plan) -> dict[str, Any]:
             "model": _component_object(each.plan.model),
             "middlewares": [_component_object(used) for used in each.plan.middlewares],
             "tools": [tool.tool.name for tool in each.plan.tools],
-            # Its config may have secrets that the outermost one does not know.
-            "files": each.checked.document.redactor.json(reach_object(each.checked, each.plan)),
+            "files": reach_object(each.checked, each.plan),
             "values": _values_object(each.checked, each.plan),
             "agents": _agents_object(each.plan),
         }
