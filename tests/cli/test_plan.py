@@ -83,6 +83,93 @@ def test_the_options_of_a_component_within_another_are_where_they_are_written(
     assert values(zeus)["tools.0.web.search"] == ("tavily", ["zeus.yaml"])
 
 
+def test_servers_do_not_move_the_places_of_tools(zeus: Zeus, project: Project) -> None:
+    """The tools of servers are implied; counted as the first, they moved each written tool to the next one's place."""
+    head = "version: 1\nmodel: gpt-5.2\ntools:\n  - filesystem\n  - shell: {contain: none}\n"
+    project.write("zeus.yaml", head)
+    before = values(zeus)
+    project.write("zeus.yaml", f"{head}mcpServers: {{srv: {{command: cat}}}}\n")
+    zeus("trust", "--yes")
+    after = values(zeus)
+    assert before["tools.1.shell.contain"] == ("none", ["zeus.yaml"])
+    assert {path: each for path, each in after.items() if path in before and path != "mcpServers"} == {
+        path: each for path, each in before.items() if path != "mcpServers"
+    }
+    assert after["tools.2"] == ("mcp", ["zeus.yaml"])
+    shown = {line.split()[0]: line.split()[1:] for line in zeus("plan", "--all").out.splitlines() if line}
+    assert shown["tools.1.shell.contain"] == ["zeus.yaml:5:22", '"none"']
+    assert shown["tools.2"] == ["zeus.yaml:6:13", '"mcp"'], "where the servers are written"
+    assert '"none"' in zeus("plan", "--explain", "tools.1.shell.contain").out
+    assert '  shell       run_command, read_output, stop_command  (contain="none")' in zeus("plan").out
+
+
+def test_written_options_of_the_tools_of_servers_are_shown(zeus: Zeus, project: Project) -> None:
+    head = "version: 1\nmodel: gpt-5.2\ntools: [{mcp: {max_restarts: 2}}]\n"
+    project.write("zeus.yaml", f"{head}mcpServers: {{srv: {{command: cat}}}}\n")
+    zeus("trust", "--yes")
+    assert "  mcp  (max_restarts=2)\n" in zeus("plan").out
+
+
+def test_a_connector_is_the_place_of_the_tools_that_it_implies(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nconnectors: {browser: {}}\n")
+    zeus("trust", "--yes")
+    assert values(zeus)["tools.0"] == ("mcp", ["zeus.yaml"])
+
+
+def test_a_sub_agents_own_approvals_and_options_are_shown(zeus: Zeus, project: Project) -> None:
+    """A sub-agent that never asks had the plan of one that always asks, but for the digest."""
+    head = "version: 1\nmodel: gpt-5.2\nmiddlewares: [{approve: {mode: ask}}]\n"
+    project.write(
+        "zeus.yaml",
+        f"{head}tools: [filesystem, subagents]\n"
+        'agents:\n  w: {description: "Writes.\\n    approvals: ask: asked", config: sub.yaml}\n'
+        "  v: {description: V., overrides: {limits: {max_steps: 3}}}\n",
+    )
+    own = "tools: [{filesystem: {max_results: 77}}]\nworkspace: {access: {'*.pem': deny}}\n"
+    project.write("sub.yaml", head.replace("mode: ask", "mode: run_everything, deny: [grep]") + own)
+    short, whole = zeus("plan").out, zeus("plan", "--all").out
+    for text in (short, whole):
+        of_w = text[text.index("  w: Writes.") : text.index("  v: V.")]
+        assert "\n    approvals: run_everything: never asked\n" in of_w
+        assert '\n      1. approve mode="run_everything"' in of_w
+        assert 'deny=["grep"]' in of_w
+        assert "*.pem " in of_w
+        assert of_w.count("\n    approvals: ") == 1, "a description writes no line"
+        assert "as above" not in of_w
+        of_v = text[text.index("  v: V.") : text.index("\nsystem prompt")]
+        assert "    as above: approvals, middlewares, files that tools may reach\n" in of_v
+        assert "as above: ls, read_file, write_file" in of_v
+    assert "(max_results=77)" in short
+    assert "    limits: max_steps 3," in short
+    lines = [line.split() for line in whole.splitlines()]
+    assert ["middlewares.0.approve.mode", "sub.yaml:3:32", '"run_everything"'] in lines
+    assert sum(line[:1] == ["limits.max_steps"] for line in lines) == 3
+    assert sum(line[:1] == ["retry.attempts"] for line in lines) == 2, "v has the config's"
+    (found,) = [
+        each
+        for each in zeus("plan", "--format", "json").json["agents"]["w"]["values"]
+        if each["path"] == "middlewares.0.approve.mode"
+    ]
+    assert (found["value"], found["written"][0]["source"]) == ("run_everything", "sub.yaml")
+
+
+def test_a_secret_of_a_sub_agents_config_is_masked(zeus: Zeus, project: Project) -> None:
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-5.2\ntools: [subagents]\nagents: {w: {description: W., config: sub.yaml}}\n",
+    )
+    project.write(
+        "sub.yaml",
+        "version: 1\nmodel: {litellm: {model: gpt-5.2, api_key: canary-0123456789}}\ntools: [filesystem]\n"
+        "workspace: {access: {'/canary-0123456789/**': deny}}\n",
+    )
+    for words in ([], ["--all"], ["--format", "json"]):
+        result = zeus("plan", *words)
+        assert result.exit_code == 0
+        assert "deny" in result.out
+        assert "canary-0123456789" not in result.out
+
+
 def test_the_plan_is_short_and_says_what_matters(zeus: Zeus, project: Project) -> None:
     project.write(
         "zeus.yaml",

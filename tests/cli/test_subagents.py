@@ -27,7 +27,7 @@ def test_the_plan_shows_agents_with_all_that_they_are(zeus: Zeus, project: Proje
     text = zeus("plan", "zeus.yaml").out
     assert "helper: Shouts." in text
     assert "this config, changed: model" in text
-    assert "tools: echo, shout" in text
+    assert "tools in agent mode, as above: echo, shout\n" in text
     plan = zeus("plan", "zeus.yaml", "--format", "json").json
     assert plan["agents"]["helper"]["tools"] == ["echo", "shout"]
     assert plan["agents"]["helper"]["digest"] != plan["digest"]

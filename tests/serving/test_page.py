@@ -1227,6 +1227,19 @@ def test_a_user_finds_where_a_value_was_written_and_checks_an_edited_config(user
     assert user.complaints == []
 
 
+def test_the_plan_shows_a_sub_agents_middlewares_and_values(user: User) -> None:
+    page = user.tab("#plan?agent=test")
+    page.get_by_role("button", name="Parts").click()
+    agents = page.get_by_role("region", name="Sub-agents")
+    agents.get_by_text("scout", exact=True).click()
+    agents.get_by_text("approve", exact=False).first.wait_for()
+    values = agents.get_by_role("group", name="Values: scout")
+    row = values.get_by_role("row", name="middlewares.4.approve.allow")
+    assert row.get_by_role("cell").all_inner_texts()[1] == '["task","echo"]'
+    assert row.get_by_role("cell").all_inner_texts()[2].startswith("zeus.yaml:")
+    assert user.complaints == []
+
+
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_the_views_of_an_agent_are_accessible(user: User, look: str) -> None:
     page = user.tab()

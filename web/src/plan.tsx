@@ -10,17 +10,19 @@ import { inLine } from "./visible";
 
 interface Mark { source: string; line: number; column: number }
 interface Component { name: string; options: Json; plugin: { name: string; version: string; source: string } }
+interface Value { path: string; value: unknown; written: Mark[] }
+interface SubAgent { description?: string; mode: string; model: Component; tools: string[]; middlewares: Component[]; values: Value[]; agents: Record<string, SubAgent> }
 interface Plan {
   /** Whether the session has its own policies. */
   own?: boolean;
   agent: string; description: string | null; config: string; mode: string; digest: string; instructions: string | null; project_instructions: string[] | null;
   model: Component; fallbacks: Component[]; middlewares: Component[]; checkpointer: Component; memory: { backend: Component } | null;
   tools: { name: string; category: string; access: string; component: string; plugin: Component["plugin"] }[];
-  agents: Record<string, { description?: string; mode: string; model: Component; tools: string[] }>;
+  agents: Record<string, SubAgent>;
   executes: { kind: string; name: string; digest: string; where: string; trusted: boolean }[];
   files: { folders: Record<string, string>; rules: { pattern: string; right: string; written: string }[]; protected: string[] };
   prompt: Record<string, string>; prompt_sources: Record<string, { path: string; home: string; plugin: string | null; written: string | null }>;
-  values: { path: string; value: unknown; written: Mark[] }[]; notices: { code: string; message: string }[];
+  values: Value[]; notices: { code: string; message: string }[];
 }
 interface Config { source: string; text: string; others: string[]; problem: string }
 interface Diagnostic { code: string; severity: string; message: string; hint: string | null; path: (string | number)[]; file: string | null; line?: number; column?: number }
@@ -51,7 +53,7 @@ export function PlanView({ agent, session }: { agent: AgentInfo; session: string
       </dl>
       {plan.notices.map((each) => <p class="banner" key={each.message}>{each.message}</p>)}
       <Segments label={t("Plan")} chosen={tab} choose={setTab} names={{ values: t("Values"), parts: t("Parts"), prompt: t("Prompt"), edit: t("Edit and check") }} />
-      {tab === "values" && <Values plan={plan} />}
+      {tab === "values" && <section class="card" aria-label={t("Values")}><Values values={plan.values} label={t("Values")} /></section>}
       {tab === "parts" && <Parts plan={plan} />}
       {tab === "prompt" && <Prompt plan={plan} />}
       {/* The edited text stays while another part is shown. */}
@@ -63,20 +65,20 @@ export function PlanView({ agent, session }: { agent: AgentInfo; session: string
 const place = (mark: Mark): string => (mark.source.startsWith("--set ") ? mark.source : `${mark.source}:${mark.line}:${mark.column}`);
 const written = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
-function Values({ plan }: { plan: Plan }) {
+function Values({ values, label }: { values: Value[]; label: string }) {
   const [text, setText] = useState("");
   const [isWritten, setWritten] = useState(false);
   const wanted = text.trim().toLowerCase();
-  const found = plan.values.filter((each) =>
+  const found = values.filter((each) =>
     (!isWritten || each.written.length) && [each.path, written(each.value), ...each.written.map(place)].some((one) => one.toLowerCase().includes(wanted)));
   return (
-    <section class="card" aria-label={t("Values")}>
+    <>
       <div class="filters">
         <input type="search" class="grow" value={text} placeholder={t("Filter by key, value or place")} aria-label={t("Filter by key, value or place")} onInput={(event) => setText(event.currentTarget.value)} />
         <label class="inline"><input type="checkbox" checked={isWritten} onChange={(event) => setWritten(event.currentTarget.checked)} />{t("Without defaults")}</label>
-        <span class="meta">{number(found.length)} / {number(plan.values.length)}</span>
+        <span class="meta">{number(found.length)} / {number(values.length)}</span>
       </div>
-      <div class="scroll" tabIndex={0} role="group" aria-label={t("Values")}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={label}>
         <table class="values">
           <thead><tr><th>{t("Key")}</th><th>{t("Value")}</th><th>{t("Written at")}</th></tr></thead>
           <tbody>
@@ -92,29 +94,54 @@ function Values({ plan }: { plan: Plan }) {
           </tbody>
         </table>
       </div>
-    </section>
+    </>
   );
 }
 
 const origin = (plugin: Component["plugin"]): string => [plugin.name, plugin.version].filter(Boolean).join(" ");
 
+function Middlewares({ used }: { used: Component[] }) {
+  if (!used.length) return <p class="meta">{t("none")}</p>;
+  return (
+    <ol class="rows">
+      {used.map((each, at) => (
+        <li key={at}>
+          <details>
+            <summary><strong>{at + 1}. {each.name}</strong> <span class="meta">{origin(each.plugin)}</span></summary>
+            <pre class="exact" tabIndex={0}>{JSON.stringify(each.options, null, 2)}</pre>
+          </details>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** Each with its middlewares and every value, and the agents below it. */
+function SubAgents({ agents }: { agents: Record<string, SubAgent> }) {
+  return (
+    <ul class="rows">
+      {Object.entries(agents).map(([name, each]) => (
+        <li key={name}>
+          <details>
+            <summary><strong>{name}</strong> {each.description ?? ""} <span class="meta">{each.mode} · {each.tools.join(", ")}</span></summary>
+            <h3>{t("Middlewares")}</h3>
+            <Middlewares used={each.middlewares} />
+            <h3>{t("Values")}</h3>
+            <Values values={each.values} label={`${t("Values")}: ${name}`} />
+            {Object.keys(each.agents).length > 0 && <><h3>{t("Sub-agents")}</h3><SubAgents agents={each.agents} /></>}
+          </details>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function Parts({ plan }: { plan: Plan }) {
-  const agents = Object.entries(plan.agents);
   return (
     <>
       <section class="card" aria-label={t("Middlewares")}>
         <h2>{t("Middlewares")} <span class="meta">{t("in their order: the first is the outermost")}</span></h2>
-        {!plan.middlewares.length && <p class="meta">{t("none")}</p>}
-        <ol class="rows">
-          {plan.middlewares.map((each, at) => (
-            <li key={at}>
-              <details>
-                <summary><strong>{at + 1}. {each.name}</strong> <span class="meta">{origin(each.plugin)}</span></summary>
-                <pre class="exact" tabIndex={0}>{JSON.stringify(each.options, null, 2)}</pre>
-              </details>
-            </li>
-          ))}
-        </ol>
+        <Middlewares used={plan.middlewares} />
       </section>
       <section class="card" aria-label={t("Tools")}>
         <h2>{t("Tools")} <span class="meta">{number(plan.tools.length)}</span></h2>
@@ -125,10 +152,10 @@ function Parts({ plan }: { plan: Plan }) {
           </table>
         </div>
       </section>
-      {agents.length > 0 && (
+      {Object.keys(plan.agents).length > 0 && (
         <section class="card" aria-label={t("Sub-agents")}>
           <h2>{t("Sub-agents")}</h2>
-          <ul class="rows">{agents.map(([name, each]) => <li key={name}><strong>{name}</strong> {each.description ?? ""} <span class="meta">{each.mode} · {each.tools.join(", ")}</span></li>)}</ul>
+          <SubAgents agents={plan.agents} />
         </section>
       )}
       <section class="card" aria-label={t("Files")}>

@@ -22,6 +22,7 @@ from zeus_runtime.cli.output import TextTable, as_json, folded_lines, rendered
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
 from zeus_runtime.config.model import ExtractEvery, Memory
 from zeus_runtime.config.ref import Ref
+from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.models.reasoning import budget_of
 from zeus_runtime.plan.shown import (
@@ -38,6 +39,7 @@ from zeus_runtime.trust.decision import UntrustedError
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.config_values import ConfigValue
     from zeus_runtime.plan.models import PlannedModel
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -228,10 +230,8 @@ def _reasoning(settings: Mapping[str, Any]) -> str:
 
 
 def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
-    from zeus_runtime.plan.config_values import effective_values
-
-    values = effective_values(checked, plan)
-    written = None if whole else [each.path for each in values if each.marks]
+    values = _values(checked, plan)
+    written = None if whole else _written(values)
     yield TextTable(
         [
             ("agent", f"{plan.config.name}, mode {plan.mode}"),
@@ -246,10 +246,80 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
             *_instructions_rows(checked, plan),
             *_project_rows(plan),
             *([] if plan.output is None else [("output", plan.output.shown)]),
-            _approvals_row(plan),
+            ("approvals", _approvals(plan)),
         ]
     )
-    yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
+    for heading, lines in _blocks(checked, plan, written):
+        yield f"\n{heading}"
+        yield from lines
+    if plan.agents:
+        yield "\nagents it may give work to"
+        yield from _agent_lines(checked, plan, "  ", whole=whole)
+    yield from _executed(checked)
+    yield f"\n{_SECTIONS}"
+    yield TextTable(_section_rows(checked, plan), indent="  ")
+    if not whole:
+        yield "\n`zeus plan --all` shows every value and where it comes from, --explain PATH one of them"
+        return
+    yield "\nvalues"
+    yield _value_table(values)
+
+
+_SECTIONS: Final = "system prompt, sections 1 to 6"
+
+
+def _values(checked: Checked, plan: Plan) -> tuple[ConfigValue, ...]:
+    from zeus_runtime.plan.config_values import effective_values
+
+    return effective_values(checked, plan)
+
+
+def _written(values: Sequence[ConfigValue]) -> list[str]:
+    return [each.path for each in values if each.marks]
+
+
+def _value_table(values: Sequence[ConfigValue]) -> TextTable:
+    return TextTable(
+        [(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  "
+    )
+
+
+def _blocks(
+    checked: Checked, plan: Plan, written: Sequence[str] | None
+) -> Iterator[tuple[str, list[str | TextTable]]]:
+    """What an agent runs and reaches, in the same form for the outermost agent and those below it: heading, lines."""
+    yield (
+        "middlewares, outermost first" if plan.middlewares else "no middlewares",
+        [*_middleware_lines(checked, plan, written)],
+    )
+    rows: Sequence[Sequence[str]] = (
+        _tool_rows(plan, written)
+        if written is not None
+        else [
+            (each.tool.name, each.tool.category, each.tool.access, each.showing, _plugin(each.plugin))
+            for each in plan.tools
+        ]
+    )
+    yield (
+        _tools_heading(plan),
+        [TextTable(rows, indent="  ")] if rows else [],
+    )
+    from zeus_runtime.cli.file_access import reach_rows
+
+    yield "files that tools may reach", [TextTable(list(reach_rows(checked, plan)), indent="  ")]
+    servers = planned_servers(plan)
+    if servers:
+        yield (
+            "servers, started when the agent runs; `zeus tools list --connect` lists their tools",
+            [TextTable([(each.name, each.category, each.why) for each in servers], indent="  ")],
+        )
+
+
+def _tools_heading(plan: Plan) -> str:
+    return f"tools in {plan.mode} mode" if plan.tools else "no tools"
+
+
+def _middleware_lines(checked: Checked, plan: Plan, written: Sequence[str] | None) -> Iterator[str]:
     for place, each in enumerate(plan.middlewares):
         described = getattr(each.value, "described", None)
         if described is None or written is None:
@@ -258,36 +328,6 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
         yield f"  {place + 1}. {_component(each, [])}"
         for line in described():
             yield f"       {terminal_line(checked.document.redactor.text(line))}"
-    yield f"\ntools in {plan.mode} mode" if plan.tools else "\nno tools"
-    if plan.tools and not whole:
-        yield TextTable(_tool_rows(plan), indent="  ")
-    elif plan.tools:
-        rows = [
-            (each.tool.name, each.tool.category, each.tool.access, each.showing, _plugin(each.plugin))
-            for each in plan.tools
-        ]
-        yield TextTable(rows, indent="  ")
-    from zeus_runtime.cli.file_access import reach_rows
-
-    yield "\nfiles that tools may reach"
-    yield TextTable(list(reach_rows(checked, plan)), indent="  ")
-    if plan.agents:
-        yield "\nagents it may give work to"
-        yield from _agent_lines(plan, "  ")
-    servers = planned_servers(plan)
-    if servers:
-        yield "\nservers, started when the agent runs; `zeus tools list --connect` lists their tools"
-        yield TextTable([(each.name, each.category, each.why) for each in servers], indent="  ")
-    yield from _executed(checked)
-    yield "\nsystem prompt, sections 1 to 6"
-    yield TextTable(_section_rows(checked, plan), indent="  ")
-    if not whole:
-        yield "\n`zeus plan --all` shows every value and where it comes from, --explain PATH one of them"
-        return
-    yield "\nvalues"
-    yield TextTable(
-        [(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  "
-    )
 
 
 def _limits(plan: Plan) -> str:
@@ -296,8 +336,8 @@ def _limits(plan: Plan) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in limits if value is not None)
 
 
-def _tool_rows(plan: Plan) -> list[tuple[str, str]]:
-    """The tools of each component in a cell, with what the mode does to them."""
+def _tool_rows(plan: Plan, written: Sequence[str]) -> list[tuple[str, str]]:
+    """The tools of each component in a cell, with what the mode does to them and its written options."""
     found: dict[tuple[str, str], list[str]] = {}
     for each in plan.tools:
         found.setdefault((each.component, each.showing), []).append(each.tool.name)
@@ -307,9 +347,17 @@ def _tool_rows(plan: Plan) -> list[tuple[str, str]]:
     ]
     for component in plan.toolsets:
         described = getattr(component.value, "described", None)
-        if described is not None and any(name == component.name for name, _ in rows):
-            place = max(place for place, (name, _) in enumerate(rows) if name == component.name)
-            rows[place + 1 : place + 1] = [("", line) for line in described()]
+        options = _options(component, written, show_path(component.path)).strip()
+        places = [place for place, (name, _) in enumerate(rows) if name == component.name]
+        if places:
+            last = places[-1]
+            if options:
+                rows[last] = (component.name, f"{rows[last][1]}  ({options})")
+            rows[last + 1 : last + 1] = [
+                ("", line) for line in (described() if described is not None else ())
+            ]
+        elif options and component in plan.opens:
+            rows.append((component.name, f"({options})"))
     return rows
 
 
@@ -339,20 +387,63 @@ def _executed(checked: Checked) -> Iterator[str | TextTable]:
         yield TextTable(rows, indent="  ")
 
 
-def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
+def _agent_lines(checked: Checked, plan: Plan, indent: str, *, whole: bool) -> Iterator[str | TextTable]:
+    """Each agent below ``plan``, without what is as above; with ``whole``, one that has its own config in full."""
+    values = _values(checked, plan)
+    blocks_above = dict(_blocks(checked, plan, None if whole else _written(values)))
     for name, each in plan.agents.items():
         own = each.plan
+        is_full = whole and each.spec.config is not None
+        above = {} if is_full else blocks_above
         source = each.spec.config or "this config"
         changed = f", changed: {', '.join(each.spec.overrides)}" if each.spec.overrides else ""
-        yield f"{indent}{name}: {each.spec.description}"
+        # No line end of a config's text, which could look like a line of this plan.
+        yield f"{indent}{name}: {terminal_line(each.spec.description.strip())}"
         models = " → ".join(model.profile.name for model in own.models)
-        yield f"{indent}  {source}{changed} · {models} · mode {own.mode} · context {each.spec.context}"
+        what = f"{source}{changed} · {models} · mode {own.mode} · context {each.spec.context}"
+        yield f"{indent}  {terminal_line(what)}"
         instructions = instructions_source(each.checked, own)
         if instructions is not None:
-            yield f"{indent}  instructions: {instructions}"
-        yield f"{indent}  tools: {', '.join(tool.tool.name for tool in own.tools) or 'none'}"
-        yield f"{indent}  middlewares: {', '.join(used.name for used in own.middlewares) or 'none'}"
-        yield from _agent_lines(own, f"{indent}  ")
+            yield f"{indent}  instructions: {terminal_line(instructions)}"
+        if not whole and _limits(own) != _limits(plan):
+            yield f"{indent}  limits: {_limits(own)}"
+        own_values = _values(each.checked, own)
+        blocks = [*_blocks(each.checked, own, None if whole else _written(own_values))]
+        same = [heading for heading, lines in blocks if lines and above.get(heading) == lines]
+        if not is_full and _approvals(own) == _approvals(plan):
+            same.insert(0, "approvals")
+        else:
+            yield f"{indent}  approvals: {_approvals(own)}"
+        if same:
+            yield f"{indent}  as above: {', '.join(heading.partition(',')[0] for heading in same)}"
+        for heading, lines in blocks:
+            if heading in same:
+                continue
+            if own.tools and heading == _tools_heading(own) and _rows(lines) <= _rows(above.get(heading, [])):
+                yield f"{indent}  {heading}, as above: {', '.join(tool.tool.name for tool in own.tools)}"
+                continue
+            yield f"{indent}  {heading}"
+            yield from (_within(line, f"{indent}  ") for line in lines)
+        if whole:
+            sections = TextTable(_section_rows(each.checked, own), indent="  ")
+            yield f"{indent}  {_SECTIONS}"
+            yield _within(sections, f"{indent}  ")
+            # An agent that shares the config has every other value of it.
+            shown = own_values if is_full else [one for one in own_values if one not in values]
+            yield f"{indent}  values{'' if is_full else ', as above' if not shown else ' that differ'}"
+            if shown:
+                yield _within(_value_table(shown), f"{indent}  ")
+        if own.agents:
+            yield f"{indent}  agents it may give work to"
+            yield from _agent_lines(each.checked, own, f"{indent}    ", whole=whole)
+
+
+def _rows(lines: Sequence[str | TextTable]) -> set[tuple[str, ...]]:
+    return {tuple(row) for line in lines if isinstance(line, TextTable) for row in line.rows}
+
+
+def _within(line: str | TextTable, indent: str) -> str | TextTable:
+    return f"{indent}{line}" if isinstance(line, str) else replace(line, indent=f"{indent}{line.indent}")
 
 
 def _instructions_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
@@ -378,15 +469,14 @@ _ASKING: Final[Mapping[AskMode, str]] = {
 """Mode to what it means where no rule of the middleware fits."""
 
 
-def _approvals_row(plan: Plan) -> tuple[str, str]:
+def _approvals(plan: Plan) -> str:
     from zeus_runtime.plan.checks.asking_order import ask_modes, asks_user
 
     modes = ask_modes(plan.middlewares)
     if modes is not None:
-        return "approvals", f"{modes.configured}: {_ASKING[modes.configured]}"
-    return "approvals", "a middleware decides when you are asked" if asks_user(
-        plan.middlewares
-    ) else "no middleware asks you"
+        return f"{modes.configured}: {_ASKING[modes.configured]}"
+    asks = asks_user(plan.middlewares)
+    return "a middleware decides when you are asked" if asks else "no middleware asks you"
 
 
 def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
@@ -433,14 +523,18 @@ def _component(planned: PlannedComponent, written: Sequence[str] | None = None, 
         written: the paths of the values that a config writes; with it only such options, and no bundled plugin.
         path: where the component stands.
     """
-    options = "".join(
+    options = _options(planned, written, path)
+    if written is not None and planned.plugin.distribution == "zeus-runtime":
+        return f"{planned.name}{options}"
+    return f"{planned.name}{options}  [{_plugin(planned.plugin)}]"
+
+
+def _options(planned: PlannedComponent, written: Sequence[str] | None, path: str) -> str:
+    return "".join(
         f" {name}={as_json(value, indent=None)}"
         for name, value in planned.options.items()
         if written is None or _is_written(f"{path}.{planned.name}.{name}", written)
     )
-    if written is not None and planned.plugin.distribution == "zeus-runtime":
-        return f"{planned.name}{options}"
-    return f"{planned.name}{options}  [{_plugin(planned.plugin)}]"
 
 
 def _is_written(path: str, written: Sequence[str]) -> bool:

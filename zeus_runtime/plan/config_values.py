@@ -97,8 +97,10 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
         elif isinstance(planned, tuple):
             if not planned:
                 yield (field.name,), [], (field.name,)
-            for index, each in enumerate(planned):
-                yield from _component(document, each, (field.name, index))
+            # Implied components come last, so the others have the numbers under which they are written.
+            for index, each in enumerate(sorted(planned, key=lambda each: each.path[0] != field.name)):
+                yield (field.name, index), each.name, each.path
+                yield from _options(document, each, (field.name, index))
         else:
             yield from _component(document, planned, (field.name,))
 
@@ -137,6 +139,10 @@ def _memory(document: Document, memory: Any, planned: PlannedMemory) -> Iterator
 
 def _component(document: Document, planned: PlannedComponent, path: Path) -> Iterator[tuple[Path, Any, Path]]:
     yield path, planned.name, path
+    yield from _options(document, planned, path)
+
+
+def _options(document: Document, planned: PlannedComponent, path: Path) -> Iterator[tuple[Path, Any, Path]]:
     # A plain model name stands for one option: that option was written where the name is.
     plain = document.get(path)
     for name, value in planned.options.items():

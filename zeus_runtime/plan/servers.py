@@ -34,7 +34,8 @@ def implied_component(checked: Checked) -> tuple[PlannedComponent, ...]:
     _refuse_servers(checked)
     if any(ref.name == IMPLIED for ref in config.tools):
         return ()
-    return (planned_component(checked, "tool", Ref(IMPLIED), ("mcpServers",)),)
+    path = ("mcpServers",) if config.mcp_servers else ("connectors",)
+    return (planned_component(checked, "tool", Ref(IMPLIED), path),)
 
 
 def _named(connectors: Connectors) -> tuple[tuple[str, Connector | None], ...]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 def plan_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     """The whole plan, secrets not masked except in ``values``."""
-    from zeus_runtime.plan.config_values import effective_values
     from zeus_runtime.plan.prompt_sources import prompt_sources
 
     return {
@@ -72,16 +71,18 @@ def plan_object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "prompt_sources": {
             str(name): source.as_json() for name, source in prompt_sources(checked, plan).items()
         },
-        "values": [
-            {
-                "path": each.path,
-                "value": each.value,
-                "written": [mark._asdict() for mark in each.marks],
-            }
-            for each in effective_values(checked, plan)
-        ],
+        "values": _values_object(checked, plan),
         "notices": [{"code": notice.code, "message": notice.message} for notice in plan.notices],
     }
+
+
+def _values_object(checked: Checked, plan: Plan) -> list[dict[str, Any]]:
+    from zeus_runtime.plan.config_values import effective_values
+
+    return [
+        {"path": each.path, "value": each.value, "written": [mark._asdict() for mark in each.marks]}
+        for each in effective_values(checked, plan)
+    ]
 
 
 def parts_object(checked: Checked) -> list[dict[str, Any]]:
@@ -187,6 +188,8 @@ def _agents_object(plan: Plan) -> dict[str, Any]:
             "model": _component_object(each.plan.model),
             "middlewares": [_component_object(used) for used in each.plan.middlewares],
             "tools": [tool.tool.name for tool in each.plan.tools],
+            "files": reach_object(each.checked, each.plan),
+            "values": _values_object(each.checked, each.plan),
             "agents": _agents_object(each.plan),
         }
         for name, each in plan.agents.items()
