@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -770,6 +771,12 @@ def test_batches_are_listed_and_undone(remembering: Project, zeus: Zeus) -> None
     assert (found["id"], found["outcomes"], found["cost_usd"]) == (name, {"superseded": 1}, 0.0041)
     assert all(text in zeus("memory", "undo").out for text in (name, "1 superseded", "$0.0041"))
     assert zeus("memory", "undo", name).exit_code == 2
+    with PseudoTerminal(["memory", "undo", name], remembering.folder) as terminal:
+        asked = terminal.until("[y/N]")
+        terminal.press("n\r")
+        terminal.end()
+    assert re.search(r"removes mem_\w+ \(user s:1\)\s+content: The user lives in Berlin", asked)
+    assert re.search(rf"restores {old} \(user\)\s+content: The user lives in Lyon", asked)
     assert f"restored {old}" in zeus("memory", "undo", name, "--yes").err
     assert [each["id"] for each in listed(zeus)] == [old]
     again = zeus("memory", "undo", name, "--yes")

@@ -18,6 +18,7 @@ from tests.support import forked
 from tests.support.applying import CONTENTS, opened
 from tests.support.databases import execute
 from tests.support.memory import service
+from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.batches import CallPrice, FormedAnswer
 from zeus_runtime.memory.consolidation import consolidate
 from zeus_runtime.memory.items import Caller, MemoryItem
@@ -108,7 +109,11 @@ def test_undo_after_a_batch_shows_what_was_shown_before(data: st.DataObject) -> 
         batch = await memory.batches.begin(kind, wanted, PRICE)
         assert batch is not None
         await memory.batches.apply(batch)
-        await memory.batches.undo(batch.id)
+        effect = await memory.batches.undo_effect(batch.id)
+        undone = await memory.batches.undo(batch.id)
+        assert [tuple(each.id for each in items) for items in effect] == [undone.removed, undone.restored]
+        with pytest.raises(UsageError, match="undone already"):
+            await memory.batches.undo_effect(batch.id)
         assert visible(await memory.list_memories(status=None)) == visible(listed)
         shown = [(each.name, each.value) for each in await memory.profiles.fields("user")]
         assert shown == [(each.name, each.value) for each in profile]

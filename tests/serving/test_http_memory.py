@@ -262,6 +262,9 @@ async def test_a_batch_is_listed_and_undone(tmp_path: Path) -> None:
         await memory.batches.apply(batch)
         (told,) = (await client.get("/v1/memories/batches")).json()
         assert (told["id"], told["outcomes"]) == (batch.id, {"stored": 1})
+        effect = (await client.get(f"/v1/memories/batches/{batch.id}")).json()
+        assert [each["content"] for each in effect.pop("removed")] == ["The user lives in Graz."]
+        assert effect == {"restored": []}
         undone = (await client.post(f"/v1/memories/batches/{batch.id}/undo")).json()
         assert len(undone["removed"]) == 1
         assert (await client.get("/v1/memories")).json()["memories"] == []

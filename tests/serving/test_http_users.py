@@ -69,6 +69,7 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("DELETE", "/v1/memories/{memory}"): {},
     ("GET", "/v1/memories/{memory}/history"): {},
     ("POST", "/v1/memories/{memory}/release"): {},
+    ("GET", "/v1/memories/batches/{batch}"): {},
     ("POST", "/v1/memories/batches/{batch}/undo"): {},
     ("GET", "/v1/knowledge/{base}"): {},
     ("GET", "/v1/knowledge/{base}/search"): {"params": {"query": MARK}},
@@ -114,8 +115,10 @@ OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
 OF_NOTHING: Final = (
     "/v1/sessions/{session}/artifacts/content",
     "/v1/sessions/{session}/messages/{number}/files",
+    "/v1/memories/batches/{batch}",
 )
-"""Routes that find nothing of their owner either: no call has written a file, and no message brought one along."""
+"""Routes that find nothing of their owner either: no call has written a file, no message brought one along, and no
+model changed a memory."""
 
 NAMING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/v1/backtests"): {"json": {"sessions": ["{session}"]}},

@@ -221,6 +221,8 @@ const texts = {
   "Near": "相近",
   "History": "历史",
   "Version {n}": "版本 {n}",
+  "It removes": "将移除",
+  "It restores": "将恢复",
   "Delete this memory for good, with its history and what it replaced?": "永久删除此记忆、其历史及被它取代的记忆？",
   "These memories read like instructions. No model is shown them until you release them.": "这些记忆读起来像指令。在您放行之前，不会给任何模型看。",
   "Nothing is in quarantine.": "隔离区为空。",

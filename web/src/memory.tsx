@@ -267,16 +267,37 @@ function Quarantine({ agent, found, problem, changed }: { agent: string; found: 
   );
 }
 
+interface UndoEffect { removed: Memory[]; restored: Memory[] }
+
+function Texts({ title, memories }: { title: string; memories: Memory[] }) {
+  if (!memories.length) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <ul class="rows">{memories.map((each) => <li key={each.id}>{each.subject && <><Exact text={each.subject} />: </>}<Exact text={each.content} /></li>)}</ul>
+    </>
+  );
+}
+
 function Batches({ agent, changed }: { agent: string; changed: () => void }) {
   const batches = useRead(() => get<Batch[]>(addressAt(agent, "memories/batches")), [agent]);
-  const [asked, setAsked] = useState<Batch | null>(null);
+  const [asked, setAsked] = useState<{ id: string; effect: UndoEffect } | null>(null);
   const [told, setTold] = useState("");
   const [problem, setProblem] = useState("");
+  const pathOf = (id: string): string => `memories/batches/${encodeURIComponent(id)}`;
+  const ask = async (id: string) => {
+    try {
+      setAsked({ id, effect: await get<UndoEffect>(addressAt(agent, pathOf(id))) });
+      setProblem("");
+    } catch (error) {
+      setProblem(messageOf(error));
+    }
+  };
   const undo = async () => {
     const { id } = asked!;
     setAsked(null);
     try {
-      const made = await post<{ removed: string[]; restored: string[] }>(addressAt(agent, `memories/batches/${encodeURIComponent(id)}/undo`));
+      const made = await post<{ removed: string[]; restored: string[] }>(addressAt(agent, `${pathOf(id)}/undo`));
       setTold(t("{a} removed, {b} restored", { a: made.removed.length, b: made.restored.length }));
       setProblem("");
       batches.again();
@@ -296,7 +317,7 @@ function Batches({ agent, changed }: { agent: string; changed: () => void }) {
           <li key={each.id}>
             <div class="line">
               <span><strong>{word(each.kind)}</strong> <span class={`badge ${each.state === "done" ? "done" : ""}`}>{word(each.state)}</span></span>
-              {each.state === "done" && <button onClick={() => setAsked(each)}>{t("Undo")}</button>}
+              {each.state === "done" && <button onClick={() => void ask(each.id)}>{t("Undo")}</button>}
             </div>
             <span class="meta marks">
               <span>{moment(each.created_at)}</span>
@@ -307,7 +328,12 @@ function Batches({ agent, changed }: { agent: string; changed: () => void }) {
           </li>
         ))}
       </ul>
-      {asked && <Sure title={t("Undo")} text={t("Remove the memories that this change added, and restore those that it replaced?")} word={t("Undo")} close={() => setAsked(null)} go={() => void undo()} />}
+      {asked && (
+        <Sure title={t("Undo")} text={t("Remove the memories that this change added, and restore those that it replaced?")} word={t("Undo")} close={() => setAsked(null)} go={() => void undo()}>
+          <Texts title={t("It removes")} memories={asked.effect.removed} />
+          <Texts title={t("It restores")} memories={asked.effect.restored} />
+        </Sure>
+      )}
     </section>
   );
 }

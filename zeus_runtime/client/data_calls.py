@@ -210,6 +210,11 @@ def memory_batches(*, agent: str | None = None) -> ServiceCall[list[Mapping[str,
     return ServiceCall("GET", "/v1/memories/batches", objects, query={"agent": agent})
 
 
+def memory_batch(batch: str, *, agent: str | None = None) -> ServiceCall[Mapping[str, Any]]:
+    """What taking a batch back would do now: the memories ``removed`` and ``restored``."""
+    return ServiceCall("GET", f"/v1/memories/batches/{part(batch)}", an_object, query={"agent": agent})
+
+
 def undo_memory_batch(batch: str, *, agent: str | None = None) -> ServiceCall[Mapping[str, Any]]:
     """Take a batch back; the ids of the memories that were ``removed`` and ``restored``."""
     path = f"/v1/memories/batches/{part(batch)}/undo"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory, Operations
     from zeus_runtime.memory.outcomes import Saved
-    from zeus_runtime.memory.undoing import Undone
+    from zeus_runtime.memory.undoing import UndoEffect, Undone
 
 
 class CallPrice(NamedTuple):
@@ -298,6 +298,19 @@ class MemoryBatches(ErrorsMasked):
             return [ListedBatch(each, counted.get(each.id, {})) for each in reversed(found)]
 
         return await operations.database.read(work, caller)
+
+    async def undo_effect(self, batch_id: str) -> UndoEffect:
+        """What ``undo`` would remove and restore now. If one of these memories changes, it is refused.
+
+        Raises:
+            UsageError: as ``undo`` does.
+        """
+        from zeus_runtime.memory.undoing import undo_effect
+
+        operations, caller = await self._acting()
+        return await operations.database.read(
+            lambda connection: undo_effect(connection, caller, batch_id), caller
+        )
 
     async def undo(self, batch_id: str) -> Undone:
         """Remove the memories that a batch added, and restore those that it replaced, in one transaction.

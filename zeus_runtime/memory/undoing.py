@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.memory.records.batches import Replaced
@@ -32,10 +32,49 @@ class Undone(NamedTuple):
     gone: tuple[str, ...]
 
 
-def undo_batch(
-    connection: Connection, removal: Removal, caller: Caller, batch_id: str, now: datetime
-) -> Undone:
-    """Undo a batch in the transaction of ``connection``; ``MemoryBatches.undo`` has the errors."""
+class UndoEffect(NamedTuple):
+    """What an undo would do now: the memories as they are now. Whoever may edit a memory may read it."""
+
+    removed: tuple[MemoryItem, ...]
+    restored: tuple[MemoryItem, ...]
+
+
+class _Undoing(NamedTuple):
+    """What a batch did to its memories.
+
+    Args:
+        added: the ids of those that it added.
+        before: those that it changed, as they were.
+        found: each of both that is still there, as the batch left it; None if it was deleted.
+    """
+
+    added: Sequence[str]
+    before: Mapping[str, Replaced]
+    found: Mapping[str, MemoryItem | None]
+
+
+def undo_effect(connection: Connection, caller: Caller, batch_id: str) -> UndoEffect:
+    """The effect that ``undo_batch`` would have; ``MemoryBatches.undo`` has the errors."""
+    from zeus_runtime.memory import records
+
+    added, _, found = _steps(
+        connection, caller, batch_id, lambda name: records.find(connection, name, caller, "edit")
+    )
+    there = [item for item in found.values() if item is not None]
+    return UndoEffect(
+        tuple(item for item in there if item.id in added),
+        tuple(item for item in there if item.id not in added),
+    )
+
+
+def _steps(
+    connection: Connection, caller: Caller, batch_id: str, find: Callable[[str], MemoryItem | None]
+) -> _Undoing:
+    """What is to be undone.
+
+    Raises:
+        UsageError: as ``MemoryBatches.undo``.
+    """
     from zeus_runtime.memory import records
 
     batch = records.batch_of(connection, caller.user_id, batch_id)
@@ -57,16 +96,31 @@ def undo_batch(
             expected[each.id] = each.version
             # Of several steps the first: it has the times from before the batch.
             before.setdefault(each.id, each)
-    found = {name: _held(connection, caller, name) for name in sorted(expected)}
+    found = {name: find(name) for name in sorted(expected)}
     _refuse_later(
-        connection, batch_id, added, expected, {name: each[0] for name, each in found.items() if each}
+        connection,
+        batch_id,
+        added,
+        expected,
+        {name: item for name, item in found.items() if item is not None},
+    )
+    return _Undoing(added, before, found)
+
+
+def undo_batch(
+    connection: Connection, removal: Removal, caller: Caller, batch_id: str, now: datetime
+) -> Undone:
+    """Undo a batch in the transaction of ``connection``; ``MemoryBatches.undo`` has the errors."""
+    from zeus_runtime.memory import records
+
+    added, before, found = _steps(
+        connection, caller, batch_id, lambda name: _locked(connection, caller, name)
     )
     removed, restored = [], []
     going: dict[tuple[str, str], list[MemoryItem]] = {}
-    for name, held in found.items():
-        if held is None:
+    for name, item in found.items():
+        if item is None:
             continue
-        item, place = held
         # Read again: an earlier memory of the same place has raised the count.
         place = records.changed(connection, records.lock_place(connection, item.scope, item.scope_id))
         if name in added:
@@ -83,14 +137,15 @@ def undo_batch(
         place = records.lock_place(connection, items[0].scope, items[0].scope_id)
         removal.remove(connection, items, records.changed(connection, place), caller.user_id)
     records.set_state(connection, batch_id, "undone")
-    gone = tuple(name for name, held in found.items() if held is None)
+    gone = tuple(name for name, item in found.items() if item is None)
     return Undone(batch_id, tuple(removed), tuple(restored), gone)
 
 
-def _held(connection: Connection, caller: Caller, name: str) -> Any:
+def _locked(connection: Connection, caller: Caller, name: str) -> MemoryItem | None:
     from zeus_runtime.memory import records
 
-    return records.held(connection, name, caller, "edit")
+    held = records.held(connection, name, caller, "edit")
+    return None if held is None else held[0]
 
 
 def _refuse_later(

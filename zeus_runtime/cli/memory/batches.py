@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.asking import agree
+from zeus_runtime.cli.memory.deciding import agree_to, memory_lines
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
@@ -18,6 +18,7 @@ from zeus_runtime.cli.streams import answer, complain, is_terminal
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.batches import ListedBatch
+    from zeus_runtime.memory.undoing import UndoEffect
 
 
 @click.command("undo")
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 def undo(process: Process, batch: str | None, yes: bool, which: ConfigArgs, as_object: bool) -> None:
     """List the batches of memory changes that a model made in the background, or undo BATCH.
 
-    An undo removes the memories that the batch added and restores those that it replaced, dated or retired. It is
-    refused if a later change depends on the batch.
+    An undo removes the memories that the batch added and restores those that it replaced, dated or retired; it shows
+    them before it asks. It is refused if a later change depends on the batch.
     """
     from zeus_runtime.errors import UsageError
     from zeus_runtime.memory.shown import batch_json
@@ -46,14 +47,18 @@ def undo(process: Process, batch: str | None, yes: bool, which: ConfigArgs, as_o
             nothing="no model changed memories in the background",
         )
         return
+    wanted = batch
+    none_such = UsageError(f"there is no batch {batch!r}", remedy="`zeus memory undo` lists those there are.")
     if not yes:
         if not is_terminal(sys.stdin):
             raise UsageError("nothing is undone unasked", remedy="Say --yes.")
-        agree(f"Undo {batch}?")
-    wanted = batch
+        effect = with_memory(process, checked, lambda memory: memory.batches.undo_effect(wanted), looks=True)
+        if effect is None:
+            raise none_such
+        agree_to(_effect_lines(effect, process.secrets.text), f"Undo {batch}?")
     undone = with_memory(process, checked, lambda memory: memory.batches.undo(wanted), looks=True)
     if undone is None:
-        raise UsageError(f"there is no batch {batch!r}", remedy="`zeus memory undo` lists those there are.")
+        raise none_such
     parts = (("removed", undone.removed), ("restored", undone.restored), ("deleted before", undone.gone))
     told = "; ".join(f"{name} {', '.join(ids)}" for name, ids in parts if ids)
     complain(f"undone: {told or 'the batch had changed nothing'}")
@@ -91,6 +96,12 @@ def consolidate(process: Process, which: ConfigArgs) -> None:
     else:
         complain(_outcomes(listed.outcomes) or "nothing to merge, date or retire")
     answer(name)
+
+
+def _effect_lines(effect: UndoEffect, mask: Callable[[str], str]) -> Iterator[str]:
+    for word, items in (("removes", effect.removed), ("restores", effect.restored)):
+        for each in items:
+            yield from memory_lines(f"{word} ", each, mask)
 
 
 def _outcomes(outcomes: Mapping[str, int]) -> str:

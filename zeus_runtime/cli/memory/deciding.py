@@ -102,9 +102,14 @@ def _lines(each: Decided, mask: Callable[[str], str]) -> Iterator[str]:
         yield f"{each.id}: you may not read all of it"
         return
     for item in (each.item, *each.older):
-        source = f"{item.source}{f' {exact_line(mask(item.source_id))}' if item.source_id else ''}"
-        yield f"{'' if item is each.item else 'goes with it: '}{item.id} ({source})"
-        yield from text_lines(item.subject, item.content, mask)
+        yield from memory_lines("" if item is each.item else "goes with it: ", item, mask)
+
+
+def memory_lines(head: str, item: MemoryItem, mask: Callable[[str], str]) -> Iterator[str]:
+    """A memory's id and source behind ``head``, and its texts."""
+    source = f"{item.source}{f' {exact_line(mask(item.source_id))}' if item.source_id else ''}"
+    yield f"{head}{item.id} ({source})"
+    yield from text_lines(item.subject, item.content, mask)
 
 
 def text_lines(subject: str | None, content: str, mask: Callable[[str], str]) -> Iterator[str]:

@@ -160,6 +160,18 @@ async def batches(request: Request, caller: Reader, agent: AgentName = None) -> 
     return [_told(owner, batch_json(each)) for each in await memory.batches.listed()]
 
 
+@router.get("/memories/batches/{batch}")
+async def undo_effect(
+    request: Request, caller: Reader, batch: str, agent: AgentName = None
+) -> dict[str, Any]:
+    """The memories that an undo of a batch would remove and restore now."""
+    owner, memory = await _memory(request, caller, agent)
+    effect = await memory.batches.undo_effect(batch)
+    return _told(
+        owner, {name: [item_json(each, {}) for each in found] for name, found in effect._asdict().items()}
+    )
+
+
 @router.post("/memories/batches/{batch}/undo")
 async def undo(request: Request, caller: Runner, batch: str, agent: AgentName = None) -> dict[str, Any]:
     """Remove the memories that a batch added, and restore those that it replaced."""
