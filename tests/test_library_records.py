@@ -23,6 +23,13 @@ from zeus_runtime.library_records import mask_library_records
 KEY = "Dv7hT2pLq9VwZ3nB8mCs"
 
 
+@pytest.fixture(autouse=True)
+def _records_are_made(caplog: pytest.LogCaptureFixture) -> None:
+    # litellm lets this library log warnings alone, once another test has imported it.
+    for name in ("httpx", "httpx2"):
+        caplog.set_level(logging.DEBUG, logger=name)
+
+
 @pytest.mark.parametrize("library", [httpx, httpx2])
 @pytest.mark.parametrize(
     "address", ["http://far.example/mcp?exaApiKey={}", "http://far.example/s/{}/mcp?a=%20"]

@@ -562,7 +562,7 @@ async def test_the_files_of_an_edited_config_are_closed_to_turns_that_run_and_wh
         gate = each.plan.context.workspace.gate
         assert tmp_path / "tools" in set(gate.tops()), "where a program must make no link"
         assert str(tmp_path / "tools") in set(gate.around())
-        assert tmp_path / "tools/__pycache__" in set(gate.unasked())
+        assert (tmp_path / "tools/__pycache__", True) in set(gate.unasked())
         assert tmp_path / "kept" in set(gate.folders_of_sessions())
     await found.aclose()
 

@@ -1137,7 +1137,9 @@ def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User
     waiting.get_by_role("button", name="Delete").click()
     page.get_by_role("alert").get_by_text("was changed since you read it").wait_for()
     waiting.get_by_text("Subject: Ada").wait_for()
-    page.evaluate("held.forEach(later => later())")
+    # The wait begins after the memory is drawn.
+    while waiting.get_by_role("button", name="Release").is_disabled():
+        page.evaluate("held.forEach(later => later())")
     waiting.get_by_role("button", name="Release").click()
     waiting.get_by_text("Nothing is in quarantine.").wait_for()
     page.get_by_role("button", name="Changes").click()
