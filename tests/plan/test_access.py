@@ -793,11 +793,15 @@ def test_what_a_service_closes_later_counts_in_a_plan_and_is_kept_once() -> None
     edited.add("/a/hook.py")
     edited.add_archive("/a/kept", "large_tool_results")
     edited.shown[Path("/a/shown")] = edited.around[Path("/a/around")] = None
+    edited.unasked_files["/a/.netrc"] = None
+    edited.add_way("/a/made/__pycache__")
     for _ in range(2):
         later.take(edited)
     found = plan.now()
     assert [bool(found.find(f"/a/{each}")) for each in ("own", "hook.py", "other")] == [True, True, False]
-    assert (*found.shown, *found.around, *found.archives) == (
+    assert found.is_way("/a/made")
+    assert (*found.unasked_files, *found.shown, *found.around, *found.archives) == (
+        "/a/.netrc",
         Path("/a/shown"),
         Path("/a/around"),
         "/a/kept",

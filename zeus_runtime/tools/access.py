@@ -467,6 +467,16 @@ class Deciding:
         """Whether ``host`` must be a folder, because Zeus or its libraries look for something in it."""
         return _folded_host(host) in self.ways
 
+    def include(self, other: Deciding) -> None:
+        """Count the folders and places of ``other`` too, but not what it protects."""
+        # New objects, because tools that run in other threads read these.
+        self.unasked, self.unasked_files = (
+            self.unasked | other.unasked,
+            self.unasked_files | other.unasked_files,
+        )
+        self.ways, self.folders = self.ways | other.ways, self.folders | other.folders
+        self.shown, self.around = self.shown | other.shown, self.around | other.around
+
     def now(self) -> Deciding:
         """The files that decide, as links lead at this moment; here as they led while planning."""
         return self

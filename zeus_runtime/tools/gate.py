@@ -313,7 +313,7 @@ class Gate:
 
     def _in_the_way(self, reached: Reached) -> Ruling | None:
         """Return a denial to write a file where Zeus needs a folder."""
-        is_way = self.policy.floor.deciding.is_way(reached.host)
+        is_way = self._deciding.is_way(reached.host)
         return _IN_THE_WAY if is_way and not reached.on_way and not is_folder(Path(reached.host)) else None
 
     def _not_own(self, reached: Reached) -> Ruling | None:

@@ -111,15 +111,14 @@ class FollowedDeciding(Deciding):
 
     def take(self, other: FollowedDeciding) -> None:
         """Close what ``other`` closes, for the plans that have this as their ``later``; it only grows."""
-        # New objects, because tools that run in other threads read these.
-        self.unasked, self.folders = self.unasked | other.unasked, self.folders | other.folders
-        self.shown, self.around = self.shown | other.shown, self.around | other.around
+        self.include(other)
         known = {each[:3] for each in self._additions}
         self._additions += [each for each in other._additions if each[:3] not in known]
 
     @property
     def _size(self) -> int:
-        own = sum(map(len, (self._additions, self.unasked, self.folders, self.shown, self.around)))
+        places = (self.unasked, self.unasked_files, self.ways, self.folders, self.shown, self.around)
+        own = sum(map(len, (self._additions, *places)))
         return own if self._later is None else own + self._later._size
 
     def now(self) -> Deciding:
@@ -150,16 +149,13 @@ class FollowedDeciding(Deciding):
 
     def _with(self, additions: Sequence[_Addition], moved: Sequence[tuple[str, _Addition]]) -> Deciding:
         found = Deciding()
-        found.unasked, found.unasked_files = self.unasked, self.unasked_files
-        found.ways, found.folders, found.shown = self.ways, self.folders, self.shown
-        found.around, found.sources = self.around, self.sources
-        if (later := self._later) is not None:
-            found.unasked, found.folders = found.unasked | later.unasked, found.folders | later.folders
-            found.shown, found.around = found.shown | later.shown, found.around | later.around
-        for each in additions:
-            each.add(found, each.host)
-        for at, each in moved:
-            each.add(found, at)
+        found.sources = self.sources
+        for each in (self,) if self._later is None else (self, self._later):
+            found.include(each)
+        for addition in additions:
+            addition.add(found, addition.host)
+        for at, addition in moved:
+            addition.add(found, at)
         return found
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -467,8 +466,10 @@ class Hosting:
                 for each in due:
                     if each.problem:
                         # The others may have a new content now, which closes nothing of it.
-                        with suppress(Exception):
+                        try:
                             await self._close_files(each.unread)
+                        except Exception as error:  # noqa: BLE001 - as in `read_again`
+                            _log.error("the files of the agent %s stay open: %s", each.name, _as_told(error))
 
     async def _close_files(self, family: Sequence[Checked]) -> None:
         for each in self._agents:

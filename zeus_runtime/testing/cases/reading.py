@@ -263,8 +263,8 @@ def _answers(read: ReadEvaluation, data: bytes) -> Part | None:
 def _deciding_files(document: Document, config: str) -> Iterator[Path]:
     """The files that an agent's config and those of its sub-agents are read from or name, also with each overlay.
 
-    Files of keys are left out: they are the user's own. So are the files that only an invalid config names: it does not
-    run before one of its own changes.
+    Files of keys are left out, because they are the user's own. The files that only an invalid config names are left
+    out too: to run, it has to change, and then the question comes again.
     """
     from zeus_runtime.config.layers.files import overlay_path, overlays
     from zeus_runtime.plan.parts_with_subagents import agents_below

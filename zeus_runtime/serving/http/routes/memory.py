@@ -35,6 +35,9 @@ router = APIRouter(tags=["memory"], route_class=RevalidatedRoute)
 MOST_CHARACTERS: Final = 20_000
 """Of a text; the gate of each memory has its own, lower limit."""
 
+ReadVersion = Annotated[
+    int | None, Query(ge=1, le=MOST_NUMBER, description="That was read: another one is refused.")
+]
 OfSession = Annotated[
     str | None,
     Query(max_length=100, description="The memories of this session too; without it those of no session."),
@@ -254,9 +257,7 @@ async def delete(
     memory: str,
     agent: AgentName = None,
     session: OfSession = None,
-    version: Annotated[
-        int | None, Query(ge=1, le=MOST_NUMBER, description="That was read: another one is not deleted.")
-    ] = None,
+    version: ReadVersion = None,
 ) -> Response:
     """Delete a memory for good, with what it had replaced and the texts of its history."""
     _, memories = await _memory(request, caller, agent, session)
@@ -280,9 +281,7 @@ async def release(
     memory: str,
     agent: AgentName = None,
     session: OfSession = None,
-    version: Annotated[
-        int | None, Query(ge=1, le=MOST_NUMBER, description="That was read: another one is not released.")
-    ] = None,
+    version: ReadVersion = None,
 ) -> dict[str, Any]:
     """Show a quarantined memory to models from now on."""
     owner, memories = await _memory(request, caller, agent, session)
