@@ -24,10 +24,11 @@ KEY = "Dv7hT2pLq9VwZ3nB8mCs"
 
 
 @pytest.fixture(autouse=True)
-def _records_are_made(caplog: pytest.LogCaptureFixture) -> None:
-    # litellm lets this library log warnings alone, once another test has imported it.
+def _records_are_made(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Once another test has imported litellm, it lets these log warnings alone, and changes their records itself.
     for name in ("httpx", "httpx2"):
         caplog.set_level(logging.DEBUG, logger=name)
+        monkeypatch.setattr(logging.getLogger(name), "filters", [])
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])
@@ -64,9 +65,8 @@ def test_each_logger_of_these_libraries_is_masked(library: str) -> None:
 
 
 async def test_a_key_in_the_address_of_a_model_is_not_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("httpx"), "filters", [])  # those of an earlier test
     with Provider(Reply("done"), Reply("done")) as provider:
         settings = {
             "model": "openai/gpt-4o",
@@ -85,9 +85,8 @@ async def test_a_key_in_the_address_of_a_model_is_not_logged(
 
 
 def test_a_password_in_the_address_of_a_service_is_not_logged(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("httpx"), "filters", [])
     url = f"http://app:{KEY}@far.example"
     with ServiceClient(url, "token"), caplog.at_level(logging.INFO):
         logging.getLogger("httpx").info("HTTP Request: GET %s", url)

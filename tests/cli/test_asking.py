@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import click
+import pytest
+
 import zeus_runtime
 from tests.cli.conftest import Project
 from tests.cli.pseudo_terminal import PseudoTerminal
+from zeus_runtime.cli import asking
 
 ROOT = Path(zeus_runtime.__file__).parent
 HOSTILE = "a\u202ebc\x1b[31mX\u200by"
@@ -36,13 +40,17 @@ def test_presets_that_cannot_be_typed_are_not_offered(project: Project) -> None:
         terminal.press("\x04")
 
 
-def test_a_name_is_confirmed_with_escapes(project: Project) -> None:
-    project.agent("fine", more="memory: {}\n")
-    with PseudoTerminal(["memory", "undo", HOSTILE], project.folder) as terminal:
-        terminal.until(f"Undo {SHOWN}?")
-        terminal.press("n\r")
-        assert terminal.end() == 130
-        assert "\u202e" not in terminal.raw
+def test_a_name_is_confirmed_with_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def typed(text: str, **_: object) -> str:
+        shown.append(text)
+        return "n"
+
+    monkeypatch.setattr(asking, "typed_line", typed)
+    with pytest.raises(click.Abort):
+        asking.agree(f"Undo {HOSTILE}?")
+    assert shown == [f"Undo {SHOWN}? [y/N]: "]
 
 
 def test_only_one_module_reads_what_a_person_types() -> None:

@@ -567,6 +567,28 @@ async def test_the_files_of_an_edited_config_are_closed_to_turns_that_run_and_wh
     await found.aclose()
 
 
+@pytest.mark.parametrize("is_working", [True, False])
+async def test_a_changed_config_is_read_while_turns_run_also_if_nobody_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_working: bool
+) -> None:
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.0)
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    (found,) = service.hosting
+    write_agent(tmp_path, "description: New.\n")
+    watch = asyncio.create_task(service._watch())
+    if is_working:
+        service.turns._working["s"] = watch
+    for _ in range(400 if is_working else 20):
+        await asyncio.sleep(0.01)
+        if found.checked.config.description:
+            break
+    watch.cancel()
+    service.turns._working.clear()
+    assert bool(found.checked.config.description) is is_working
+
+
 async def test_an_agent_with_an_open_stream_or_a_running_turn_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

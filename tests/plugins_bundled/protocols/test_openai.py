@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -15,6 +17,8 @@ import pytest
 from langchain_core.messages import AIMessage
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
 from zeus_plugins.protocols.openai.answer import TurnAnswer, _change, _says_more
+from zeus_plugins.protocols.openai.options import Options
+from zeus_plugins.protocols.openai.protocol import OpenAI as Protocol
 
 from tests.serving.test_http_keys import bearer, made, ready_database
 from tests.support.agents import PositionModel, call, calling, script
@@ -22,6 +26,7 @@ from tests.support.serving import TOKEN, until
 from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.serving.http.hub import StoppingError
 from zeus_runtime.serving.http.principals import Principal
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.store.service_audit import entries
@@ -413,6 +418,39 @@ async def test_a_client_that_gives_up_waiting_cancels_too_unless_the_service_say
         assert turn["state"] == "running"
         await native.post(f"/v1/runs/{turn['run']}/cancel")
         await until(native, turn["run"], "cancelled")
+
+
+@pytest.mark.parametrize("stops", [True, False])
+async def test_a_client_that_closes_the_stream_of_a_service_that_stops_cancels_nothing(stops: bool) -> None:
+    cancelled: list[str] = []
+
+    async def cancel(run: str) -> None:
+        cancelled.append(run)
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        if stops:
+            raise StoppingError("the service stops")
+        yield b"data: {}"
+
+    has_read = asyncio.Event()
+
+    async def send(message: Any) -> None:
+        if message.get("body"):
+            has_read.set()
+            await asyncio.Event().wait()
+
+    async def receive() -> Any:
+        await has_read.wait()
+        return {"type": "http.disconnect"}
+
+    turn = SimpleNamespace(run="r1")
+    answer = TurnAnswer(cast(Any, SimpleNamespace(cancel=cancel)), cast(Any, turn), 0)
+    protocol = Protocol(Options(), cast(Any, SimpleNamespace(mask=lambda text: text)))
+    await protocol._stream(answer, events())({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send)
+    for _ in range(3):
+        gc.collect()  # closes what the response left open
+        await asyncio.sleep(0)
+    assert cancelled == ([] if stops else ["r1"])
 
 
 async def test_errors_have_openais_form_and_are_not_repeated(tmp_path: Path) -> None:

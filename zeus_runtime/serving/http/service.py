@@ -180,11 +180,17 @@ class Service:
             _Work("the search for decisions whose time is over", self.turns.resume_overdue),
             _Work("the search for idle agents", self._let_idle_go),
             _Work("the search for old entries of the audit log", self._expire),
+            _Work("the look at changed configs", self._look_for_turns),
         )
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             for each in works:
                 await each.done(self.mask)
+
+    async def _look_for_turns(self) -> None:
+        # Turns must not change what an edited config names until somebody asks.
+        if self.turns.working:
+            await self.hosting.look()
 
     async def _expire(self) -> None:
         days, now = self.settings.audit.max_age_days, time.time()

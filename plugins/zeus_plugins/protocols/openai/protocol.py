@@ -181,15 +181,18 @@ class OpenAI(ServedProtocol):
         self, answer: TurnAnswer, events: AsyncGenerator[bytes, None], *, may_cancel: bool = True
     ) -> Response:
         async def sent() -> AsyncGenerator[bytes, None]:
+            is_told = False
             try:
                 async for each in events:
                     if each:
                         yield each
             except ZeusError as error:
+                # A client closes its connection as soon as it reads this; it waits for nothing more.
+                is_told = True
                 body = bytes(response_of(error, self._service.mask).body).decode()
                 yield f"data: {body}\n\n".encode()
             finally:
-                if may_cancel and response.is_gone:
+                if may_cancel and response.is_gone and not is_told:
                     self._left(answer)
 
         # `sent` names it already, and is not run before the first piece is sent.
