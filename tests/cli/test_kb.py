@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
 
 YAML = "version: 1\nmodel: gpt-4o\n"
 
@@ -31,6 +32,11 @@ def test_a_base_is_filled_listed_searched_and_removed(
     assert head.startswith("[1] handbook/docs/ports.md · Ports · line 3 (")
     assert all(line.startswith("  ") for line in passage if line), "no line passes for a head"
     assert zeus("kb", "remove", "handbook").exit_code == 2
+    with PseudoTerminal(["kb", "remove", "handbook"], project.folder) as terminal:
+        asked = terminal.until("Remove this knowledge base?")
+        terminal.press("n\r")
+        assert terminal.end() == 130
+    assert asked.splitlines()[1].split()[:4] == ["handbook", "user", "1", "1"]
     assert zeus("kb", "remove", "handbook", "--yes").out == "1 documents removed\n"
     assert zeus("kb", "list").out == ""
 

@@ -107,6 +107,20 @@ def test_an_answer_that_is_not_valid_is_an_error_of_the_service_and_not_of_zeus(
             assert "bug in Zeus" not in ran.err
     answers["/v1/approvals"] = {"not": "a list"}
     assert "is not valid: Input should be a valid list" in zeus("--remote", url, "approvals", "pending").err
+    answers["/v1/sessions/s"] = {"session": "s", "agent": "a"}
+    for message in (
+        {"role": "prophet", "content": "x"},
+        {"role": "user"},
+        {"role": "assistant", "tool_calls": [1]},
+    ):
+        answers["/v1/sessions/s/messages"] = [message]
+        ran = zeus("--remote", url, "sessions", "show", "s")
+        assert (ran.exit_code, ran.out) == (1, "")
+        assert "a kind that this version does not know" in ran.err
+        assert zeus("--remote", url, "sessions", "show", "s", "--json").json["messages"] == [message]
+    change = {"version": 1, "action": "add", "at": "the ides", "by": "ann", "content": "x"}
+    answers["/v1/memories/m/history"] = [change]
+    assert "the ides" in zeus("--remote", url, "memory", "history", "m").out
 
 
 def test_the_list_of_what_waits_says_until_when_and_what_happens_then(

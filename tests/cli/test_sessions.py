@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
 from zeus_runtime.errors import UsageError
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 
@@ -22,6 +23,19 @@ def talk(zeus: Zeus, *prompts: str) -> str:
     for prompt in prompts[1:]:
         assert zeus("run", "zeus.yaml", prompt, "--session", session).exit_code == 0
     return session
+
+
+def test_a_deletion_shows_what_goes_before_it_asks(zeus: Zeus, project: Project) -> None:
+    project.agent("fine", "fine")
+    first, second = talk(zeus, "of ships"), talk(zeus, "of harbours")
+    for key, left in (("n", {first, second}), ("y", {second})):
+        with PseudoTerminal(["sessions", "delete", first], project.folder) as terminal:
+            shown = terminal.until("Delete this with all messages?")
+            terminal.press(f"{key}\r")
+            terminal.end()
+        assert "of ships" in shown
+        assert "of harbours" not in shown
+        assert {each["session"] for each in zeus("sessions", "list", "--json").json} == left
 
 
 def said(zeus: Zeus, session: str, *more: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import indent
@@ -12,7 +12,7 @@ import click
 
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.options import ConfigArgs, config_args, json_option, read_owner
-from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.output import TextTable, complain_table, tell
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 from zeus_runtime.escaping import printable
 
@@ -126,6 +126,17 @@ def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
         return [(base, await service.sources(base.name)) for base in await service.bases()]
 
     found = _with_service(process, which, work)
+    tell(
+        process,
+        [{**base.as_json(), "sources": sources} for base, sources in found],
+        lambda: _table(found),
+        as_object=as_object,
+        nothing="no knowledge base; `zeus kb add NAME PATH` makes one",
+    )
+
+
+def _table(bases: Sequence[tuple[BaseInfo, Sequence[str]]]) -> TextTable:
+    """Bases, each with what was added to it, as rows."""
     rows = [
         (
             base.name,
@@ -135,15 +146,9 @@ def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
             base.embedding,
             ", ".join(sources),
         )
-        for base, sources in found
+        for base, sources in bases
     ]
-    tell(
-        process,
-        [{**base.as_json(), "sources": sources} for base, sources in found],
-        lambda: TextTable(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED")),
-        as_object=as_object,
-        nothing="no knowledge base; `zeus kb add NAME PATH` makes one",
-    )
+    return TextTable(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED"))
 
 
 @command.command("search")
@@ -205,7 +210,15 @@ def remove(
     if not paths and not yes:
         if not is_terminal(sys.stdin):
             raise UsageError(f"this removes all of {name!r}", remedy="Say --yes where nobody can be asked.")
-        agree(f"Remove the knowledge base {process.redact(name)!r}?")
+
+        async def look(service: KnowledgeService) -> list[tuple[BaseInfo, list[str]]]:
+            base = await service.base(name)
+            # `remove` says what is wrong with the name.
+            return [] if base is None else [(base, await service.sources(name))]
+
+        if found := _with_service(process, which, look):
+            complain_table(_table(found), mask=process.redact)
+            agree("Remove this knowledge base?")
 
     async def work(service: KnowledgeService) -> int:
         return await service.remove(name, [process.directory / path for path in paths])

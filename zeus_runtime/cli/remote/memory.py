@@ -227,4 +227,7 @@ def _tell(process: Process, found: Sequence[ServiceMemory], *, as_object: bool, 
 
 
 def _at(time: str) -> str:
-    return local_time(datetime.fromisoformat(time))
+    try:
+        return local_time(datetime.fromisoformat(time))
+    except (ValueError, OverflowError):
+        return time  # the service's own text: it may be of another version

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -18,6 +18,8 @@ from zeus_runtime.columns import shortened
 from zeus_runtime.escaping import terminal_line
 
 if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
     from zeus_runtime.cli.process import Process
     from zeus_runtime.client.clients import AsyncServiceClient
     from zeus_runtime.client.results import ServiceSession
@@ -170,7 +172,6 @@ def export_session(
 def show_session(process: Process, session: str, as_object: bool) -> None:
     """Print a session's conversation, whole, as it was before any context policy."""
     from zeus_runtime.cli.transcript import transcript
-    from zeus_runtime.models.messages import from_payload
 
     with client_of(process) as client:
         info, messages = client.session(session), client.messages(session)
@@ -183,9 +184,23 @@ def show_session(process: Process, session: str, as_object: bool) -> None:
     tell(
         process,
         value,
-        lambda: transcript([from_payload(dict(each)) for each in messages], notes),
+        lambda: transcript(_as_messages(messages), notes),
         as_object=as_object,
     )
+
+
+def _as_messages(told: Sequence[Mapping[str, Any]]) -> list[BaseMessage]:
+    from zeus_runtime.client.errors import ServiceError
+    from zeus_runtime.models.messages import from_payload
+
+    try:
+        return [from_payload(dict(each)) for each in told]
+    except (LookupError, TypeError, ValueError):
+        raise ServiceError(
+            "the session has a message of a kind that this version does not know",
+            code="invalid_answer",
+            remedy="`--json` prints it. To read it, use the version of Zeus that the service has.",
+        ) from None
 
 
 @command.command("delete")

@@ -12,7 +12,7 @@ from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.log import thread_of
 from zeus_runtime.cli.options import ConfigArgs, json_option, read_owner
-from zeus_runtime.cli.output import as_json
+from zeus_runtime.cli.output import as_json, complain_table
 from zeus_runtime.cli.sessions.options import (
     Age,
     config_option,
@@ -20,6 +20,7 @@ from zeus_runtime.cli.sessions.options import (
     sessions_argument,
     yes_option,
 )
+from zeus_runtime.cli.sessions.reading import family, session_table
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.sessions.lifecycle import SessionLifecycle
     from zeus_runtime.sessions.retention import Pruned
+    from zeus_runtime.store.listing import SessionInfo
 
 T = TypeVar("T")
 
@@ -234,18 +236,37 @@ def delete_sessions(
         await lifecycle.delete(session)
         return True
 
-    _ask(yes, f"Delete {', '.join(sessions)}?", "deleted")
+    if not yes:
+        _refuse_unasked("deleted")
+        _show(process, sessions, which)
+        agree("Delete this with all messages?")
     _each(process, sessions, which, delete, "deleted")
 
 
+def _show(process: Process, sessions: Sequence[str], which: ConfigArgs) -> None:
+    checked, _ = read_owner(process, which)
+
+    async def look(lifecycle: SessionLifecycle) -> list[SessionInfo]:
+        log = lifecycle.log
+        named = [await log.info(await log.find(each, archived=True)) for each in dict.fromkeys(sessions)]
+        # A session is deleted with those of its sub-agents.
+        return [one for each in named for one in await family(log, each)]
+
+    found = _with_keeper(process, checked, look)
+    complain_table(session_table(found), mask=process.redact)
+
+
 def _ask(yes: bool, question: str, done: str) -> None:
+    if not yes:
+        _refuse_unasked(done)
+        agree(question)
+
+
+def _refuse_unasked(done: str) -> None:
     from zeus_runtime.errors import UsageError
 
-    if yes:
-        return
     if not is_terminal(sys.stdin):
         raise UsageError(f"nothing is {done} unasked", remedy="Say --yes.")
-    agree(question)
 
 
 def _each(
