@@ -120,6 +120,34 @@ def test_results_and_arguments_have_files_and_nothing_is_overwritten(tmp_path: P
     assert kept.save([pin], lambda _: {}) == [pin]
 
 
+def test_runs_that_archive_at_once_keep_their_own_texts_under_one_call_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that numbers its calls gives the same id to the sessions of several users."""
+    read, here, other = WorkspaceFiles.read, archive(tmp_path), archive(tmp_path, "session_1")
+    path = here.result_handle("functions.read_file:0")
+    edits = {name: Evict("p", "r", 3, f"see {path}", path) for name in ("here", "other")}
+    saved = {}
+
+    def save(of: Archive, name: str) -> None:
+        message = ToolMessage(f"the text of {name}", tool_call_id="functions.read_file:0")
+        (saved[name],) = of.save([edits[name]], lambda _: {3: message})
+
+    def between(files: WorkspaceFiles, path: str, **options: int) -> bytes:
+        monkeypatch.setattr(WorkspaceFiles, "read", read)
+        try:
+            return read(files, path, **options)
+        finally:
+            save(other, "other")
+
+    monkeypatch.setattr(WorkspaceFiles, "read", between)
+    save(here, "here")
+    assert {name: stored(tmp_path, each) for name, each in saved.items()} == {
+        "here": "the text of here",
+        "other": "the text of other",
+    }
+
+
 def test_a_call_id_that_a_model_repeats_without_end_keeps_every_text_and_reads_no_earlier_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

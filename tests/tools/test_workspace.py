@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import printable
+from zeus_runtime.tools import atomic
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
@@ -494,6 +495,30 @@ def test_without_unnamed_files_a_write_still_works(
     files.write("/a", b"new")
     assert read(files, "/a") == "new"
     assert [p.name for p in root.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_only_one_of_several_makes_a_new_file(
+    files: WorkspaceFiles, root: Path, monkeypatch: pytest.MonkeyPatch, unnamed: bool
+) -> None:
+    if not unnamed:
+        monkeypatch.setattr("zeus_runtime.tools.atomic._unnamed", lambda directory: None)
+    (root / "taken").mkdir()
+    (root / "link").symlink_to("taken")
+    assert [files.create(f"/{name}", b"x") for name in ("taken", "link")] == [False, False]
+    fill = atomic._fill
+
+    def meanwhile(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
+        (root / "new").write_bytes(b"of another process")
+        fill(descriptor, data, old)
+
+    monkeypatch.setattr(atomic, "_fill", meanwhile)
+    assert not files.create("/new", b"x")
+    assert read(files, "/new") == "of another process"
+    monkeypatch.setattr(atomic, "_fill", fill)
+    assert files.create("/newer", b"x")
+    assert read(files, "/newer") == "x"
+    assert {each.name for each in root.iterdir()} == {"taken", "link", "new", "newer"}
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="the system has no unnamed files")

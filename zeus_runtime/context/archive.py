@@ -183,7 +183,7 @@ class Archive:
             placed = self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
             # JSON puts a whole text on one line, and tools that read by lines do not show long lines completely.
             for name in edit.arguments:
-                self._write(argument_path(placed.handle, name), str(call["args"][name]).encode())
+                self._store(argument_path(placed.handle, name), str(call["args"][name]).encode())
             return placed
         text = message.content if isinstance(message.content, str) else _json(message.content)
         text = "\n".join([text, *(picture.label for picture in pictures_of(message))])
@@ -192,19 +192,10 @@ class Archive:
     def _placed(self, edit: Evict | TruncateArguments, handle: str, data: bytes) -> Edit:
         """Store ``data`` at ``handle``, or beside it if another text is there: nothing is overwritten."""
         wanted, path = handle, handle
-        held = self._held(path)
-        if held is not None and held != data:
+        if not self._stored(path, data):
             # A digest, because a count would read all earlier texts of a call id that a model repeats.
             path = f"{wanted}.{hashlib.sha256(data).hexdigest()[:16]}"
-            held = self._held(path)
-        if held is None:
-            self._write(path, data)
-        # Equal if the same edit comes once more, after a kill or with another session's equal text.
-        elif held != data:
-            raise ArchiveError(
-                f"an original could not be archived: {path} holds another text",
-                remedy="Move that file away: it was changed since it was archived.",
-            )
+            self._store(path, data)
         if path == edit.handle:
             return edit
         if isinstance(edit, Evict):
@@ -212,14 +203,32 @@ class Archive:
         moved = {name: text.replace(wanted, path) for name, text in edit.arguments.items()}
         return replace(edit, handle=path, arguments=moved)
 
-    def _write(self, path: str, data: bytes) -> None:
-        """Write under the archive's routes only: an edit may point to a user's file, but must never create one."""
+    def _store(self, path: str, data: bytes) -> None:
+        if not self._stored(path, data):
+            raise ArchiveError(
+                f"an original could not be archived: {path} holds another text",
+                remedy="Move that file away: it was changed since it was archived.",
+            )
+
+    def _stored(self, path: str, data: bytes) -> bool:
+        """Store ``data`` at ``path``; whether that is its content now. Another text there stays."""
+        held = self._held(path)
+        if held is None:
+            self._refuse_outside(path)
+            if self._files.create(path, data):
+                return True
+            # All sessions and users have one folder, and a model may number its calls: another run was first.
+            held = self._held(path)
+        # Equal if the same edit comes once more, after a kill or with another session's equal text.
+        return held == data
+
+    def _refuse_outside(self, path: str) -> None:
+        """Allow the archive's routes only: an edit may point to a user's file, but must never create one."""
         if not path.startswith((RESULTS_ROUTE, HISTORY_ROUTE)) or self._files.normalize(path) != path:
             raise ArchiveError(
                 f"a context policy would write an original to {path}, which is among the user's files",
                 remedy="Give the edit a handle of the archive, such as context.archive.result_handle makes.",
             )
-        self._files.write(path, data)
 
     def _held(self, path: str) -> bytes | None:
         try:

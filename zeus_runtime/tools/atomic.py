@@ -1,4 +1,4 @@
-"""Replaces a file in one step: readers see the old or the new content, never a part; a crash leaves no extra files."""
+"""Writes a file in one step: readers see the old or the new content, never a part; a crash leaves no extra files."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def replace(
     *,
     old: os.stat_result | None,
     publishing: AbstractContextManager[None],
+    exclusive: bool = False,
 ) -> None:
     """Put ``data`` under ``name`` in the open ``directory``, durably.
 
@@ -36,8 +37,10 @@ def replace(
         old: status of the file that is replaced, None for a new one.
         publishing: entered when the data is safe on disk, left when it has its name; to leave the old file unchanged,
             it raises as it is entered.
+        exclusive: whether only a new file may be made.
 
     Raises:
+        FileExistsError: ``exclusive``, and there is one, perhaps since a moment ago.
         OSError: the system refused; the old file is untouched.
     """
     temporary = f".{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
@@ -50,8 +53,12 @@ def replace(
         _fill(descriptor, data, old)
         with publishing:
             # A link never replaces a name. Over a file, only a second name and a rename do it in one step.
-            if named or old is not None or not _link(descriptor, directory, name):
-                named = named or _link(descriptor, directory, temporary)
+            if exclusive and named:
+                os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            elif exclusive:
+                _link(descriptor, directory, name)
+            elif named or old is not None or not _try_to_link(descriptor, directory, name):
+                named = named or _try_to_link(descriptor, directory, temporary)
                 os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
                 named = False
     finally:
@@ -80,13 +87,17 @@ def _unnamed(directory: int) -> int | None:
         return None
 
 
-def _link(descriptor: int, directory: int, name: str) -> bool:
+def _try_to_link(descriptor: int, directory: int, name: str) -> bool:
     try:
-        # Through /proc, because a link straight from the descriptor (AT_EMPTY_PATH) needs a capability.
-        os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=directory, follow_symlinks=True)
+        _link(descriptor, directory, name)
     except FileExistsError:
         return False
     return True
+
+
+def _link(descriptor: int, directory: int, name: str) -> None:
+    # Through /proc, because a link straight from the descriptor (AT_EMPTY_PATH) needs a capability.
+    os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=directory, follow_symlinks=True)
 
 
 def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:

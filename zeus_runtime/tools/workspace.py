@@ -554,6 +554,26 @@ class WorkspaceFiles:
                 atomic.replace(place.folder, place.name, data, old=old, publishing=publishing)
             return old is None
 
+    def create(self, path: str, data: bytes) -> bool:
+        """Write ``data`` to ``path``, creating folders as needed, unless it has an entry, which stays as it is.
+
+        Returns:
+            whether the file was made; of several at once, in any process, only one makes it.
+        """
+        parts = self._writable_parts(path)
+        with self._explained(parts), self._place(parts, "write", create=True) as place:
+            if place.status() is not None:
+                return False
+            try:
+                with self._counted(place, None, len(data)):
+                    making = self._making(place, parts)
+                    atomic.replace(
+                        place.folder, place.name, data, old=None, publishing=making, exclusive=True
+                    )
+            except FileExistsError:
+                return False
+            return True
+
     def edit(self, path: str, change: Callable[[bytes], bytes], *, max_bytes: int) -> None:
         """Replace a file's content by ``change(content)``, atomically; edits of one file happen one after the other.
 
