@@ -236,7 +236,11 @@ async def test_the_audit_log_has_each_decision_with_its_session_and_key(tmp_path
             given = cast(Any, [no])
             await client.responses.create(model="test", input=given, previous_response_id=response.id)
         (session,) = (await native.get("/v1/sessions", headers=bearer(key))).json()
-        rows = [each for each in await entries(database) if each.decision]
+        every = await entries(database)
+        rows = [each for each in every if each.decision]
+    path = "/v1/chat/completions" if api == "chat" else "/v1/responses"
+    asked = [(each.agent, each.session) for each in every if each.action == f"POST {path}"]
+    assert asked == [("test", session["session"])] * 2
     told = [
         (each.action, each.decision, each.session, each.agent, each.user_id, each.caller) for each in rows
     ]

@@ -35,8 +35,21 @@ from zeus_runtime.serving.http.routes.depends import MetricsReader, given_token,
 from zeus_runtime.serving.http.visible_json import VisibleBodies, VisibleJSON
 
 if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
+
+
+def _naming(route: BaseRoute, app: ASGIApp) -> ASGIApp:
+    """The app of a route, which the audit log and the metrics name; only FastAPI's own routes are in the scope."""
+
+    async def named(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = route
+        await app(scope, receive, send)
+
+    return named
 
 
 def _describe_tokens(app: FastAPI) -> None:
@@ -160,7 +173,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
                 f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
             )
         if (served := getattr(route, "app", None)) is not None:
-            route.app = VisibleBodies(served)  # type: ignore[attr-defined]
+            route.app = VisibleBodies(_naming(route, served))  # type: ignore[attr-defined]
         app.router.routes.append(route)
     # Starlette takes the prefix off any path that has it: with `/page`, `/page/page.js` would become `/page.js`.
     paths = {"/v1", *own, *(getattr(each, "path", "") for each in (*page.router.routes, *app.router.routes))}

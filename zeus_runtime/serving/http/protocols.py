@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, NotFoundError, UsageError, ZeusError
 from zeus_runtime.events import SubAgentEvent
 from zeus_runtime.models.messages import to_payload
+from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import AT_ONCE, StoppingError
 from zeus_runtime.serving.http.routes.depends import principal_of
 from zeus_runtime.store.event_log import last_number
@@ -105,7 +107,8 @@ class ProtocolService:
         Raises:
             ZeusError: there is no valid token (code ``unauthorized``), or the caller may not do that (``forbidden``).
         """
-        return ProtocolCaller(self._service, await principal_of(request, scope))
+        principal = await principal_of(request, scope)
+        return ProtocolCaller(self._service, principal, partial(note_act, request))
 
     def mask(self, value: T) -> T:
         """A text or JSON value with known secrets masked, for errors that quote the client."""
@@ -118,6 +121,8 @@ class ProtocolCaller:
 
     _service: Service
     _principal: Principal
+    _note: Callable[..., None] = lambda **_: None
+    """Tells the audit log what the request is about."""
 
     @property
     def name(self) -> str:
@@ -151,7 +156,9 @@ class ProtocolCaller:
         self._principal.require("run")
         hosted = self._service.agent(self._principal, agent)
         owner = self._principal.owner
-        return (await self._service.turns.begin_session(hosted, owner, title=title, key=key)).session
+        begun = (await self._service.turns.begin_session(hosted, owner, title=title, key=key)).session
+        self._note(agent=hosted.name, session=begun)
+        return begun
 
     async def session(self, session: str) -> SessionInfo:
         """One session.
@@ -182,7 +189,8 @@ class ProtocolCaller:
             BusyError: it is running.
         """
         self._principal.require("run")
-        async with self._service.for_owner(self._principal, session) as (_, agent, _owner):
+        async with self._service.for_owner(self._principal, session) as (hosted, agent, _owner):
+            self._note(agent=hosted.name, session=session)
             await agent.delete_session(session)
 
     async def messages(self, session: str) -> Sequence[Mapping[str, Any]]:
@@ -263,6 +271,7 @@ class ProtocolCaller:
         """
         self._principal.require("run")
         hosted, _ = await self._service.of_session(self._principal, session)
+        self._note(agent=hosted.name, session=session)
         self.check_turn(hosted.name, prompt, tools)
         request = {"prompt": prompt, **({"tools": [each.as_json() for each in tools]} if tools else {})}
         return await self._service.add_turn(self._principal, session, request, key=key, queue=queue)
@@ -335,7 +344,8 @@ class ProtocolCaller:
             NotFoundError: there is no such run.
         """
         self._principal.require("run")
-        _, agent, turn = await self._service.of_run(self._principal, run)
+        hosted, agent, turn = await self._service.of_run(self._principal, run)
+        self._note(agent=hosted.name, session=turn.session)
         await self._service.turns.cancel(agent, turn)
         return await self.turn(run)
 
@@ -377,7 +387,8 @@ class ProtocolCaller:
         """
         self._principal.require("approve")
         shown = None if seen is None else {approval: seen.shown}
-        await self._service.decide(self._principal, approval, decision, seen=shown)
+        found, session = await self._service.decide(self._principal, approval, decision, seen=shown)
+        self._note(agent=found.hosted.name, session=session)
 
     async def answer_tools(self, turn: StoredTurn, results: Mapping[str, tuple[str, bool]]) -> None:
         """Give the results of calls of the client's own tools; the turn continues once nothing else waits.
@@ -398,6 +409,7 @@ class ProtocolCaller:
         }
         shown = {waiting[call].id: waiting[call].shown for call in results}
         async with self._service.for_owner(self._principal, turn.session) as found:
+            self._note(agent=found.hosted.name, session=turn.session)
             await self._service.settle(found, turn.session, decisions, seen=shown, by=None)
 
     async def set_mark(self, turn: StoredTurn, mark: str) -> None:

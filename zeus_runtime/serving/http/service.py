@@ -409,14 +409,14 @@ class Service:
 
     async def decide(
         self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None] | None
-    ) -> tuple[str, Owner | None]:
+    ) -> tuple[OwnersAgent, str]:
         """Decide a waiting call, and resume its turn once nothing else waits.
 
         Args:
             seen: what the caller saw of it, as ``Agent.decide`` takes it.
 
         Returns:
-            the session whose turn is resumed, and whose it is.
+            in which agent the turn is resumed, and its session.
 
         Raises:
             NotFoundError: there is no such call.
@@ -424,7 +424,7 @@ class Service:
         """
         async with self.for_approval(caller, approval) as (found, session):
             await self.settle(found, session, {approval: decision}, seen=seen, by=caller)
-        return session, found.owner
+        return found, session
 
     @asynccontextmanager
     async def for_approval(self, caller: Principal, name: str) -> AsyncIterator[tuple[OwnersAgent, str]]:
