@@ -155,6 +155,19 @@ def answered(page: Any) -> Any:
     return page.locator(".turn").last
 
 
+def press(button: Any) -> None:
+    """Click a button below a question, which is not usable for a moment after it moved.
+
+    ``click`` scrolls the page as often as it tries, and each time moves the button.
+    """
+    button.click(trial=True)
+    # A move is noticed at the next frame.
+    button.page.evaluate("new Promise(then => requestAnimationFrame(() => requestAnimationFrame(then)))")
+    button.page.wait_for_function("each => !each.disabled", arg=button.element_handle())
+    place = button.bounding_box()
+    button.page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+
+
 def axe(page: Any) -> list[str]:
     """What axe-core finds on the page."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -209,7 +222,7 @@ def test_a_stream_and_an_approval_outlive_a_killed_server(user: User) -> None:
     said = answered(streaming).locator(".said")
     headings = [line for line in LONG.splitlines() if line.startswith("## ")]
     assert [f"## {each}" for each in said.get_by_role("heading").all_inner_texts()] == headings
-    card.get_by_role("button", name="Approve", exact=True).click()
+    press(card.get_by_role("button", name="Approve", exact=True))
     assert answered(asking).locator(".tool .badge").inner_text() == "done"
     assert (
         user.server.folder / "plan.md"
@@ -257,7 +270,7 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     card.get_by_role("textbox", name="Arguments").fill('{"text": "final"}')
     card.get_by_role("textbox", name="Reason or instruction").fill("Then tell the customer.")
     page.route("**/messages", lambda _: None)  # what is stored comes later than what runs
-    card.get_by_role("button", name="Approve", exact=True).click()
+    press(card.get_by_role("button", name="Approve", exact=True))
     page.locator(".live .tool.done").wait_for()
     assert page.locator(".live .tool .badge").all_inner_texts() == ["arguments changed", "done"]
     page.unroute("**/messages")
@@ -294,7 +307,7 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     written = card.get_by_role("textbox", name="Arguments")
     assert r'"pay\u202e\u200bbob ' in written.input_value()
     page.route("**/messages", lambda _: None)
-    card.get_by_role("button", name="Approve", exact=True).click()
+    press(card.get_by_role("button", name="Approve", exact=True))
     page.locator(".live .tool.done").wait_for()
     assert page.locator(".live .tool .badge").all_inner_texts() == ["done"], "looked at, and not changed"
     page.unroute("**/messages")
@@ -371,11 +384,11 @@ def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is
         "async () => { for (const each of await (await fetch('v1/approvals')).json())"
         " await fetch(`v1/approvals/${each.id}`); }"
     )
-    card.get_by_role("button", name="Approve", exact=True).click()
+    press(card.get_by_role("button", name="Approve", exact=True))
     card.get_by_text("another change now than the one that you saw").wait_for()
     card.get_by_text("- newer").wait_for()
     assert plan.read_text() == "newer\n"
-    card.get_by_role("button", name="Approve", exact=True).click()
+    press(card.get_by_role("button", name="Approve", exact=True))
     answered(page)
     assert plan.read_text().startswith("# Plan")
 
@@ -393,8 +406,9 @@ def test_a_call_that_is_shown_stays_as_it_is_shown_when_another_begins_to_wait(u
     question = page.get_by_role("region", name="The agent asks")
     question.wait_for()
     assert card.locator(".shown").inner_text() == asked
-    card.get_by_role("button", name="Approve", exact=True).click()
-    question.get_by_role("button", name="Decline").click()
+    press(card.get_by_role("button", name="Approve", exact=True))
+    card.wait_for(state="detached")
+    press(question.get_by_role("button", name="Decline"))
     assert answered(page).locator(".tool .badge").all_inner_texts() == ["error", "done"]
     assert plan.read_text() == "Ship all that we have.\n"
 
@@ -429,7 +443,7 @@ def test_the_second_click_of_a_double_click_decides_nothing(user: User) -> None:
     approve.first.click(force=True)
     page.clock.resume()
     for left in (2, 1, 0):
-        cards.get_by_role("button", name="Reject").first.click()
+        press(cards.get_by_role("button", name="Reject").first)
         cards.nth(left).wait_for(state="detached")
     answered(page)
     assert effects.read_text() == f"{before}line 0\n"
@@ -454,7 +468,7 @@ def test_the_buttons_of_a_call_wait_whenever_they_have_moved(user: User) -> None
         )
         assert waits
     enabled.wait_for()
-    page.get_by_role("button", name="Reject").click()
+    press(page.get_by_role("button", name="Reject"))
     answered(page)
 
 
@@ -619,7 +633,7 @@ def test_the_change_of_an_edit_stays_with_its_call(user: User) -> None:
     say(page, "edit the plan")
     card = page.get_by_role("region", name="Approve this call?")
     asked = card.locator(".shown").inner_text()
-    card.get_by_role("button", name="Approve", exact=True).click()
+    press(card.get_by_role("button", name="Approve", exact=True))
     turn = answered(page)
     page.reload()
     call = turn.locator(".tool")
@@ -668,7 +682,7 @@ def test_words_written_from_the_right_stand_in_the_order_in_which_they_run(user:
     box = card.get_by_role("textbox", name="Arguments")
     assert box.evaluate(ORDER) == ["bidi-override", "ltr"]
     assert json.loads(box.input_value()) == {"text": FOREIGN}
-    card.get_by_role("button", name="Approve", exact=True).click()
+    press(card.get_by_role("button", name="Approve", exact=True))
     turn = answered(page)
     gist = turn.locator(".tool .gist")
     gist.click()
@@ -699,7 +713,7 @@ def test_two_arguments_of_different_values_are_not_drawn_alike(user: User) -> No
         name: each if isinstance(each, str) else json.dumps(each, indent=2) for name, each in NUMBERS.items()
     }
     assert drawn() == (shown, "a\\u{d}\nb")
-    card.get_by_role("button", name="Reject").click()
+    press(card.get_by_role("button", name="Reject"))
     answered(page)
     assert drawn() == (shown, "a\\u{d}\nb")
 
@@ -792,7 +806,7 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     assert "\u0310" * 7 not in shown
     assert r"\u0338" in shown
     assert r"\u0310" in shown
-    form.get_by_role("button", name="Answer").click()
+    press(form.get_by_role("button", name="Answer"))
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
     said = (
@@ -837,14 +851,14 @@ def test_a_form_and_a_card_tell_in_full_what_a_line_of_theirs_cuts(user: User) -
     page.set_viewport_size({"width": 390, "height": 900})
     told("Middle", MIDDLE).wait_for()
     assert axe(page) == []
-    form.get_by_role("button", name="Decline").click()
+    press(form.get_by_role("button", name="Decline"))
     answered(page)
     say(page, "record it")
     card = page.get_by_role("region", name="Approve this call?")
     card.get_by_label("Reason or instruction").fill(f"{LENGTHY}\u202e")
     card.locator(".exact", has_text=rf"{LENGTHY}\u{{202e}}").wait_for()
     assert card.evaluate(FITS)
-    card.get_by_role("button", name="Reject").click()
+    press(card.get_by_role("button", name="Reject"))
     answered(page)
 
 
