@@ -1444,6 +1444,7 @@ def test_what_an_executed_option_names_is_closed_in_each_workspace(value: str, f
             assert deciding.find(str(folder / place / name)) is not None, (per, place)
             assert deciding.find(str(folder / place / "other.sh")) is None
             assert deciding.find(str(folder / place / "free" / Path(name).name)) is None
+        assert deciding.find(str(folder / "work2" / name)) is None
 
 
 def test_a_rule_opens_what_an_executed_option_names_in_a_user_s_workspace(folder: Path) -> None:
