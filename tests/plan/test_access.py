@@ -11,7 +11,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
@@ -1425,6 +1425,36 @@ def test_no_tool_changes_what_the_value_of_an_executed_option_names(value: str, 
                 files.write(path, b"forged")
         for path in ("free/a.py", "other.sh", "libs", "lib/a.py", "lib/new.py"):
             files.write(path, b"mine")
+
+
+@pytest.mark.parametrize(
+    "value", ["BASH_ENV: env.sh", "BASH_ENV: later.sh", "A: ./deep/er/env.sh", "GIT_CONFIG: gitconfig"]
+)
+def test_what_an_executed_option_names_is_closed_in_each_workspace(value: str, folder: Path) -> None:
+    """A command reads a relative name in the folder in which it starts."""
+    put(folder, "env.sh", "gitconfig", "work/s2/a", "far/a")
+    name = value.split(": ")[1]
+    tools = f"[probe, filesystem, {{shell: {{contain: none, env: {{{value}}}}}}}]"
+    for per, own in (("", ""), (", per: session", "session_1/"), (", per: user", "ann/")):
+        yaml = f"workspace: {{root: work{per}, routes: {{/far/: far}}}}\n"
+        config = write_agent(folder, yaml, tools=tools)
+        deciding = Deciding()
+        add_deciding(deciding, check(config, directory=folder, environ={}, trust=recorded_trust({}, "all")))
+        for place in (f"work/{own}", "far/", *(["work/s2/"] if per else [])):
+            assert deciding.find(str(folder / place / name)) is not None, (per, place)
+            assert deciding.find(str(folder / place / "other.sh")) is None
+            assert deciding.find(str(folder / place / "free" / Path(name).name)) is None
+        assert deciding.find(str(folder / "work2" / name)) is None
+
+
+def test_a_rule_opens_what_an_executed_option_names_in_a_user_s_workspace(folder: Path) -> None:
+    tools = "[probe, filesystem, {shell: {contain: none, env: {FLASK_APP: app.py}}}]"
+    for access, is_open in (("", False), (", access: {app.py: write}", True)):
+        (folder / "work").mkdir(exist_ok=True)
+        files = files_of(folder, f"workspace: {{root: work, per: user{access}}}\n", tools=tools)
+        files.root.mkdir(parents=True, exist_ok=True)
+        with nullcontext() if is_open else pytest.raises(WorkspaceError, match="decides about this agent"):
+            files.write("app.py", b"mine")
 
 
 def test_an_option_that_counts_by_name_closes_no_file(folder: Path) -> None:

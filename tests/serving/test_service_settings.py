@@ -31,6 +31,7 @@ from zeus_runtime.cli.group import zeus
 from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.process import Process
 from zeus_runtime.cli.serve import _reader
+from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.serving.http.boundary import access
 from zeus_runtime.serving.http.oidc import TokenIssuers
@@ -494,3 +495,18 @@ def test_no_tool_reaches_what_the_settings_of_a_service_extend(tmp_path: Path) -
             with pytest.raises(WorkspaceError, match="decides who may use a service"):
                 files.write(f"/{each}", b"y")
         assert files.write("/ops/notes.md", b"y")
+
+
+def test_keys_of_an_issuer_may_arrive_over_http_from_this_machine_alone(tmp_path: Path) -> None:
+    for host, is_refused in (
+        ("127.0.0.2", False),
+        ("LocalHost", False),
+        ("127.08.0.1", True),
+        ("localho\u017ft", True),
+    ):
+        scene = Scene(tmp_path, {"oidc": [{"issuer": f"http://{host}:9000", "audience": "zeus"}]})
+        if is_refused:
+            with pytest.raises(ConfigError, match="can be replaced on their way"):
+                _ = scene.settings
+        else:
+            assert scene.settings.oidc[0].issuer == f"http://{host}:9000"

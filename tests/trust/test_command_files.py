@@ -726,6 +726,74 @@ def test_a_program_may_be_made_in_each_folder_of_the_path(tmp_path: Path) -> Non
     assert path_form.absent == ((str(tmp_path), "se[[]r]ver"),)
 
 
+@pytest.mark.parametrize(
+    ("words", "is_closed"),
+    [
+        (("npx", "-y", "server"), True),
+        (("again",), True),
+        (("FOLDER/system/npx",), True),
+        (("../system/npx",), True),
+        (("uv", "run", "npx"), True),
+        (("sh", "-c", "cd x && FOLDER/system/npx eslint|tee y"), True),
+        (("flag",), True),
+        (("env", "A=1", "node", "x.js"), False),
+        (("sh", "-c", "cd x;node y"), False),
+        (("x", "--runtime=node"), False),
+    ],
+)
+def test_a_program_that_a_name_finds_in_the_project_is_covered(
+    tmp_path: Path, words: tuple[str, ...], *, is_closed: bool
+) -> None:
+    """Wherever the chain of names begins, and whoever looks for the name."""
+    for folder in ("system", "work/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    lines = {
+        "npx": "#!/usr/bin/env node",
+        "again": f"#!{tmp_path}/system/npx",
+        "flag": "#!/usr/bin/env -S uv run --runtime=bin/node",
+        "node": "",
+    }
+    for name, line in lines.items():
+        (tmp_path / "system" / name).write_text(f"{line}\n")
+        (tmp_path / "system" / name).chmod(0o755)
+    work, node = tmp_path / "work", tmp_path / "work/bin/node"
+    named = tuple(each.replace("FOLDER", str(tmp_path)) for each in words)
+
+    def made() -> Part:
+        return command_part(
+            Command("s", named), Project(work, (work,), f"{work}/bin:{tmp_path}/system:/usr/bin")
+        )
+
+    seen = [made()]
+    # A bare word closes nothing until there is a file.
+    assert ((str(node.parent), node.name) in seen[0].absent) is is_closed
+    for content in ("one", "two"):
+        node.write_text(content)
+        seen.append(made())
+        assert seen[-1].files == (node,)
+    assert len({each.digest for each in seen}) == 3
+    # A name finds nothing in the system's folder alone, nor does a text outside that nothing can execute.
+    apart = command_part(Command("s", named), Project(work, (work,), f"{tmp_path}/system:/usr/bin"))
+    assert apart.files == ((node,) if words == ("flag",) else ())
+    (tmp_path / "system/npx").chmod(0o644)
+    assert words[0] != "../system/npx" or not made().files
+
+
+def test_a_long_path_takes_a_limited_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_files, "MOST_LOOKUPS", 100)
+    for folders, is_cut in ((1, False), (200, True)):
+        project = Project(tmp_path, (tmp_path,), ":".join(f"/no/{each}" for each in range(folders)))
+        lines = command_part(Command("s", ("x", "one")), project).lines
+        assert any("more names than are looked up" in text for _, text in lines) is is_cut
+
+
+def test_a_program_that_an_argument_names_is_never_data(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/node").write_text("")
+    command = Command("s", ("x", "--with=node"), {}, ".", ("bin/node",))
+    assert program_data(command, Project(tmp_path, (tmp_path,), f"{tmp_path}/bin")) == ("bin/node",)
+
+
 @pytest.mark.parametrize("content", [b"SQLite format 3\0 rows", b"PK\3\4", b"plain"])
 def test_no_content_exempts_a_file_from_the_digest(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "server.pyz"

@@ -340,7 +340,20 @@ PIECES = st.sampled_from(
 ADDRESSES = st.builds(
     lambda scheme, host, pieces: f"{scheme}://{host}{''.join(pieces)}",
     st.sampled_from(["postgresql", "postgresql+psycopg", "postgres", "http", "https"]),
-    st.sampled_from(["", "localhost", "127.0.0.1", "127.1.2.300", "[::1]", "ann:pw@localhost"]),
+    st.sampled_from(
+        [
+            *("", "localhost", "localhost.", "localho\u017ft", "[::1]", "[0::1]", "ann:pw@localhost"),
+            *(
+                "127.0.0.1",
+                "127.0.0.1.",
+                "127.1",
+                "127.1.2.300",
+                "127.08.0.1",
+                "127.0.0.0010",
+                "127.\u0660.0.1",
+            ),
+        ]
+    ),
     st.lists(PIECES, max_size=6),
 )
 
@@ -351,11 +364,15 @@ ADDRESSES = st.builds(
 @example("postgresql:///x@evil.example/db")
 @example("postgresql:///db")
 @example("postgres://")
+@example("postgresql://127.08.0.1/app")
+@example("po\u017ftgre\u017fql://localhost/app")
+@example("http://localho\u017ft/")
 @example("http://localhost:80@evil.example/")
 @settings(max_examples=300)
 def test_an_address_that_needs_no_permission_is_on_this_machine_for_all_who_open_it(address: str) -> None:
     here = {"localhost", "::1"}
     for host in hosts_of(address) if is_here(address) else ():
+        assert address.isascii()
         assert host in here or ip_address(host).is_loopback
 
 
@@ -363,6 +380,8 @@ def test_an_address_that_needs_no_permission_is_on_this_machine_for_all_who_open
     "address",
     [
         "http://localhost:11434/v1",
+        "HTTP://LocalHost/",
+        "http://127.255.0.254",
         "https://127.0.0.1",
         "http://[::1]:8000/",
         "postgresql://ann:pw@localhost/db",

@@ -152,6 +152,7 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
     default = () if database is None else (NamedFile(database, "database", holds_keys=True),)
     programs = (NamedFile(file, "program") for part in checked.parts for file in part.files)
     absent = (NamedFile(Path(*each), "absent") for part in checked.parts for each in part.absent)
+    _add_in_workspaces(deciding, checked)
     for each in (*default, *named, *programs, *absent):
         if each.role == "absent":
             for at in dict.fromkeys((str(each.file.parent), real_path(each.file.parent))):
@@ -173,6 +174,32 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
             # Also behind a link that is deeper than links are searched.
             for file in (files_in(each.file) or ()) if each.role == "read" else ():
                 _add(deciding, Path(file), holds_keys=each.holds_keys)
+
+
+def _add_in_workspaces(deciding: Deciding, checked: Checked) -> None:
+    """The names of the files that options name, such as ``shell.env``, in each workspace, also of others' sessions.
+
+    A command reads ``BASH_ENV: env.sh`` in the folder in which it starts, wherever the config's author saw the file.
+    """
+    options = [each for each in checked.parts if each.kind == "option"]
+    if not options:
+        return
+    workspace = checked.config.workspace
+    root, *routes = (checked.directory / each for each in (workspace.root, *workspace.routes.values()))
+    bases = [Path(each) for at in (checked.directory, root, *routes) for each in _spellings(at)]
+    for part in options:
+        named = (*((str(each.parent), escape(each.name)) for each in part.files), *part.absent)
+        below = {
+            (Path(folder).relative_to(base), name)
+            for folder, name in named
+            for base in bases
+            if Path(folder).is_relative_to(base)
+        }
+        for above, name in sorted(below):
+            for at in dict.fromkeys(chain.from_iterable(map(_spellings, (root, *routes)))):
+                deciding.add_names(os.path.normpath(Path(at, above)), name, _DECIDES)
+            for at in _spellings(root) if workspace.per is not None else ():
+                deciding.add_in_each(at, ("" if above == Path() else above.as_posix(), name), _DECIDES)
 
 
 def _add_own_home(deciding: Deciding, checked: Checked) -> None:

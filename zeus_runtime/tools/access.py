@@ -384,7 +384,7 @@ class Deciding:
     def __init__(self) -> None:
         self._paths: dict[str, Protected] = {}
         self._patterns: dict[str, dict[str, tuple[PartTest, Protected]]] = {}
-        self._in_each: dict[tuple[str, str], Protected] = {}
+        self._in_each: dict[str, dict[str, dict[str, tuple[PartTest, Protected]]]] = {}
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
         self.key_folders: dict[str, None] = {}
@@ -447,10 +447,16 @@ class Deciding:
         self.add_names(folder, f"{escape(name)}*", why, holds_keys=holds_keys)
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
-        """Protect a path of two parts below each folder in ``folder``, whether they exist yet or not."""
-        self.added[f"{folder.rstrip('/')}/*/{'/'.join(below)}"] = None
+        """Protect names below each folder in ``folder``, whether they exist yet or not.
+
+        Args:
+            below: the path from there to the folder of the names, empty for none, and a pattern for the name.
+        """
+        above, pattern = below
+        self.added["/".join(filter(None, (folder.rstrip("/"), "*", above, pattern)))] = None
         self._found.clear()
-        self._in_each[_folded_host(folder), "/".join(map(folded, below))] = Protected(why)
+        at = self._in_each.setdefault(_folded_host(folder), {}).setdefault(folded(above), {})
+        at[pattern] = folded_part(pattern), Protected(why)
 
     def add_archive(self, folder: str, name: str) -> None:
         """Note a folder in which a route of a config has Zeus keep originals, or a sandbox keeps its files."""
@@ -509,8 +515,7 @@ class Deciding:
         above = None if outer is None else (outer[0], outer[1] + 1)
         inner = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
         if inner is None and self._in_each:
-            outside, _, within = at.rpartition("/")
-            inner = self._in_each.get((outside.rpartition("/")[0], f"{within}/{folded(name)}"))
+            inner = self._named_in_each(at, folded(name))
         hit = None if inner is None else (inner, 0)
         return hit if above is None else above if hit is None else _stricter(above, hit)
 
@@ -527,6 +532,14 @@ class Deciding:
         )
         named = (self._named(*place) for place in places)
         return self.holds_keys(host) or any(each is not None and each.holds_keys for each in named)
+
+    def _named_in_each(self, folder: str, name: str) -> Protected | None:
+        for outside, named in self._in_each.items():
+            if folder.startswith(f"{outside}/"):
+                tests = named.get(folder[len(outside) + 1 :].partition("/")[2], {}).values()
+                if found := next((protected for fits, protected in tests if fits(name)), None):
+                    return found
+        return None
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()

@@ -151,11 +151,11 @@ def covered(
     every = (*words, *env)
     search = _NameSearch(project, project.directory / cwd, compiled_apart=compiled_apart)
     search.grow(every[1:])
-    found = list(search.program(words[0]))
     named = [list(search.named(index, word)) for index, word in enumerate(every[1:], 1)]
-    found += chain.from_iterable(named)
-    found += search.interpreters(found)
-    started = _started(found, words)
+    begun = [*search.program(0, words[0]), *chain.from_iterable(named)]
+    programs = list(search.further_programs(begun, every[1:]))
+    found = [each for each in (*begun, *programs) if search.is_ours(each.path)]
+    started = _started(begun, words, programs)
     places = {entry: [*search.places(entry)] for entry in data}
     exempt = {
         entry: Data(each for each in found if search.link_above(each) is None)
@@ -171,9 +171,10 @@ def covered(
         for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
         for path in islice(search.unknown(word, each, free), 1)
     ]
-    programs = (words[0], *chain.from_iterable(_interpreter(each.path) for each in found))
+    interpreters = (search.interpreters_of(each.path) for each in (*begun, *programs))
+    names = (words[0], *chain.from_iterable(interpreters))
     absent = (
-        *chain.from_iterable(map(search.absent_program, dict.fromkeys(programs))),
+        *chain.from_iterable(map(search.absent_program, dict.fromkeys(names))),
         *search.absent(every, search_paths, free),
     )
     linked = (
@@ -213,7 +214,9 @@ class _NameSearch:
         self._bases = list(dict.fromkeys(map(plain_path, folders)))
         self._most_bases = len(self._bases) + MOST_BASES
         self.has_more = False
+        self._path = [str(cwd / folder) for folder in project.path.split(os.pathsep)]
         self._modes: dict[str, int] = {}
+        self._interpreters: dict[Path, Sequence[str]] = {}
         self._entries_in: dict[str, Mapping[str, list[Path]]] = {}
         self._beginnings: set[str] = set()
         self._entries, self._bytes, self._lookups = MOST_ENTRIES, MOST_BYTES, MOST_LOOKUPS
@@ -238,24 +241,27 @@ class _NameSearch:
                         return
                     self._bases.append(place)
 
-    def program(self, word: str) -> Iterator[Named]:
-        """The program that the command starts: each match on ``PATH``, or a path.
+    def program(self, index: int, word: str) -> Iterator[Named]:
+        """The files that the system may start for a name: each match on ``PATH``, or a path; also outside the project.
 
         The system goes on to the next match where it cannot execute one: a script of a Python that was moved, a
         program for another machine, a file without the right to execute it.
+
+        Args:
+            index: of the word that leads there.
         """
-        found = (
-            ((word, place) for place in self._on_path(word))
-            if os.sep not in word
-            else ((name, _place(str(self._cwd), name)) for name in self._names(word))
-        )
-        for name, place in found:
-            if stat.S_ISREG(self._mode(place)) and self._is_ours(Path(place)):
-                yield Named(0, name, Path(place), "")
+        for name in (word,) if os.sep not in word else self._names(word):
+            yield from self._programs(index, name)
+
+    def _programs(self, index: int, name: str) -> Iterator[Named]:
+        for place in self._on_path(name) if os.sep not in name else (_place(str(self._cwd), name),):
+            mode = self._mode(place)
+            # In the project, a tool may give a file the right to execute it.
+            if stat.S_ISREG(mode) and (mode & 0o111 or self.is_ours(Path(place))):
+                yield Named(index, name, Path(place), "")
 
     def _on_path(self, word: str) -> Iterator[str]:
-        folders = self._project.path.split(os.pathsep) if word else []
-        return (_place(str(self._cwd / folder), word) for folder in folders)
+        return (_place(folder, word) for folder in self._path) if word else iter(())
 
     def absent_program(self, word: str) -> Iterator[tuple[str, str]]:
         """As ``absent``, for the program: at its path, or in the folders of ``PATH``.
@@ -265,23 +271,43 @@ class _NameSearch:
         if not is_path(word):
             return
         for place in _places(str(self._cwd), word) if os.sep in word else self._on_path(word):
-            if not self._mode(place) and self._is_ours(Path(place)):
+            if not self._mode(place) and self.is_ours(Path(place)):
                 yield from _missing(place)
 
-    def interpreters(self, scripts: Iterable[Named]) -> Iterator[Named]:
-        """The programs that the system starts for scripts by their first line, such as ``.venv/bin/python``.
+    def further_programs(self, begun: Iterable[Named], words: Sequence[str]) -> Iterator[Named]:
+        """The programs that the other words name (``env node``, ``sh -c 'npx eslint'``), and all interpreters.
 
-        Each word of the line counts as a program: ``#!/usr/bin/env -Sserver``.
+        The interpreters are those in the first lines of scripts, wherever a script lies: ``/usr/bin/npx`` begins with
+        ``#!/usr/bin/env node``, which takes the project's ``node`` if one of its folders is first on ``PATH``.
+
+        Args:
+            begun: the program and the files that words name.
+            words: the arguments and the values of the environment.
         """
-        left = list(scripts)
+        left = list(begun)
         known = {each.path for each in left}
+
+        def new(found: Iterable[Named]) -> Iterator[Named]:
+            for each in found:
+                if each.path not in known:
+                    known.add(each.path)
+                    left.append(each)
+                    yield each
+
+        for index, word in enumerate(words, 1):
+            for name in dict.fromkeys(self._names(word)):
+                if not self._may_look(name, len(self._path)):
+                    break
+                yield from new(self._programs(index, name))
         for script in left:  # the list grows during the loop, since an interpreter may be a script too
-            for word in chain.from_iterable(map(begun_at, _interpreter(script.path))):
-                for each in self.program(word):
-                    if each.path not in known:
-                        known.add(each.path)
-                        left.append(replace(each, word=script.word))
-                        yield left[-1]
+            for word in self.interpreters_of(script.path):
+                yield from new(self.program(script.word, word))
+
+    def interpreters_of(self, file: Path) -> Sequence[str]:
+        """The names of programs in the first line of a script; each word may be one: ``#!/usr/bin/env -Sserver``."""
+        if file not in self._interpreters:
+            self._interpreters[file] = tuple(chain.from_iterable(map(begun_at, _interpreter(file))))
+        return self._interpreters[file]
 
     def named(self, word: int, text: str) -> Iterator[Named]:
         """The files and folders that an argument or a value names, also files named without their suffix."""
@@ -290,7 +316,7 @@ class _NameSearch:
             found.setdefault(place, name)
         for place, name in found.items():
             path = Path(place)
-            if self._is_ours(path):
+            if self.is_ours(path):
                 yield Named(word, name, path, "")
 
     def absent(
@@ -328,7 +354,7 @@ class _NameSearch:
             is_certain: the name is a module's or a folder's, also if it has no slash and no suffix.
         """
         folder, last = os.path.split(place)
-        if name.startswith("-") or (not last and not is_certain) or not self._is_ours(Path(place)):
+        if name.startswith("-") or (not last and not is_certain) or not self.is_ours(Path(place)):
             return
         has_namesakes = key_of(last) in self._listing(folder)
         if not self._mode(place) and (is_certain or has_namesakes or "/" in name or _FILE_NAME.search(name)):
@@ -372,7 +398,7 @@ class _NameSearch:
         """Whether a name leads to something of the project that can be covered."""
         found = (Path(place) for _, place in self._found(list(filter(is_path, names)), self._bases))
         return any(
-            self._is_ours(path) and not any(top.is_relative_to(path) for top in self._tops) for path in found
+            self.is_ours(path) and not any(top.is_relative_to(path) for top in self._tops) for path in found
         )
 
     def _names(self, word: str) -> Iterator[str]:
@@ -434,9 +460,9 @@ class _NameSearch:
                         return
                     yield from look(base, name)
 
-    def _may_look(self, name: str) -> bool:
-        """Whether a further name may be looked up; a long path counts as several."""
-        self._lookups -= 1 + name.count("/") // 16
+    def _may_look(self, name: str, folders: int = 1) -> bool:
+        """Whether a further name may be looked up in so many folders; a long path counts as several."""
+        self._lookups -= folders + name.count("/") // 16
         self.has_more = self.has_more or self._lookups < 0
         return self._lookups >= 0
 
@@ -623,12 +649,13 @@ class _NameSearch:
                 self._modes[place] = 0
         return self._modes[place]
 
-    def _is_ours(self, path: Path) -> bool:
+    def is_ours(self, path: Path) -> bool:
+        """Whether a path is in the project, as written or with links resolved."""
         return self._project.has(Path(os.path.normpath(path))) or self._project.has(Path(real_path(path)))
 
     def _leads_to_it(self, place: str) -> bool:
         path = Path(place)
-        return self._is_ours(path) or any(each.is_relative_to(path) for each in self._tops)
+        return self.is_ours(path) or any(each.is_relative_to(path) for each in self._tops)
 
 
 _WORKED_IN: Final = (
@@ -689,12 +716,15 @@ def _entries(folder: str) -> list[Path]:
         return []  # a folder above the project may be closed; what is named below it is still looked up
 
 
-def _started(found: Sequence[Named], words: Sequence[str]) -> list[Path]:
+def _started(found: Sequence[Named], words: Sequence[str], programs: Sequence[Named]) -> list[Path]:
     """The files that a command starts, as far as its words show: the program, and the first file among the arguments.
 
     A module is the files that Python starts for it. The value of an option that is written with ``=`` is not examined.
+
+    Args:
+        programs: those that other words and first lines of scripts name.
     """
-    program = [each for each in found if each.word == 0]
+    program = [*(each for each in found if each.word == 0), *programs]
     named = [
         each for each in found if 0 < each.word < len(words) and not re.match("-[^=]*=", words[each.word])
     ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
 from hashlib import sha256
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -25,14 +26,14 @@ PartKind: TypeAlias = Literal[
 _SCHEME: Final = "zeus-trust-1"
 _OPEN: Final = PartMask()
 _BARE: Final = BareMask()
-_HERE: Final = re.compile(
-    r"""[a-z][a-z0-9+.-]*://
+_ADDRESS: Final = re.compile(
+    r"""[A-Za-z][A-Za-z0-9+.-]*://
         (?: [^\s/?\#@\\]* @ )?
-        (?: localhost | 127(?:\.(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3} | \[::1\] ) (?: :[0-9]+ )?
+        (?: ([A-Za-z0-9.]+) | \[(::1)\] ) (?: :[0-9]+ )?
         (?: /[^\s?@\\]* )?""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
-"""An address of this machine, as every program reads it.
+"""An address with its host, as every program reads it.
 
 PostgreSQL reads another host from a query, and of an address without a host from ``PGHOST`` or a service file.
 SQLAlchemy takes all before an ``@`` for a password, also slashes.
@@ -542,7 +543,19 @@ def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", wh
 
 def is_here(address: str) -> bool:
     """Whether every program that reads this address takes it for the local machine."""
-    return _HERE.fullmatch(address) is not None
+    found = _ADDRESS.fullmatch(address)
+    return found is not None and is_this_machine(found[1] or found[2])
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether every program takes a host's name or address for the local machine.
+
+    A number with a leading zero is none of an address: ``127.08.0.1`` is a name that a name server answers.
+    """
+    try:
+        return IPv4Address(host).is_loopback
+    except ValueError:
+        return host == "::1" or (host.isascii() and host.lower() == "localhost")
 
 
 def folder_part(path: str, folder: str, *, where: str = "") -> Part:

@@ -331,6 +331,8 @@ def examine_settings(file: Path | None, *, directory: Path, environ: Mapping[str
 
 
 def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:
+    from zeus_runtime.trust.parts import is_this_machine
+
     for place, origin in enumerate(settings.cors.origins):
         parts = urlsplit(origin)
         own = f"{parts.scheme}://{parts.netloc}"
@@ -346,13 +348,12 @@ def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:
     for place, issuer in enumerate(settings.oidc):
         parts = urlsplit(issuer.issuer)
         here = ("oidc", place, "issuer")
-        loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
         # OpenID Connect Discovery 1.0, section 3: an issuer has neither a query nor a fragment.
         if not parts.hostname or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
             yield document.diagnostic(
                 here, "wrong-value", f"{issuer.issuer!r} is not a URL", hint="write https://HOST/PATH"
             )
-        elif parts.scheme != "https" and not loopback:
+        elif parts.scheme != "https" and not is_this_machine(parts.hostname):
             yield document.diagnostic(
                 here,
                 "wrong-value",
