@@ -548,6 +548,18 @@ async def test_the_files_of_an_edited_config_are_closed_to_turns_that_run_and_wh
     await found.look()
     former = [one.of(BOB), two.of(BOB)]
     assert open_to(*former) == list(files), "no config names them"
+    for text in (deciding.replace(":", "s:"), f"{deciding}description: ["):
+        write("one", text)
+        await found.look()
+        assert one.problem
+        assert open_to(*former) == [], "whether the schema finds them or not"
+        write("two", f"description: {len(text)}\n")
+        await found.look()
+        assert open_to(two.of(BOB)) == []
+        write("one")
+        await found.look()
+        former = [one.of(BOB), two.of(BOB)]
+        assert open_to(*former) == list(files)
     (tmp_path / ".env").write_text("TASK=tools/task.md\n")
     write(
         "one",
