@@ -12,7 +12,7 @@ from zeus_runtime.plan.spelled_files import Spelled, spelled_files
 from zeus_runtime.plan.validated import Checked, check
 
 _HOOK = "{before_run: [{command: [python3, -I, tools/check.py]}]}"
-_WORK = ("src/app.py", "docs/guide.md", "main.py", "memory.py", "README", "tools/other.py")
+_WORK = ("src/app.py", "docs/guide.md", "main.py", "memory.py", "README", "README.md", "tools/other.py")
 _FILES = ("tools/check.py", "tools/task.md", "package/__main__.py", "shared/prompts/SOUL.md", "TASK", *_WORK)
 
 
@@ -48,7 +48,7 @@ def _there(checked: Checked, text: str) -> set[str]:
         f"middlewares: [{{hook: {_HOOK}}}]",
         f"middlewares: [{{hooks: {_HOOK.replace('command', 'commands')}}}]",
         f"middlewares: {{hooks: {_HOOK}}}",
-        "middlewares: [{hooks: {before_run: [{command: python3 -I tools/check.py}]}}]",
+        "middlewares: [{hooks: {before_run: [{command: 'python3 -I ${FOLDER}/check.py'}]}}]",
         "middlewares: [{hooks: {before_run: {command: [sh, -c, 'python3 ${FOLDER}/check.py']}}}]",
         "mcpServer: {s: {command: python3, cwd: tools, args: [check.py]}}",
         "mcpServers: {s: {command: python3, args: tools/check.py}}",
@@ -85,7 +85,14 @@ def test_words_of_lists_are_folders_and_modules_where_the_schema_does_not_fit(ch
     }
     assert _there(checked, "home: [shared]") == {"shared"}
     assert _there(checked, "home: ./shared") == {"shared"}
-    assert _there(checked, "instruction: {file: TASK}") == {"TASK"}
+    assert _there(checked, "homes: ./shared") == {"shared"}
+    work = [checked.directory / "shared/prompts"]
+    found = spelled_files(checked, work).files
+    assert [each for each in found if each.role != "absent"] == [], (
+        "no folder in which, or below which, another agent works"
+    )
+    (checked.directory / "src/TASK.py").write_text("")
+    assert _there(checked, "instruction: {file: TASK}\nx: src") == {"TASK"}
     assert _there(checked, "tools: [src, docs, main]\nlimits: {max_stepps: 9}") == set()
 
 
@@ -113,11 +120,21 @@ def test_prose_closes_a_file_by_its_path_alone(checked: Checked) -> None:
     assert _there(checked, prose) == {"src/app.py", "package.json", "README"}
 
 
+def test_a_path_from_the_home_folder_is_found(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(checked.directory))
+    assert _there(checked, "instructions: {file: ~/tools/task.md}\nmetadata: [") == {"tools/task.md"}
+
+
 def test_a_missing_file_is_found_and_one_that_may_hold_keys(checked: Checked) -> None:
     folder = checked.directory / "tools"
     absent = NamedFile(folder / "new.md", "absent")
     assert absent in _spelled(checked, "instruction: {file: tools/new.md}").files
     assert absent in _spelled(checked, "mcpServer: {s: {cwd: tools, args: [new.md]}}").files
+    assert absent in _spelled(checked, "instructions: {file: tools/new.md}\nmetadata: [").files
+    starred = _spelled(checked, "instructions: {file: tools/*.md}\nmetadata: [").files
+    assert starred == (NamedFile(folder / "[*].md", "absent"),), "no pattern"
+    module = NamedFile(checked.directory / "server.py", "absent")
+    assert module in _spelled(checked, "middleware: [{hooks: [{command: [python3, -m, server]}]}]").files
     key = NamedFile(folder / "task.md", "sent", holds_keys=True)
     assert key in _spelled(checked, "extras: {vertex_credentials: tools/task.md}").files
     assert key not in _spelled(checked, "middleware: [tools/task.md]").files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from glob import escape
 from itertools import chain, islice
@@ -49,12 +49,15 @@ class Spelled(NamedTuple):
     files: Sequence[NamedFile]
 
 
-def spelled_files(checked: Checked) -> Spelled:
+def spelled_files(checked: Checked, work: Collection[Path] = ()) -> Spelled:
     """What the texts of a config's files spell that are others than the loaded ones, sound YAML or not.
 
     Prose names much on which an agent works, so a word counts only if it is a path or the whole name of a file. It
     counts as a folder only where a text that the schema does not fit is a path, or is in a list, as the words of a
-    command or a Home are.
+    command or a Home are. The folders of work, and those above, never count.
+
+    Args:
+        work: where other agents work.
     """
     document = checked.document
     loaded = {file: document.sources.texts.get(name) for name, file in document.files.items()}
@@ -72,7 +75,7 @@ def spelled_files(checked: Checked) -> Spelled:
             if layer.file not in first and layer.file.suffix == ".json" and not _has_servers(layer):
                 continue
             layers[at] = layer
-            files = [each for each in _Text(checked, layer).files() if each not in found]
+            files = [each for each in _Text(checked, layer, work).files() if each not in found]
             found |= dict.fromkeys(files)
             # Each may be a config, or a file of MCP servers, which names files too.
             waiting += [each.file for each in files if each.file.suffix in _READ and each.role != "absent"]
@@ -82,12 +85,11 @@ def spelled_files(checked: Checked) -> Spelled:
 class _Text:
     """Finds the files of one text."""
 
-    def __init__(self, checked: Checked, layer: UnloadedConfig) -> None:
+    def __init__(self, checked: Checked, layer: UnloadedConfig, work: Collection[Path]) -> None:
         self._schema = checked.document.schema or {}
         self._layer = layer
-        self._work = checked.work
         own = project_of(checked.document, checked.config, checked.trust)
-        self._project = replace(own, folders=tuple(dict.fromkeys((layer.file.parent, *own.folders))))
+        self._project = replace(own, folders=tuple(dict.fromkeys((layer.file.parent, *own.folders, *work))))
 
     def files(self) -> Iterator[NamedFile]:
         trees, folders = self._layer.trees, self._project.folders
@@ -105,8 +107,8 @@ class _Text:
             # Not `main.py` for the word `main`.
             if not each.path.is_dir() and (_PATH.search(each.name) or each.name == each.path.name):
                 yield NamedFile(each.path, "program")
-        yield from _absent(self._covered(paths))
-        for file in (Path(base, word) for base in inside for word in paths):
+        bases = dict.fromkeys((self._layer.file.parent, self._project.directory, *inside))
+        for file in (base / word for base in bases for word in paths):
             is_near = os.path.isdir(file.parent)  # noqa: PTH112 - False also for a name that is too long
             if is_near and not os.path.lexists(file):
                 yield NamedFile(file.with_name(escape(file.name)), "absent")
@@ -122,7 +124,7 @@ class _Text:
             # These are a layer of their own.
             if path[:1] == ("agents",) and path[2:3] == ("overrides",) and path[3:]:
                 continue
-            if places and type_name(node.value) in types(places):
+            if type_name(node.value) in types(places):
                 continue
             if node.is_list:
                 found = self._covered([each.value for each in node.value if isinstance(each.value, str)])
@@ -134,11 +136,8 @@ class _Text:
                 )
             else:
                 continue
-            yield from (NamedFile(each, "program") for each in found.paths if not self._holds_work(each))
+            yield from (NamedFile(each, "program") for each in found.paths)
             yield from _absent(found)
-
-    def _holds_work(self, folder: Path) -> bool:
-        return any(each.is_relative_to(folder) for each in self._work)
 
     def _covered(self, words: Sequence[str], project: Project | None = None) -> Covered:
         return covered_by(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -218,11 +218,15 @@ class Checked:
         """The same config, whose files count as not loaded: what they name now is closed, also if it is not valid."""
         return replace(self, document=replace(self.document, files={}))
 
-    def with_files_unfit(self) -> Checked:
-        """The same, and what their edited texts spell is closed, since the schema finds nothing at a misspelt key."""
+    def with_files_unfit(self, work: Collection[Path]) -> Checked:
+        """The same, and what their edited texts spell is closed, since the schema finds nothing at a misspelt key.
+
+        Args:
+            work: where the other agents work; these folders stay open.
+        """
         from zeus_runtime.plan.spelled_files import spelled_files
 
-        return replace(self.with_files_unread(), spelled=spelled_files(self))
+        return replace(self.with_files_unread(), spelled=spelled_files(self, work))
 
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""

@@ -354,7 +354,8 @@ class HostedAgent:
 
     async def unfit(self) -> Sequence[Checked]:
         """The family, for the files that its configs name or spell now; they are not valid."""
-        return await asyncio.to_thread(lambda: [each.with_files_unfit() for each in self.family])
+        work = self.checked.work_beside
+        return await asyncio.to_thread(lambda: [each.with_files_unfit(work) for each in self.family])
 
     async def read_again(
         self,
