@@ -548,6 +548,34 @@ async def test_the_files_of_an_edited_config_are_closed_to_turns_that_run_and_wh
     await found.look()
     former = [one.of(BOB), two.of(BOB)]
     assert open_to(*former) == list(files), "no config names them"
+    (tmp_path / "base.yaml").write_text("version: 1\nhomes: [home]\n")
+    (tmp_path / "bench").mkdir(), (tmp_path / "desk").mkdir()
+    helper = "agents: {h: {description: h, overrides: {workspace: {root: desk}}}}\ntools: [subagents]\n"
+    route = "workspace: {routes: {/r/: bench}}\n"
+    write("two", route), write("one", helper)
+    await found.look()
+    assert len(one.family) == 2
+    misspelt = deciding.replace(":", "s:") + "x: [bench, desk]\nextend: base.yaml\n"
+    for text in (misspelt, f"{deciding}description: [base.yaml"):
+        former = [one.of(BOB), two.of(BOB)]
+        write("one", text)
+        await found.look()
+        assert one.problem
+        assert open_to(*former) == [], "whether the schema finds them or not"
+        write("two", f"description: A{len(text)}\n{route}")
+        with monkeypatch.context() as patched:
+            patched.setattr(one, "is_due", lambda: False)
+            await found.look()
+        assert not two.problem
+        assert open_to(two.of(BOB)) == []
+        refused = [
+            two.of(BOB).plan.context.workspace.write_refusal(each) for each in ("home/skills/x", "bench/a")
+        ]
+        assert [each is None for each in refused] == [False, True], "another agent works in `bench`"
+        write("one")
+        await found.look()
+        former = [one.of(BOB), two.of(BOB)]
+        assert open_to(*former) == list(files)
     (tmp_path / ".env").write_text("TASK=tools/task.md\n")
     write(
         "one",

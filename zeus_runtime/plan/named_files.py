@@ -30,7 +30,8 @@ Role: TypeAlias = Literal[
     "read", "written", "database", "folder", "sent", "home", "root", "archive", "program", "absent"
 ]
 
-_SERVERS: Final = ("mcpServers", "servers")
+SERVERS: Final = ("mcpServers", "servers")
+"""The keys of servers in a file of MCP servers."""
 
 
 class NamedFile(NamedTuple):
@@ -213,12 +214,7 @@ class _Named:
         except (OSError, ValueError, RecursionError):
             return []
         return [
-            [
-                each
-                for key in _SERVERS
-                for _, entry in _entries(find(tree, (key,)))
-                for each in _command(entry)
-            ]
+            [each for key in SERVERS for _, entry in _entries(find(tree, (key,))) for each in _command(entry)]
             for tree in filled_in(root, self._checked.document.environ)
         ]
 

@@ -77,8 +77,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     work = tuple(dict.fromkeys(chain.from_iterable(map(_work, agents))))
     forms: set[str] = set()
     for each in agents:
-        unloaded = tuple(unloaded_configs(each.document, each.private_homes, each.trust.paths))
-        named = tuple(dict.fromkeys(named_files(each, unloaded)))
+        layers, spelled = each.spelled or ((), ())
+        unloaded = (*unloaded_configs(each.document, each.private_homes, each.trust.paths), *layers)
+        named = tuple(dict.fromkeys((*named_files(each, unloaded), *spelled)))
         forms.update(named_modules(each, unloaded))
         for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
             deciding.folders[(each.directory / place).absolute()] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profile_tables import Table
     from zeus_runtime.notice import Notice
+    from zeus_runtime.plan.spelled_files import Spelled
     from zeus_runtime.registry import PluginProblem, Registry
     from zeus_runtime.store.threads import Role
     from zeus_runtime.tools.access import AccessRule, Deciding
@@ -78,6 +79,7 @@ class Checked:
         service_files: the service's settings and its database; they are closed too.
         service_folders: the folders whose configs the service runs; no tool makes a further one there.
         closed_later: the files that the service closes while this content of the config is used, or its turns run.
+        spelled: what edited texts of its files spell, which is closed too; None if they were not read for it.
         place: whose the workspace is, if users have their own: the user, and the project if there is one.
         session: whose the workspace is, if sessions have their own; empty for none yet.
         lender: the context of a plan of the same config, whose memory and knowledge bases are used.
@@ -103,6 +105,7 @@ class Checked:
     service_files: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     service_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     closed_later: FollowedDeciding | None = field(default=None, repr=False, compare=False)
+    spelled: Spelled | None = field(default=None, repr=False, compare=False)
     place: tuple[str, ...] = ()
     session: str = ""
     lender: PlanContext | None = field(default=None, repr=False, compare=False)
@@ -214,6 +217,16 @@ class Checked:
     def with_files_unread(self) -> Checked:
         """The same config, whose files count as not loaded: what they name now is closed, also if it is not valid."""
         return replace(self, document=replace(self.document, files={}))
+
+    def with_files_unfit(self, work: Collection[Path]) -> Checked:
+        """The same, and what their edited texts spell is closed, since the schema finds nothing at a misspelt key.
+
+        Args:
+            work: where the other agents work; these folders stay open.
+        """
+        from zeus_runtime.plan.spelled_files import spelled_files
+
+        return replace(self.with_files_unread(), spelled=spelled_files(self, work))
 
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""

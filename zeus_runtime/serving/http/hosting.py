@@ -352,6 +352,11 @@ class HostedAgent:
         """The family, for the files that its configs name now, valid or not."""
         return [each.with_files_unread() for each in self.family]
 
+    async def unfit(self) -> Sequence[Checked]:
+        """The family, for the files that its configs name or spell now; they are not valid."""
+        work = self.checked.work_beside
+        return await asyncio.to_thread(lambda: [each.with_files_unfit(work) for each in self.family])
+
     async def read_again(
         self,
         taken: Collection[str] = (),
@@ -463,13 +468,14 @@ class Hosting:
             due = [each for each in self._agents if each.is_due()]
             if [each for each in due if await each.read_again(self._names_beside(each), self._close_files)]:
                 self._introduce()
-                for each in due:
-                    if each.problem:
-                        # The others may have a new content now, which closes nothing of it.
-                        try:
-                            await self._close_files(each.unread)
-                        except Exception as error:  # noqa: BLE001 - as in `read_again`
-                            _log.error("the files of the agent %s stay open: %s", each.name, _as_told(error))
+                # A new content of another config closes nothing of those that have a problem.
+                due = self._agents
+            for each in due:
+                if each.problem:
+                    try:
+                        await self._close_files(await each.unfit())
+                    except Exception as error:  # noqa: BLE001 - as in `read_again`
+                        _log.error("the files of the agent %s stay open: %s", each.name, _as_told(error))
 
     async def _close_files(self, family: Sequence[Checked]) -> None:
         for each in self._agents:
