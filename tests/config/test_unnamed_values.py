@@ -63,6 +63,10 @@ def test_in_a_value_of_several_words_each_that_looks_random_is_a_secret(written:
     assert {VALUE, OTHER} <= of_server(written)
 
 
+def test_a_long_run_is_random_though_it_is_one_word_with_a_number() -> None:
+    assert "AKIAIOSFODNN7EXAMPLE" in of_server("eu-central-1 AKIAIOSFODNN7EXAMPLE")
+
+
 def test_a_private_key_under_a_name_that_says_nothing_is_a_secret_and_a_certificate_is_none() -> None:
     private = f"-----BEGIN PRIVATE KEY-----\n{LINE}\n-----END PRIVATE KEY-----"
     assert private in of_server(private)
@@ -169,7 +173,8 @@ def in_forms(name: str, value: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", in_forms("", ""))
 @pytest.mark.parametrize(
-    ("name", "value"), [("X-Gw", VALUE), ("x-api-key", "hunter-two-x"), ("X-Id", "a/b+Kx9mPq2vLw7a")]
+    ("name", "value"),
+    [("X-Gw", VALUE), ("x-api-key", "hunter-two-x"), ("X-Id", "a/b+Kx9mPq2vLw7a"), ("X-Login", "deploy2024")],
 )
 def test_a_header_in_a_variable_is_a_secret_by_its_name_or_if_it_looks_random(
     form: str, name: str, value: str
@@ -177,6 +182,12 @@ def test_a_header_in_a_variable_is_a_secret_by_its_name_or_if_it_looks_random(
     known = secrets_of_environment({"OPENAPI_MCP_HEADERS": in_forms(name, value)[form]})
     assert value in known.secrets
     assert value not in known.text(f"refused: {value}.")
+
+
+def test_a_header_may_have_an_escape_in_json_and_what_looks_random_is_found_in_any_form() -> None:
+    lines = json.dumps(['X-Api-Key: hunter-"two"-x'])
+    assert 'hunter-"two"-x' in secrets_of_environment({"API_HEADERS": lines}).secrets
+    assert secrets_of_environment({"API_HEADERS": f"X-Gw {VALUE} X-Team blue"}).secrets == {VALUE}
 
 
 def test_opentelemetry_ends_a_header_at_a_comma_and_others_do_not() -> None:

@@ -314,13 +314,15 @@ def _of_headers(text: str) -> Iterator[str]:
     """The secrets in a variable of headers, by the rule for headers in a config: of ``name=value,name=value``, lines
     ``Name: value``, JSON or the words of a command. In another form, what looks random."""
     yield from _of_json_headers(_json_of(text))
-    for each in re.split(_HEADER_END, text):
+    written = re.split(_HEADER_END, text)
+    if text.startswith("-"):
+        written += shell_words(text)
+        yield from _of_command(text)
+    for each in written:
         if header := re.fullmatch(_HEADER, _unquoted(each.strip(" \t\r\n{}[]"))):
             # OpenTelemetry ends a value at each comma.
             for value in dict.fromkeys((_unquoted(header[2]), header[2].partition(",")[0])):
                 yield from _of_header(header[1], value)
-    if text.startswith("-"):
-        yield from _of_command(text)
     yield from _random_words(text)
 
 
@@ -334,7 +336,6 @@ def _of_json_headers(value: Any, name: str = "") -> Iterator[str]:
             yield from _of_json_headers(each, name)
     elif text := _as_text(value):
         yield from _of_header(name, text)
-        yield from _of_headers(text)
 
 
 def _of_header(name: str, value: str) -> Iterator[str]:
@@ -526,7 +527,7 @@ def _of_text(value: str, path: tuple[str | int, ...], key: str, rules: _Rules) -
         yield value
         yield from _pieces(value)
     elif path[-2] == "env":
-        yield from filter(is_searched, _of_variable(value))
+        yield from _of_variable(value)
 
 
 def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
