@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
@@ -34,7 +33,7 @@ def masked_call(call: ServiceCall[T], secrets: Redactor) -> ServiceCall[T]:
         return cast("ServiceCall[T]", _masked_upload(call.content, call.read(ServiceAnswer(None)), secrets))
 
     names = [unquote(call.path), *_named(call.body or {}), *_named(call.query)]
-    if held := next((shown for each in names for shown in secrets.masks(json.dumps(each))), None):
+    if held := next((shown for each in names for shown in secrets.masks(str(each))), None):
         raise UsageError(
             f"a name holds a secret of this machine, {held}, so it is not sent",
             remedy="Give the name or the id that the service shows. If the value is no secret, unset its variable.",

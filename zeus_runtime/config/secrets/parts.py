@@ -190,6 +190,14 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     yield from _of_encoded(texts)
 
 
+def secrets_in_file(text: str) -> Iterator[str]:
+    """The secrets in the text of a file that is known to hold some: one, settings, or words that look random."""
+    if "\n" not in text.strip():
+        yield from secrets_in(_SECRET, text)
+    yield from _of_lines(text)
+    yield from filter(is_searched, _random_words(text))
+
+
 def _of_encoded(texts: Mapping[str, str]) -> Iterator[str]:
     """The secrets in the texts that texts in base64 stand for, each with the name that decides about it."""
     for _ in range(_ENCODINGS):
