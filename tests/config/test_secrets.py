@@ -78,6 +78,7 @@ def test_a_hidden_string_works_as_text_and_hides_in_repr() -> None:
         "SECRETKEY",
         "awsAccesskey",
         "PRIVATEKEY",
+        *("SSHKey", "JWTKey2", "SASKeyOld", "DBToken"),
     ],
 )
 def test_names_that_say_secret(name: str) -> None:
@@ -88,6 +89,7 @@ def test_names_that_say_secret(name: str) -> None:
     "name",
     [
         *["MAX_TOKENS", "KEYBOARD", "SSH_KEY_PATH", "TOKENIZER", "MONKEY", "PWD", "NAME", "", "KEYS"],
+        *("TURKEY", "PUBLICKEY", "KEYs", "MONKeys", "HOTKeys", "SSHKeyFile", "MAXTokens", "Keyboard"),
         *[
             "MD5",
             "KEY2VALUE",
@@ -713,6 +715,7 @@ def test_every_item_of_a_list_of_keys_is_a_secret_and_what_follows_bearer_is_one
     )
     keys = {f"sk-multi-{digit * 4}{letter * 4}" for digit, letter in zip("123", "abc", strict=True)}
     assert known.secrets == {*keys, "Bearer bTok-word", "bTok-word"}
+    assert secrets_of_environment({"APIKEYs": ", ".join(keys)}).secrets == keys
 
 
 def test_the_key_in_the_json_of_a_service_account_is_found_in_its_own_file() -> None:

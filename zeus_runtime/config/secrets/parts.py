@@ -238,8 +238,9 @@ def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
 def _words(name: str) -> tuple[str, ...]:
     # A number at the end says which of several it is. `KEY2VALUE` does not end there.
     one = re.sub(r"(?<=[A-Za-z])[0-9]+(?![A-Za-z0-9])", "", name)
-    # `dbPassword` is DB and PASSWORD, `KEYBOARD` one word.
-    return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one).upper()))
+    # `dbPassword` is DB and PASSWORD, `SSHKey` is SSH and KEY; `KEYBOARD` is one word, and so is `APIKEYs`.
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", "_", one)
+    return tuple(re.split(r"[^A-Za-z0-9]+", apart.upper()))
 
 
 def _is_secret_word(word: str) -> bool:
