@@ -28,6 +28,7 @@ def of_server(value: Any) -> set[str]:
         "q8Zt+4Kd/9xVb2nM7pLw3sRy6QhC1eJf0uAg==",
         "Kx9mPq2v!Lw7#Rt4&Zz8",
         "Kx9mPq2v(Lw7{Rt4<Zz8>",
+        "Kx9mPq2v,Lw7#Rt4;Zz8",
         "$Dv7hT2pLq9$VwZ3nB8mCs",
         "~Dv7hT2pLq9@VwZ3nB8mCs",
         "bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw",
@@ -138,6 +139,10 @@ def test_a_private_key_under_a_name_that_says_nothing_is_a_secret_and_a_certific
         ),
         *("arn:aws:iam::123456789012:role/deploy", "my-project-123456", "-Xmx512m -Xss4m"),
         *("--max-old-space-size=4096", "--require /opt/app/3f2c9ab41c/x.js", "info,zeus=debug", "a,b;c d"),
+        "T024BE7LD",
+        "C05KQ1E1F2,C06XYZ12A45",
+        "C05KQ1E1F2, C06XYZ12A45",
+        '["C05KQ1E1F2"]',
         "Answer in German, use base64url and no internationalization, see chapter2024.",
         *(
             '{"level": "info", "file": "/srv/a/3f2c9ab41c"}',

@@ -95,6 +95,9 @@ _LEAST_KEY: Final = 10**7
 """The least number that may be a key."""
 _LONG_WORD: Final = r"[\w.+=~-]{16,}"
 """Of a program's variable whose name says nothing, a whole value of such signs is no ordinary word."""
+_LEAST_WORD: Final = 12
+"""Shorter ones are often ids that a model needs for its calls: ``C05KQ1E1F2``."""
+_SHORT_LIST: Final = r"[\w.-]+(?:[,;][\w.-]+)+"
 _LONG_RUN: Final = 20
 _NUMBERED: Final = r"[A-Za-z]*[0-9]*|[0-9]+[A-Za-z]*"
 """A word with a number or a date: ``report20240131``."""
@@ -367,10 +370,10 @@ def _of_variable(text: str) -> Iterator[str]:
     elif is_key(text):
         yield from _of_secret(text) if "PRIVATE KEY" in text else ()
     else:
-        found = list(_random_words(text))
-        if not re.search(r"\s|://", text) and (found or _is_long_random(text)):
+        is_word = len(text) >= _LEAST_WORD and not re.search(rf"\s|://|\A{_SHORT_LIST}\Z", text)
+        if is_word and (any(_random_words(text, least=1)) or _is_long_random(text)):
             yield text
-        yield from found
+        yield from _random_words(text)
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -386,10 +389,13 @@ def _is_long_random(text: str) -> bool:
     return bool(is_word) and looks_random(text)
 
 
-def _random_words(text: str) -> Iterator[str]:
+def _random_words(text: str, *, least: int = _LEAST_WORD) -> Iterator[str]:
     """The words that look random in a text about which no name says anything, and their parts (``user:VALUE``).
 
     A word with a number, a place on the disk and an address do not look so.
+
+    Args:
+        least: characters of a word.
     """
     for each in re.split(_BETWEEN_WORDS, re.sub(_NO_WORD, " ", text)):
         word = each.rstrip(".!?")
@@ -398,7 +404,8 @@ def _random_words(text: str) -> Iterator[str]:
             of_place = re.search(r"[/\\]", word) or re.fullmatch(_HOST_OR_MAIL, word)
             for part in (word, *_of_marked(word)):
                 runs = filter(_is_random_run, re.findall("[A-Za-z0-9]{8,}", part))
-                if any(map(_is_mixed, runs)) if of_place else any(runs):
+                is_random = any(map(_is_mixed, runs)) if of_place else any(runs)
+                if is_random and len(part) >= least:
                     yield part
 
 
