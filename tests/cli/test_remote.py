@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -175,21 +175,39 @@ def test_what_is_sent_is_masked_and_what_names_something_is_not() -> None:
     given, shown = "zeus-1a2b3c4d5e6f", "<secret:A_KEY>"
     changed = {"text": f"{given} <secret:THEIRS>", "agent": given}
     decided = masked_call(
-        calls.decide(given, "approve", changed=changed, seen=given, reason=given, instruction=given), known
+        calls.decide("c1", "approve", changed=changed, seen="d1", reason=given, instruction=given), known
     )
-    assert decided.path.endswith(given)
+    assert decided.path.endswith("c1")
     body = decided.body or {}
-    assert (body["seen"], body["reason"], body["instruction"]) == (given, shown, shown)
+    assert (body["seen"], body["reason"], body["instruction"]) == ("d1", shown, shown)
     assert body["changed"] == {"text": f"{shown} <secret:THEIRS>", "agent": shown}
-    added = masked_call(data_calls.add_memory(given, agent=given, subject=given, replaces=[given]), known)
-    assert {"content": shown, "subject": shown, "replaces": [given]}.items() <= (added.body or {}).items()
-    assert added.query["agent"] == given
-    assert masked_call(calls.search_sessions(given, agent=given), known).query["query"] == shown
-    file = ServiceFile(given, f"{given}.txt", 1)
-    begun = masked_call(calls.begin_in_new_session(given, title=given, attachments=[file]), known)
-    assert {"prompt": shown, "title": shown}.items() <= (begun.body or {}).items()
-    assert (begun.body or {})["attachments"] == [{"sha256": given, "name": file.name}]
+    added = masked_call(data_calls.add_memory(given, agent="a", subject=given, replaces=["m1"]), known)
+    assert {"content": shown, "subject": shown, "replaces": ["m1"]}.items() <= (added.body or {}).items()
+    assert added.query["agent"] == "a"
+    assert masked_call(calls.search_sessions(given, agent="a"), known).query["query"] == shown
+    file = ServiceFile("5a1b", "a.txt", 1)
+    begun = masked_call(calls.begin_in_new_session("a", title=given, attachments=[file]), known)
+    assert {"title": shown}.items() <= (begun.body or {}).items()
+    assert (begun.body or {})["attachments"] == [{"sha256": "5a1b", "name": "a.txt"}]
     assert masked_call(calls.agents(), known).body is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda name: calls.session(name),
+        lambda name: calls.plan(name),
+        lambda name: calls.begin_session(name),
+        lambda name: calls.sessions(name),
+        lambda name: data_calls.add_memory("x", replaces=["m1", name]),
+    ],
+)
+@pytest.mark.parametrize("name", ["Ev7/x 1a2b3c4d5e6f", "of-Ev7/x 1a2b3c4d5e6f-2"])
+def test_a_name_that_holds_a_secret_is_not_sent(call: Callable[[str], Any], name: str) -> None:
+    known = secrets_of_environment({"A_KEY": "Ev7/x 1a2b3c4d5e6f"})
+    with pytest.raises(UsageError, match="a name holds a secret of this machine, <secret:A_KEY>"):
+        masked_call(call(name), known)
+    masked_call(call("a1b2"), known)
 
 
 def test_a_file_is_sent_as_its_masked_copy() -> None:

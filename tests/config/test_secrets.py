@@ -78,6 +78,7 @@ def test_a_hidden_string_works_as_text_and_hides_in_repr() -> None:
         "SECRETKEY",
         "awsAccesskey",
         "PRIVATEKEY",
+        *("SSHKey", "JWTKey2", "SASKeyOld", "DBToken"),
     ],
 )
 def test_names_that_say_secret(name: str) -> None:
@@ -88,6 +89,7 @@ def test_names_that_say_secret(name: str) -> None:
     "name",
     [
         *["MAX_TOKENS", "KEYBOARD", "SSH_KEY_PATH", "TOKENIZER", "MONKEY", "PWD", "NAME", "", "KEYS"],
+        *("TURKEY", "PUBLICKEY", "KEYs", "MONKeys", "HOTKeys", "SSHKeyFile", "MAXTokens", "Keyboard"),
         *[
             "MD5",
             "KEY2VALUE",
@@ -648,12 +650,11 @@ def test_a_line_of_a_secret_that_looks_random_is_found_without_the_others() -> N
 
 
 @pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"])
-def test_each_header_in_a_variable_of_headers_is_a_secret_as_written_and_decoded(name: str) -> None:
+def test_a_header_in_a_variable_of_headers_is_a_secret_as_written_and_decoded(name: str) -> None:
     written = "api-key=ot9Q8w7E6r5T, Authorization=Basic%20ab%2Fcd%2Fef-1234,x-team=the%20blue%20team,x-n=1"
     known = secrets_of_environment({name: written})
     assert known.secrets == {
-        *("ot9Q8w7E6r5T", "Basic%20ab%2Fcd%2Fef-1234", "Basic ab/cd/ef-1234", "ab/cd/ef-1234"),
-        *("the%20blue%20team", "the blue team"),
+        *("ot9Q8w7E6r5T", "Basic%20ab%2Fcd%2Fef-1234", "Basic ab/cd/ef-1234", "ab/cd/ef-1234")
     }
     assert "ot9Q" not in known.text("curl -H 'api-key: ot9Q8w7E6r5T'")
 
@@ -703,8 +704,8 @@ def test_of_a_basic_header_an_ordinary_user_and_what_is_no_login_are_no_secrets(
 
 
 def test_headers_may_be_in_lines_and_a_list_of_their_names_has_no_secret() -> None:
-    lines = "X-Api-Key: 0123456789ab\nX-Team: blue-team-4711"
-    assert secrets_of_environment({"CUSTOM_HEADERS": lines}).secrets == {"0123456789ab", "blue-team-4711"}
+    lines = "X-Api-Key: 0123456789ab\nX-Login: blue4711team"
+    assert secrets_of_environment({"CUSTOM_HEADERS": lines}).secrets == {"0123456789ab", "blue4711team"}
     assert not secrets_of_environment({"EXPOSE_HEADERS": "x-customer-4711, x-team"}).secrets
 
 
@@ -714,6 +715,7 @@ def test_every_item_of_a_list_of_keys_is_a_secret_and_what_follows_bearer_is_one
     )
     keys = {f"sk-multi-{digit * 4}{letter * 4}" for digit, letter in zip("123", "abc", strict=True)}
     assert known.secrets == {*keys, "Bearer bTok-word", "bTok-word"}
+    assert secrets_of_environment({"APIKEYs": ", ".join(keys)}).secrets == keys
 
 
 def test_the_key_in_the_json_of_a_service_account_is_found_in_its_own_file() -> None:

@@ -227,6 +227,39 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        (
+            "[default]\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\naws_secret_access_key = three-words-x\n"
+            "region = eu-central-1\nrole_arn = arn:aws:iam::123456789012:role/deploy\n",
+            {"AKIAIOSFODNN7EXAMPLE", "three-words-x"},
+        ),
+        ("# since 2024-01-31\nexport API_KEY=hunter-two-x\nMODE=production\n", {"hunter-two-x"}),
+        ("# The token of the shop\nDv7hT2pLq9Vw/Z3nB8mCs\n", {"Dv7hT2pLq9Vw/Z3nB8mCs"}),
+        (
+            "db.example.org:5432:shop:ann:Kx9mPq2vLw7a\n",
+            {
+                "db.example.org:5432:shop:ann:Kx9mPq2vLw7a",
+                "5432:shop:ann:Kx9mPq2vLw7a",
+                "Kx9mPq2vLw7a",
+            },
+        ),
+        ("Bearer correct-horse\n", {"Bearer correct-horse", "correct-horse"}),
+        ("API_KEY=hunter-two-x", {"API_KEY=hunter-two-x", "hunter-two-x"}),
+        ("postgres://ann:hunter-two@db/x", {"postgres://ann:hunter-two@db/x", "hunter-two"}),
+        ("Kx9mPq2vLw7a\n" * 2_000, set()),
+        (CERTIFICATE.replace("+", "4711"), set()),
+    ],
+)
+def test_in_a_file_that_a_variable_with_a_secret_name_names_each_secret_is_found(
+    tmp_path: Path, text: str, secrets: set[str]
+) -> None:
+    (tmp_path / "keys").write_text(text)
+    assert set(secrets_of_key_file(tmp_path / "keys", {}, variable="AWS_SHARED_CREDENTIALS_FILE")) == secrets
+    assert not secrets_of_key_file(tmp_path / "keys", {})
+
+
 def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its_name() -> None:
     env = {"GH": "ghx0123456789abcdef", "MODE": "production-4711", "DATA": "/srv/customer4711/data4711"}
     found = written_secrets({"mcpServers": {"far": {"command": "x", "env": env}}, "db_pass": "s3cret-word"})

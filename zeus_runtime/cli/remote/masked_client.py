@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
+from urllib.parse import unquote
 
 from zeus_runtime.client.calls import ServiceAnswer, ServiceCall
 from zeus_runtime.client.clients import AsyncServiceClient, ServiceClient
 from zeus_runtime.client.data_calls import upload
 from zeus_runtime.client.results import ServiceFile
 from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.errors import UsageError
 
 T = TypeVar("T")
 
 _NAMES: Final = frozenset(
     {"agent", "session", "sessions", "cursor", "path", "seen", "replaces", "attachments"}
 )
-"""The words of requests that name what the service has; a path is never masked either. All others are a user's text."""
+"""The words of requests that name what the service has, as the path does. All others are a user's text."""
 
 
 def masked_call(call: ServiceCall[T], secrets: Redactor) -> ServiceCall[T]:
     """A request without known secrets in its texts and its file.
 
     Raises:
-        UsageError: the file is a picture that has one.
+        UsageError: the file is a picture that has one, or a name does. A masked name would be another one.
     """
     if call.content is not None:
         # An upload, whose path and result name its bytes.
         return cast("ServiceCall[T]", _masked_upload(call.content, call.read(ServiceAnswer(None)), secrets))
 
+    names = [unquote(call.path), *_named(call.body or {}), *_named(call.query)]
+    if held := next((shown for each in names for shown in secrets.masks(str(each))), None):
+        raise UsageError(
+            f"a name holds a secret of this machine, {held}, so it is not sent",
+            remedy="Give the name or the id that the service shows. If the value is no secret, unset its variable.",
+        )
+
     def masked(words: Any) -> dict[str, Any]:
         return {name: value if name in _NAMES else secrets.masked(value) for name, value in words.items()}
 
     return replace(call, body=call.body and masked(call.body), query=masked(call.query))
+
+
+def _named(words: Mapping[str, Any]) -> Iterator[Any]:
+    return (value for name, value in words.items() if name in _NAMES)
 
 
 def _masked_upload(data: bytes, file: Any, secrets: Redactor) -> ServiceCall[ServiceFile]:

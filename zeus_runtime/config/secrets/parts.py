@@ -76,7 +76,7 @@ _BASIC: Final = r"(?<![\w-])(?i:Basic)\s+([A-Za-z0-9+/]+=*)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w.-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_][\w.]*)=)(.+)"
 _LOGIN_WORD: Final = rf"{LOGIN_FLAG}(?:=|\s)?[^\s:]+:(\S+)"
-_HEADER: Final = r"([\w.%-]+)\s*[=:]\s*(.+)"
+_HEADER: Final = r"""["']?([\w.%-]+)["']?\s*[=:]\s*(.+)"""
 _LINE: Final = (
     r"""(?:-\s+|export\s+)?["']?([A-Za-z_][\w.-]*)["']?\s*[=:]\s*"""
     r"""(?:"([^"]*)".*|'([^']*)'.*|([^"'\s].*?)(?:\s+#.*)?)"""
@@ -93,8 +93,20 @@ _SECRET: Final = "SECRET"
 """The name of a text that is known to be a secret."""
 _LEAST_KEY: Final = 10**7
 """The least number that may be a key."""
-_TOKEN: Final = r"[\w.+=~-]{16,}"
-"""Of a program's variables a path or an address is none."""
+_LONG_WORD: Final = r"[\w.+=~-]{16,}"
+"""Of a program's variable whose name says nothing, a whole value of such signs is no ordinary word."""
+_LEAST_WORD: Final = 12
+"""Shorter ones are often ids that a model needs for its calls: ``C05KQ1E1F2``."""
+_SHORT_LIST: Final = r"[\w.-]+(?:[,;][\w.-]+)+"
+_LONG_RUN: Final = 20
+_NUMBERED: Final = r"[A-Za-z]*[0-9]*|[0-9]+[A-Za-z]*"
+"""A word with a number or a date: ``report20240131``."""
+_HOST_OR_MAIL: Final = rf"(?:[\w.+-]+@)?{_HOST}(?::[0-9]+)?"
+_NO_WORD: Final = r"""(?<![\w+.-])[\w+.-]++://[^\s"'<>,;]+|\bsha(?:256|384|512)[:-][A-Za-z0-9+/]{43,}=*"""
+"""An address, in which other rules find the secret parts, or a digest."""
+_BETWEEN_WORDS: Final = r"""[\s;,="'()\[\]{}<>]+"""
+_HEADER_END: Final = r"""(?:[,;|\n]|\\n)[ \t]*(?=["']?[\w.%-]+["']?\s*[=:])"""
+_IN_QUOTES: Final = r"""(["'])((?:(?!\1).)*)\1"""
 
 
 # A config's few hundred names are asked about several times each, and the environment's.
@@ -181,6 +193,14 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     yield from _of_encoded(texts)
 
 
+def secrets_in_file(text: str) -> Iterator[str]:
+    """The secrets in the text of a file that is known to hold some: one, settings, or words that look random."""
+    if "\n" not in text.strip():
+        yield from secrets_in(_SECRET, text)
+    yield from _of_lines(text)
+    yield from filter(is_searched, _random_words(text))
+
+
 def _of_encoded(texts: Mapping[str, str]) -> Iterator[str]:
     """The secrets in the texts that texts in base64 stand for, each with the name that decides about it."""
     for _ in range(_ENCODINGS):
@@ -221,8 +241,9 @@ def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
 def _words(name: str) -> tuple[str, ...]:
     # A number at the end says which of several it is. `KEY2VALUE` does not end there.
     one = re.sub(r"(?<=[A-Za-z])[0-9]+(?![A-Za-z0-9])", "", name)
-    # `dbPassword` is DB and PASSWORD, `KEYBOARD` one word.
-    return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one).upper()))
+    # `dbPassword` is DB and PASSWORD, `SSHKey` is SSH and KEY; `KEYBOARD` is one word, and so is `APIKEYs`.
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", "_", one)
+    return tuple(re.split(r"[^A-Za-z0-9]+", apart.upper()))
 
 
 def _is_secret_word(word: str) -> bool:
@@ -302,14 +323,96 @@ def _of_marked(word: str) -> Iterator[str]:
 
 
 def _of_headers(text: str) -> Iterator[str]:
-    """The value of each header in ``name=value,name=value``, as OpenTelemetry reads it, or in lines ``Name: value``."""
+    """The secrets in a variable of headers, by the rule for headers in a config: of ``name=value,name=value``, lines
+    ``Name: value``, JSON or the words of a command. In another form, what looks random."""
+    yield from _of_json_headers(_json_of(text))
+    written = re.split(_HEADER_END, text)
+    if text.startswith("-"):
+        written += shell_words(text)
+        yield from _of_command(text)
+    for each in written:
+        if header := re.fullmatch(_HEADER, _unquoted(each.strip(" \t\r\n{}[]"))):
+            # OpenTelemetry ends a value at each comma.
+            for value in dict.fromkeys((_unquoted(header[2]), header[2].partition(",")[0])):
+                yield from _of_header(header[1], value)
+    yield from _random_words(text)
+
+
+def _of_json_headers(value: Any, name: str = "") -> Iterator[str]:
+    if isinstance(value, Mapping):
+        named = value.get("name", value.get("key"))
+        for key, item in value.items():
+            yield from _of_json_headers(item, str(named if named and key == "value" else key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _of_json_headers(each, name)
+    elif text := _as_text(value):
+        yield from _of_header(name, text)
+
+
+def _of_header(name: str, value: str) -> Iterator[str]:
     from urllib.parse import unquote
 
-    for each in re.split(r"[,\n]", text):
-        if header := re.fullmatch(_HEADER, each.strip()):
-            for value in dict.fromkeys((header[2], unquote(header[2]).strip())):
-                yield value
-                yield from _as_written(header[1], value)
+    for each in dict.fromkeys((value, unquote(value).strip())):
+        yield from _of_text(each, ("headers", name), name, _as_written)
+
+
+def _unquoted(text: str) -> str:
+    quoted = re.fullmatch(_IN_QUOTES, text)
+    return quoted[2] if quoted else text
+
+
+def _of_variable(text: str) -> Iterator[str]:
+    """The secrets in a program's variable whose name says nothing: the value and its words, if they look random."""
+    if (value := _json_of(text)) is not None:
+        for each in _texts_in(value):
+            yield from _of_variable(each)
+    elif is_key(text):
+        yield from _of_secret(text) if "PRIVATE KEY" in text else ()
+    else:
+        is_word = len(text) >= _LEAST_WORD and not re.search(rf"\s|://|\A{_SHORT_LIST}\Z", text)
+        if is_word and (any(_random_words(text, least=1)) or _is_long_random(text)):
+            yield text
+        yield from _random_words(text)
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_in(each)
+    elif text := _as_text(value):
+        yield text
+
+
+def _is_long_random(text: str) -> bool:
+    is_word = re.fullmatch(_LONG_WORD, text) and not re.fullmatch(_HOST_OR_MAIL, text)
+    return bool(is_word) and looks_random(text)
+
+
+def _random_words(text: str, *, least: int = _LEAST_WORD) -> Iterator[str]:
+    """The words that look random in a text about which no name says anything, and their parts (``user:VALUE``).
+
+    A word with a number, a place on the disk and an address do not look so.
+
+    Args:
+        least: characters of a word.
+    """
+    for each in re.split(_BETWEEN_WORDS, re.sub(_NO_WORD, " ", text)):
+        word = each.rstrip(".!?")
+        if not _is_place(word):
+            # The names of folders, hosts and people may be random too, but they seldom have capitals within.
+            of_place = re.search(r"[/\\]", word) or re.fullmatch(_HOST_OR_MAIL, word)
+            for part in (word, *_of_marked(word)):
+                runs = filter(_is_random_run, re.findall("[A-Za-z0-9]{8,}", part))
+                is_random = any(map(_is_mixed, runs)) if of_place else any(runs)
+                if is_random and len(part) >= least:
+                    yield part
+
+
+def _is_random_run(run: str) -> bool:
+    if run.isalpha() or not looks_random(run):
+        return False
+    return len(run) >= _LONG_RUN or (is_key_like(run) and not re.fullmatch(_NUMBERED, run))
 
 
 def _by_shape(text: str) -> Iterator[str]:
@@ -345,8 +448,7 @@ def _by_shape(text: str) -> Iterator[str]:
             # Among the settings of a connection a lone `Pwd` is a password.
             if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
                 yield part
-    if text[:1] in ("{", "["):
-        yield from _of_json(text)
+    yield from _of_json(text)
 
 
 def _of_login(encoded: str) -> Iterator[str]:
@@ -394,12 +496,19 @@ def _is_path_key(part: str) -> bool:
 
 
 def _of_json(text: str) -> Sequence[str]:
-    import json
+    return [secret for secret, _ in _found(_json_of(text), (), "", _as_written)]
+
+
+def _json_of(text: str) -> Any:
+    """The mapping or list that a text is in JSON; None if it is none, or only begins so."""
+    if text[:1] not in ("{", "["):
+        return None
+    from zeus_runtime.strict_json import read_json
 
     try:
-        return [secret for secret, _ in _found(json.loads(text), (), "", _as_written)]
-    except (ValueError, RecursionError):
-        return ()  # it only begins like JSON
+        return read_json(text)
+    except ValueError:
+        return None
 
 
 def _found(
@@ -433,8 +542,8 @@ def _of_text(value: str, path: tuple[str | int, ...], key: str, rules: _Rules) -
     if holds_headers(path[-2]) and looks_random(value):
         yield value
         yield from _pieces(value)
-    elif path[-2] == "env" and re.fullmatch(_TOKEN, value) and looks_random(value):
-        yield value
+    elif path[-2] == "env":
+        yield from _of_variable(value)
 
 
 def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:

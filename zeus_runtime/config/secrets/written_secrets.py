@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
-from zeus_runtime.config.secrets.parts import holds_secret, secrets_within
+from zeus_runtime.config.secrets.parts import holds_secret, secrets_in_file, secrets_within
 from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import is_file
 from zeus_runtime.strict_json import read_json
@@ -20,6 +20,8 @@ _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info
 """Folders of a repository that may be large."""
 _MOST_FOLDERS: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
+_MOST_CHARACTERS: Final = 20_000
+"""Of a file with settings. A list of ten thousand hashes would make each search slow."""
 _KEY_NAME: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 _PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
 """Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
@@ -144,7 +146,7 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     """The secrets in a file that a library reads keys from, to their names: those in JSON, and private keys in PEM.
 
     Args:
-        variable: the variable that names the file, and whose name says secret: a file of one line is a secret, then.
+        variable: the variable that names the file, and whose name says secret: then also those in a short text.
     """
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
@@ -152,10 +154,14 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return {}
-    if text.lstrip().startswith(("{", "[")):
-        return secrets_of_file(path, environ)
-    if variable and "\n" not in text.strip():
-        return {text.strip(): variable}
+    whole = text.strip()
+    found = secrets_of_file(path, environ) if whole.startswith(("{", "[")) else {}
+    # A section of settings begins as a list does.
+    if found or whole.startswith("{"):
+        return found
+    is_one = "\n" not in whole
+    if variable and "-----BEGIN " not in whole and (is_one or len(whole) <= _MOST_CHARACTERS):
+        return dict.fromkeys((*([whole] if is_one else ()), *secrets_in_file(whole)), variable)
     return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
 
 
