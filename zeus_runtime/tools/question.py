@@ -283,6 +283,8 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     for name, value in arguments[: _most(rest)]:
         yield from _argument(name, value, rest)
     yield from _left(len(arguments), "argument", rest)
+    for each in () if preview is None else preview.facts:
+        yield StyledLine(f"  {exact_line(each)}")
     if preview is not None:
         for change, compared in zip(changes, found, strict=True):
             yield from _change(change, compared, rest)
