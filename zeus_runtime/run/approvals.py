@@ -283,6 +283,10 @@ class ApprovalBroker:
         """Whether this call, with exactly these arguments, was approved in this process."""
         return bool(self._approved) and (request.place, request.digest) in self._approved
 
+    def as_shown(self, request: ApprovalRequest) -> ApprovalRequest:
+        """An approved call with the arguments that its user was shown, who may have changed them."""
+        return replace(request, arguments=self._approved[request.place, request.digest].arguments)
+
     async def signed(
         self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
     ) -> ToolResult:
