@@ -1545,6 +1545,12 @@ async def test_an_approval_does_not_hold_where_the_call_reaches_other_files_or_m
         ending = (await events_of(asking.stream("go")))[-1]
         assert isinstance(ending, RunFailed)
         (pending,) = ending.details["pending"]
+        assert not (await asking.pending_approvals())[0].outdated
+    async with living(values[1]) as changed:
+        for told in (*await changed.pending_approvals(), await changed.previewed(pending["id"])):
+            assert told.outdated
+    async with living(values[0]) as asking:
+        assert not (await asking.previewed(pending["id"])).outdated
         await asking.decide(ending.session, {pending["id"]: APPROVE})
     async with living(values[1]) as changed:
         ended = (await events_of(changed.resume(ending.session)))[-1]
