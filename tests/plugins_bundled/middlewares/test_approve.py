@@ -1779,6 +1779,7 @@ async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_all
             await database.run(lambda connection: connection.execute(text(older)))
             (pending,) = await living.pending_approvals()
             assert not pending.may_remember
+            assert not pending.outdated
             with pytest.raises(UsageError, match="cannot be remembered"):
                 await living.decide(session, {pending.id: Decision("approve", always=True)})
             assert await allowlist(ThreadLog(database), "local") == []
