@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 from unicodedata import category, east_asian_width
 
-from zeus_runtime.cutting import unwrapped
+from zeus_runtime.cutting import cut_before, unwrapped
 from zeus_runtime.escaping import terminal_text
 
 Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
@@ -47,6 +47,15 @@ def shortened(text: str, most: int) -> str:
     return cut_line(one_line(text), most)
 
 
+def shortened_title(title: str, most: int) -> str:
+    """As ``shortened``, of a session's title, which is stored cut: the size stays that of the whole."""
+    line, former = one_line(title), cut_before(title)
+    if former is None or most_columns(line) <= most:
+        return cut_line(line, most)
+    beginning, size = former
+    return _cut(one_line(beginning), most, size)
+
+
 def one_line(text: str) -> str:
     """``text`` with one space for each run of spaces, tabs and line ends; unseen characters show as escapes."""
     return terminal_text(unwrapped(text))
@@ -83,7 +92,10 @@ def cut_line(line: str, most: int, *, size: int | None = None) -> str:
     """
     if most_columns(line) <= most:
         return line
-    count = len(line) if size is None else size
+    return _cut(line, most, len(line) if size is None else size)
+
+
+def _cut(line: str, most: int, count: int) -> str:
     end = terminal_text(f"… ({count:,} characters)" if most >= _ROOM_FOR_SIZE else "…")
     room = most - len(end)
     line = line[: max(0, room)]

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 _LEAST_SPARE: Final = 8_192
 _BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
+_SIGN: Final = re.compile(r"… \(([0-9]{1,3}(?:,[0-9]{3})*) characters\)")
 _LOGIN_AND_QUERY: Final = re.compile(r"(?<=://)[^/?#]*@|[?#].*", re.DOTALL)
 
 
@@ -78,6 +79,24 @@ def cut_text(text: str, most: int) -> str:
     """``text``, or as many whole words of its beginning as fit into ``most`` characters, followed by its length."""
     shown, is_cut = _beginning(text, most, most)
     return f"{shown}… ({len(text):,} characters)" if is_cut else shown
+
+
+def cut_again(text: str, most: int) -> str:
+    """As ``cut_text``, of a text that it may have cut before: the length stays that of the whole."""
+    former = cut_before(text)
+    if len(text) <= most or former is None:
+        return cut_text(text, most)
+    beginning, length = former
+    return f"{_beginning(beginning, most, most)[0]}… ({length:,} characters)"
+
+
+def cut_before(text: str) -> tuple[str, int] | None:
+    """The part of a text before the sign of ``cut_text``, and the length that it says; None without a sign.
+
+    Only for a text that ``cut_text`` made, such as a session's title: any other may have such a sign of its own.
+    """
+    signs = list(_SIGN.finditer(text))
+    return (text[: signs[-1].start()], int(signs[-1][1].replace(",", ""))) if signs else None
 
 
 def cut_words(text: str, most: int) -> str:

@@ -386,7 +386,8 @@ class RunFailed(EventData):
         message: the error and its remedy, for a person.
         exit_code: the exit code of ``zeus run``.
         details: ``steps``, ``prompt_tokens``, ``completion_tokens`` and ``cost_usd`` as of ``complete`` so far; also
-            ``pending`` (the waiting requests), ``partial_answer`` or ``refused_answer``, where there are any.
+            ``pending`` (the waiting requests), ``partial_answer`` or ``refused_answer``, where there are any, and
+            ``provider_message``, if ``message`` has only the beginning of what a provider said.
     """
 
     type: ClassVar[str] = "error"

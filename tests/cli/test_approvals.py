@@ -125,6 +125,12 @@ def test_a_decision_with_what_was_shown_is_about_that_change(zeus: Zeus, project
     assert sealed is not None, shown.err
     project.write("a.txt", "older\n")
     assert "- older" in zeus("approvals", "show", pending["id"]).out
+    other, same = "[{filesystem: {protected: [b.txt]}}]", file.read_text()
+    for text, is_outdated in ((same.replace("[filesystem]", other), True), (same, False)):
+        file.write_text(text)
+        for told in (zeus("approvals", "show", pending["id"]).out, zeus("approvals", "pending").out):
+            assert ("t was asked under other settings of the tool" in told) == is_outdated
+        assert ("outdated" in waiting(zeus)[0]) == is_outdated
 
     def decide(word: str) -> Any:
         return zeus("resume", pending["session"], "--decide", word)

@@ -129,6 +129,8 @@ def test_several_prompts_are_turns_of_one_session_and_their_cost_and_calls_are_s
     )
     assert findings(result) == ["at most 2 steps | 3 steps", "at most $0.74 | $0.75"]
     assert result.json["cost_usd"] == 0.75
+    # Of the database, which is deleted after the run, no record stays.
+    assert not [each for each in zeus("trust", "--list", "--json").json if "zeus-eval-" in each["file"]]
 
 
 FILES = """

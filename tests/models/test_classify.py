@@ -217,3 +217,12 @@ def test_the_message_shown_is_the_providers_own_sentence(text: str, said: str) -
 
 def test_a_long_body_is_cut() -> None:
     assert len(readable("x" * 100_000)) < 2_100
+
+
+def test_what_a_provider_said_stays_whole_beside_the_cut_message() -> None:
+    body = "word " * 1_000 + "end"
+    error = classify(f"litellm.BadRequestError: OpenAIException - {body}", status=400)
+    assert error.message.endswith("… (5,003 characters)")
+    assert (error.whole, error.adding("more").whole) == (body, body)
+    assert classify("short", status=400).whole == ""
+    assert classify("x" * 200_000, status=400).whole.endswith("(200,000 characters)")

@@ -3852,6 +3852,36 @@ async def test_a_call_that_was_approved_is_not_asked_a_second_time_for_its_files
     assert len(person.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("made", "written", "asked"),
+    [
+        ("open.txt", "link/a.txt", ["/infra/a.txt"]),
+        ("open.txt", "infra/a.txt", []),
+        # The diff of the question named the file.
+        ("link/a.txt", "link/a.txt", []),
+    ],
+)
+async def test_a_person_who_changes_a_path_is_asked_about_a_file_that_no_question_named(
+    folder: Path, made: str, written: str, asked: list[str]
+) -> None:
+    put(folder, "infra/a.txt", "open.txt")
+    (folder / "link").symlink_to("infra")
+    changed = Decision("approve", arguments={"path": written, "content": "mine\n"})
+    seen: list[PendingApproval] = []
+
+    class Changing:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            seen.append(pending)
+            return Decision("approve") if pending.is_about_file else changed
+
+    yaml = f"{ASK}middlewares: [{{approve: {{mode: ask}}}}]\n"
+    change = ("write_file", {"path": made, "content": "pin"})
+    assert "Replaced" in results(await played(folder, yaml, change, channel=Changing()))[0]
+    assert reasons(seen[1:]) == asked
+    assert all(each.preview is not None and each.preview.changes for each in seen)
+    assert (folder / "infra/a.txt").read_text() == "mine\n"
+
+
 async def test_a_waiting_change_is_made_when_the_run_is_taken_up_with_its_approval(folder: Path) -> None:
     put(folder, "infra/a.txt")
     config = write_agent(folder, ASK, tools=TOOLS)

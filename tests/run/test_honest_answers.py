@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, play, script, shape, write_agent
 from zeus_runtime import Agent
+from zeus_runtime.cli.views import JsonView
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, Text, ToolCallResult, ToolCallStarted
+from zeus_runtime.models.error_classification import classify
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
 from zeus_runtime.testing import ScriptedModel
 
@@ -60,6 +63,24 @@ async def test_an_output_limit_that_left_no_answer_says_so(tmp_path: Path) -> No
     assert ending.code == "answer_empty"
     assert "output limit" in ending.message
     assert "max_tokens" in ending.message
+
+
+async def test_what_a_provider_said_is_whole_in_the_details_and_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "word " * 1_000 + "end"
+
+    def refuse(_request: ModelRequest) -> str:
+        raise classify(body, status=400)
+
+    config = write_agent(tmp_path)
+    async with Agent.from_config(config, directory=tmp_path, model=PositionModel(refuse)) as agent:
+        ending = (await play(agent, "go"))[-1]
+    assert isinstance(ending, RunFailed)
+    assert body not in ending.message
+    assert ending.details["provider_message"] == body
+    JsonView().show(ending)
+    assert json.loads(capsys.readouterr().out)["error"]["provider_message"] == body
 
 
 async def test_a_filtered_answer_fails_the_run_and_keeps_its_text(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from sqlalchemy import update
 
 from tests.sessions.test_lifecycle import agent_in, rows, talk
 from tests.support.agents import PositionModel, call, calling, events_of, shape
+from tests.support.databases import SQLITE_URL
+from zeus_runtime.cli.sessions.reading import session_table
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plugin.model import ModelRequest
@@ -33,6 +35,16 @@ def scripted() -> PositionModel:
         return f"answer after {len(messages)} messages"
 
     return PositionModel(answer)
+
+
+async def test_a_title_has_the_size_of_the_whole_prompt_also_in_a_fork_and_in_a_table(tmp_path: Path) -> None:
+    async with agent_in(tmp_path, SQLITE_URL, PositionModel(lambda _: "done")) as agent:
+        session = await talk(agent, "lorem ipsum " * 400 + "end")
+        await agent.fork(session, step=1)
+        infos = await agent.sessions()
+    assert len(infos) == 2
+    assert all("… (4,803 characters)" in each.title for each in infos)
+    assert all(row[-1].endswith("… (4,803 characters)") for row in session_table(infos).rows)
 
 
 async def test_a_fork_asks_a_step_again_with_what_it_was_asked_with(

@@ -42,7 +42,7 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
         checked = checked.acting_for(*owner)
     plan = await asyncio.to_thread(make_plan, replace(checked, session=outermost))
     judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
-    judged = pending.judged(judgement)
+    judged = _beside(plan, entries, pending.judged(judgement))
     shown = await _previewed(checked, plan, entries, judged)
     await note_shown(log, shown)
     return shown
@@ -52,8 +52,14 @@ async def at_present(
     checked: Checked, log: ThreadLog, waiting: Sequence[PendingApproval]
 ) -> list[PendingApproval]:
     """Waiting calls as the present config judges them, or as they are stored where that config cannot be planned."""
-    found = await _judgements(checked, log, [(each, None) for each in waiting])
-    return [each.judged(judgement) for each, judgement in zip(waiting, found, strict=True)]
+    found: list[PendingApproval] = []
+    for pending, (plan, entries) in zip(waiting, await _plans(checked, log, waiting), strict=True):
+        if plan is None:
+            found.append(pending)
+            continue
+        judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
+        found.append(_beside(plan, entries, pending.judged(judgement)))
+    return found
 
 
 async def refuse_decided(
@@ -72,9 +78,12 @@ async def refuse_decided(
         for each in waiting
         if each.id in decisions and decisions[each.id].answer == "approve" and not each.is_question
     ]
-    changed = [(pending, decision.arguments) for pending, decision in approved]
-    found = await _judgements(checked, log, changed)
-    for (pending, decision), judgement in zip(approved, found, strict=True):
+    found = await _plans(checked, log, [pending for pending, _ in approved])
+    for (pending, decision), (plan, entries) in zip(approved, found, strict=True):
+        judgement = None
+        if plan is not None:
+            given = (plan, entries, checked.secrets, pending, decision.arguments)
+            judgement = await asyncio.to_thread(_judgement, *given)
         if judgement is not None and judgement.action == "deny":
             raise UsageError(
                 f"{pending.id} cannot be approved: the config refuses it now ({judgement.reason})",
@@ -84,22 +93,21 @@ async def refuse_decided(
             raise UsageError(f"{pending.id} cannot be decided so: {problem}")
 
 
-async def _judgements(
-    checked: Checked,
-    log: ThreadLog,
-    calls: Sequence[tuple[PendingApproval, Mapping[str, JSON] | None]],
-) -> list[CallJudgement | None]:
-    """What the present config says of each waiting call; None if it says nothing, or cannot be planned.
+async def _plans(
+    checked: Checked, log: ThreadLog, calls: Sequence[PendingApproval]
+) -> list[tuple[Plan | None, Sequence[str]]]:
+    """The outermost agent's plan for each waiting call, and the names under ``agents`` that lead to who waits.
+
+    The plan is None for a question that a tool asks, and for a config that cannot be planned.
 
     Args:
         checked: the config of the outermost agent.
-        calls: each with the arguments that a person wants to run instead, if any.
     """
     plans: dict[str, Plan | None] = {}
-    found: list[CallJudgement | None] = []
-    for pending, changed in calls:
+    found: list[tuple[Plan | None, Sequence[str]]] = []
+    for pending in calls:
         if pending.is_question:
-            found.append(None)
+            found.append((None, ()))
             continue
         entries, outermost = await _entries(log, pending.session)
         if not plans:
@@ -107,12 +115,7 @@ async def _judgements(
         place = outermost if (common := plans[""]) is not None and differs_by_session(common) else ""
         if place not in plans:
             plans[place] = await asyncio.to_thread(_plan_of, checked, outermost)
-        plan = plans[place]
-        found.append(
-            None
-            if plan is None
-            else await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, changed)
-        )
+        found.append((plans[place], entries))
     return found
 
 
@@ -139,6 +142,16 @@ def _judgement(
         return judgement_of(plan, pending, secrets.real(changed))
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
     return judgement_of(plan, pending, _written(pending, secrets, "" if tool is None else tool.setting))
+
+
+def _beside(plan: Plan, entries: Sequence[str], pending: PendingApproval) -> PendingApproval:
+    """The call beside its present tool; as it is where that is unknown: an agent that is gone, a server's tool."""
+    for entry in entries:
+        if entry not in plan.agents:
+            return pending
+        plan = plan.agents[entry].plan
+    tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
+    return pending if tool is None else pending.beside(tool.setting)
 
 
 async def _entries(log: ThreadLog, session: str) -> tuple[list[str], str]:

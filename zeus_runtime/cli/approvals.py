@@ -43,7 +43,7 @@ def list_pending(
     from zeus_runtime.agent.approval_preview import at_present
     from zeus_runtime.cli.event_lines import waiting_line
     from zeus_runtime.store.approvals import open_approvals
-    from zeus_runtime.tools.question import caller_text, deadline
+    from zeus_runtime.tools.question import OUTDATED, caller_text, deadline
 
     checked, _ = read_owner(process, which)
 
@@ -64,7 +64,8 @@ def list_pending(
                 each.tool,
                 masked(each.arguments),
                 80,
-            ),
+            )
+            + (f" ({OUTDATED[:1].lower()}{OUTDATED[1:]})" if each.outdated else ""),
         )
         for each in found
     ]

@@ -51,7 +51,7 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
     from click.shell_completion import CompletionItem
 
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.columns import shortened
+    from zeus_runtime.columns import shortened_title
     from zeus_runtime.trust.databases import is_made
     from zeus_runtime.trust.decision import records_folder
 
@@ -69,7 +69,7 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
     process.learn_folder()
     redact = process.redact
     return [
-        CompletionItem(name, help=shortened(redact(title), LONGEST_TITLE))
+        CompletionItem(name, help=shortened_title(redact(title), LONGEST_TITLE))
         for name, title in rows
         if _fits(name, incomplete)
     ]

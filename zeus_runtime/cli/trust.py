@@ -27,7 +27,10 @@ Kind: TypeAlias = Literal["config", "evaluation", "service"]
 @click.command("trust")
 @config_argument
 @click.option(
-    "--list", "lists", is_flag=True, help="List what you have allowed, for CONFIG or for all configs."
+    "--list",
+    "lists",
+    is_flag=True,
+    help="List what you have allowed, for CONFIG or for all configs; with --json as it was shown.",
 )
 @click.option("--revoke", is_flag=True, help="Forget what you have allowed for CONFIG.")
 @click.option(

@@ -222,7 +222,7 @@ def _error(ending: RunFailed) -> dict[str, Any]:
         **error,
         **{
             name: ending.details[name]
-            for name in ("diagnostics", "pending", "refused_answer")
+            for name in ("diagnostics", "pending", "refused_answer", "provider_message")
             if name in ending.details
         },
     }

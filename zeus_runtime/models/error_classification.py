@@ -103,6 +103,7 @@ _BY_STATUS_REMEDIES: Final[Mapping[int, str]] = {
 }
 
 _LONGEST_MESSAGE: Final = 2_000
+_LONGEST_WHOLE: Final = 100_000
 
 
 def classify(
@@ -126,6 +127,7 @@ def classify(
     """
     kind = _kind(text, status, names, codes | _codes(_object_in(text)))
     overflow = find_overflow(text) if kind == "context_overflow" else None
+    said = _said(text)
     return ModelError(
         f"{_LABELS[kind]}{f' ({status})' if status and kind != 'network' else ''}: {readable(text)}",
         kind=kind,
@@ -134,6 +136,7 @@ def classify(
         input_tokens=overflow.input_tokens if overflow else None,
         limit_tokens=overflow.limit_tokens if overflow else None,
         remedy=_BY_STATUS_REMEDIES.get(status or 0) or _REMEDIES.get(kind),
+        whole=cut_text(said, _LONGEST_WHOLE) if len(said) > _LONGEST_MESSAGE else "",
     )
 
 
@@ -260,10 +263,13 @@ def retry_after(headers: Mapping[str, str], text: str = "", now: datetime | None
 
 def readable(text: str) -> str:
     """A provider's message without the wrapping of exception names and JSON, cut to 2,000 characters."""
+    return cut_text(_said(text), _LONGEST_MESSAGE)
+
+
+def _said(text: str) -> str:
     said = re.sub(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)(?::| -) ?)+", "", text.strip())
     said = _message(_object_in(said)) or said
-    said = unwrapped(said) or text.strip() or "no message"
-    return cut_text(said, _LONGEST_MESSAGE)
+    return unwrapped(said) or text.strip() or "no message"
 
 
 def _object_in(text: str) -> Any:

@@ -28,6 +28,7 @@ class ModelError(RunError):
         retry_after_seconds: what the provider asked for.
         input_tokens: the request's true size in tokens, where an overflow error states it.
         limit_tokens: the window in tokens, where an overflow error states it.
+        whole: what the provider said, where the message has only its beginning.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class ModelError(RunError):
         input_tokens: int | None = None,
         limit_tokens: int | None = None,
         remedy: str | None = None,
+        whole: str = "",
     ) -> None:
         super().__init__(message, remedy=remedy)
         self.kind = kind
@@ -50,6 +52,7 @@ class ModelError(RunError):
         self.retry_after_seconds = retry_after_seconds
         self.input_tokens = input_tokens
         self.limit_tokens = limit_tokens
+        self.whole = whole
 
     def adding(self, why: str) -> ModelError:
         """The same error with more in its message; this one is its cause."""
@@ -61,6 +64,7 @@ class ModelError(RunError):
             input_tokens=self.input_tokens,
             limit_tokens=self.limit_tokens,
             remedy=self.remedy,
+            whole=self.whole,
         )
         told.__cause__ = self
         return told

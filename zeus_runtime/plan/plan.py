@@ -21,6 +21,7 @@ from zeus_runtime.plan.components import (
 )
 from zeus_runtime.plan.fingerprint import plan_digest
 from zeus_runtime.plan.models import PlannedModel, planned_chain, planned_models, planned_role
+from zeus_runtime.plan.reach import ToolReach, reach_of
 from zeus_runtime.plan.servers import implied_component
 from zeus_runtime.plan.services import PlannedMemory, model_of, plan_context, planned_memory
 from zeus_runtime.plan.tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
@@ -63,6 +64,7 @@ class Plan:
         off: tool components that cannot work here.
         context: the context that components other than middlewares are created with.
         open_model: opens a model by its name or Ref, for a middleware.
+        reach: what tools use besides their options; an approval is bound to it.
         agents: the agents that it may give tasks to, by name.
         output: the form of its answers; None for a text.
         notices: what the user should know before the run.
@@ -88,6 +90,7 @@ class Plan:
     fallbacks: tuple[PlannedModel, ...] = ()
     summary: tuple[PlannedModel, ...] = ()
     vision: tuple[PlannedModel, ...] = ()
+    reach: ToolReach = field(default_factory=ToolReach, repr=False)
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
     output: PlannedOutput | None = None
     off: tuple[PlannedOff, ...] = ()
@@ -148,12 +151,13 @@ def make_plan(
     context = plan_context(checked, config, profile, files, memory)
     counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
-    given = planned_tools(toolsets, middlewares, context)
+    kept = (memory.embeddings, memory.vector_store, memory.backend) if memory is not None else ()
+    reach = reach_of(context, kept)
+    given = planned_tools(toolsets, middlewares, context, reach)
     if not config.agents and (leaf or agents_left(config, above) == 0):
         given = given.without_agents()
     if leaf and above is not None:
         given = replace(given, above=above.tools)
-    kept = (memory.embeddings, memory.vector_store, memory.backend) if memory is not None else ()
     fallbacks = planned_models(chain[1:], counter, context)
     summary = planned_models(for_summary, None, context)
     vision = planned_models(for_vision, None, context)
@@ -192,6 +196,7 @@ def make_plan(
         summary=summary,
         vision=vision,
         context=context,
+        reach=reach,
         output=output,
         open_model=lambda ref: model_of(checked, context, ref),
         off=given.off,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import SubAgent
     from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.plan.components import PlannedComponent, PlannedMiddleware
+    from zeus_runtime.plan.reach import ToolReach
     from zeus_runtime.registry import Kind, Plugin
     from zeus_runtime.tools.modes import Showing
 
@@ -93,9 +94,16 @@ class PlannedTools:
 
 
 def planned_tools(
-    toolsets: Sequence[PlannedComponent], middlewares: Sequence[PlannedMiddleware], context: PlanContext
+    toolsets: Sequence[PlannedComponent],
+    middlewares: Sequence[PlannedMiddleware],
+    context: PlanContext,
+    reach: ToolReach,
 ) -> PlannedTools:
-    """Create each tool component once, and ask each middleware's class for its tools."""
+    """Create each tool component once, and ask each middleware's class for its tools.
+
+    Args:
+        reach: what the tools use besides their options.
+    """
     tools: list[PlannedTool] = []
     opens: list[tuple[PlannedComponent, Toolset]] = []
     off: list[PlannedOff] = []
@@ -104,7 +112,7 @@ def planned_tools(
         for tool in given:
             # An unknown category is a conflict, which is reported once all parts are known.
             shown = showing(tool, context.config.mode) if tool.category in MODE_TABLE else "hidden"
-            tools.append(PlannedTool(tool, shown, owner.name, owner.plugin, owner.kind))
+            tools.append(PlannedTool(reach.of(tool), shown, owner.name, owner.plugin, owner.kind))
 
     for planned in toolsets:
         try:

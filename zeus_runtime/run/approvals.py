@@ -269,14 +269,23 @@ class ApprovalBroker:
         # A middleware of this config asks by itself; this is for a run that began under another one.
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
-        if await self._open(request) is not None or await self._was_interrupted(request):
+        former = await self._open(request)
+        if former is not None or await self._was_interrupted(request):
             change = await preview_of(tool, request.arguments, self._secrets, self._thread.session)
-            return await self.ask(replace(request, preview=change), is_judged=False)
+            again = replace(request, preview=change)
+            if former is not None:
+                # It is a new request if the tool has another setting now, and no rule judges that one.
+                again = replace(again, reason=former.reason, needs_person=former.needs_person)
+            return await self.ask(again, is_judged=False)
         return await self.settled(request)
 
     def has_approved(self, request: ApprovalRequest) -> bool:
         """Whether this call, with exactly these arguments, was approved in this process."""
         return bool(self._approved) and (request.place, request.digest) in self._approved
+
+    def as_shown(self, request: ApprovalRequest) -> ApprovalRequest:
+        """An approved call with the arguments that its user was shown, who may have changed them."""
+        return replace(request, arguments=self._approved[request.place, request.digest].arguments)
 
     async def signed(
         self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]

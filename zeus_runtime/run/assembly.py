@@ -112,7 +112,8 @@ def run_resources(
         with calling(None):
             middleware = planned.create(context)
         # Asked for again: there may be more than when the plan was made, such as for the first skill of a folder.
-        toolbox.add(bound_to_agents(planned.tools(plan.context), plan.agents), giver=middleware)
+        given = map(plan.reach.of, planned.tools(plan.context))
+        toolbox.add(bound_to_agents(given, plan.agents), giver=middleware)
         middlewares.append((planned.name, middleware))
     return RunResources(
         model=model,
@@ -185,7 +186,7 @@ def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
         opened.get(each.name) or fixed.pop(each.name, []) for each in plan.toolsets
     ]
     settings = [each.setting if each.name in opened else "" for each in plan.toolsets]
-    return Toolbox([*parts, *fixed.values()], settings)
+    return Toolbox([*parts, *fixed.values()], settings, plan.reach.of)
 
 
 def _open_metered(

@@ -444,6 +444,7 @@ def too_large(error: ModelError, planned: PlannedContext, fixed: Fixed, limit_to
         limit_tokens=error.limit_tokens,
         remedy="Use a model with a larger window, add a context policy such as summarization or eviction,"
         " or shorten the prompt files, tools or pinned messages.",
+        whole=error.whole,
     )
     told.__cause__ = error
     return told

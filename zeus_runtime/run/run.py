@@ -488,7 +488,8 @@ class Run:
         """
         approvals = self._resources.approvals
         is_approved = approvals.has_approved(request)
-        shows = await self._preview(tool, request) if is_approved else None
+        # Nobody was shown a preview of arguments that a person changed, such as where a link in them leads.
+        shows = await self._preview(tool, approvals.as_shown(request)) if is_approved else None
         files = set(_seen(tool, request, shows)) if is_approved else set()
         question: ApprovalRequest | None = None
         instructions: list[str] = []

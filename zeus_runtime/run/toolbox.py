@@ -23,14 +23,21 @@ class Toolbox:
     Args:
         parts: fixed tools and opened toolsets.
         settings: ``PlannedComponent.setting`` of each of the first parts that is a toolset; empty for another part.
+        reach: adds to a toolset's tool what it uses besides its options; the fixed tools have it from their plan.
 
     Attributes:
         refused: why some of the toolsets' tools cannot be offered, one text per problem.
     """
 
-    def __init__(self, parts: Sequence[Sequence[Tool] | Toolset], settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Sequence[Tool] | Toolset],
+        settings: Sequence[str] = (),
+        reach: Callable[[Tool], Tool] = lambda tool: tool,
+    ) -> None:
         self._parts = list(parts)
         self._settings = settings
+        self._reach = reach
         self._toolsets = [part for part in parts if isinstance(part, Toolset)]
         self._current: list[Sequence[Tool]] = []
         self._is_changed = True
@@ -137,7 +144,7 @@ class Toolbox:
                 if problems:
                     refused += problems
                 else:
-                    joined[tool.name] = tool.within(setting)
+                    joined[tool.name] = self._reach(tool.within(setting)) if setting else tool
         self.refused = tuple(refused)
         tools_now = list(joined.values())
         if any(tool.deferred for tool in tools_now):

@@ -19,6 +19,7 @@ from zeus_runtime.middleware.chain import MiddlewareError, chain
 from zeus_runtime.middleware.protocol import Sources, Turn
 from zeus_runtime.models.answers import AnswerError
 from zeus_runtime.models.content import calls_of
+from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.pictures import kept_with
 from zeus_runtime.run.approvals import ApprovalNeededError
 from zeus_runtime.run.attachments import KEY, pictures_shown
@@ -206,7 +207,9 @@ class Session:
             said = {name: error.text} if error.text else {}
             ending = _failure(error, self._thread.session, {**_details(run), **said})
         except ZeusError as error:
-            ending = _failure(error, self._thread.session, _details(run))
+            whole = error.whole if isinstance(error, ModelError) else ""
+            said = {"provider_message": whole} if whole else {}
+            ending = _failure(error, self._thread.session, {**_details(run), **said})
         except (Exception, SystemExit) as error:
             # The edge of a run: its stream must end with a terminal event.
             if ends_process(error):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, insert, literal, select
 
-from zeus_runtime.cutting import cut_text
+from zeus_runtime.cutting import cut_again
 from zeus_runtime.store.approvals import WITHDRAWN
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import reading
@@ -87,7 +87,7 @@ async def copy(
             "agent": of["agent"],
             "created_ms": now,
             "updated_ms": now,
-            "title": cut_text(of["title"], TITLE_CHARACTERS - len(title_end)) + title_end,
+            "title": cut_again(of["title"], TITLE_CHARACTERS - len(title_end)) + title_end,
             "epoch": first_epoch(),
             "owner": of["owner"],
             "owner_project": of["owner_project"],

@@ -180,6 +180,8 @@ class PendingApproval:
         interrupted: a run began the call under an earlier approval and was interrupted: it is asked about anew, because
             whether it took effect is unknown.
         begun_with: the arguments with which it was begun, once each, if any of them are not ``arguments``; else empty.
+        outdated: the present config gives the tool another setting than it had when it was asked about, so an approval
+            will not hold; not stored.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
         session_agent: the outermost agent.
@@ -210,6 +212,7 @@ class PendingApproval:
     told: Mapping[str, JSON] | None = field(default=None, repr=False)
     interrupted: bool = False
     begun_with: Sequence[Mapping[str, JSON]] = ()
+    outdated: bool = False
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
     session_agent: str = ""
@@ -315,6 +318,12 @@ class PendingApproval:
         checked = fitted(self.tool, self.schema, decision.arguments, fill=self.is_question)
         return decision if isinstance(checked, str) else replace(decision, arguments=checked)
 
+    def beside(self, setting: str) -> PendingApproval:
+        """Return the request as it is while the present config gives its tool this setting."""
+        # The workspace is that of the question: another one is told in its own way.
+        is_same = self.remembered_as in ("", setting_digest(setting, self.workspace))
+        return replace(self, outdated=not is_same)
+
     def was_seen(self, seen: str | None) -> bool:
         """Whether ``seen`` names the change that was shown last: ``shown`` itself, or the end of ``seal``."""
         return seen == self.shown or (bool(self.shown) and seen == short_seen(self.shown))
@@ -332,6 +341,7 @@ class PendingApproval:
             "reason": self.reason,
             "interrupted": self.interrupted,
             **({"begun_with": [dict(each) for each in self.begun_with]} if self.begun_with else {}),
+            **({"outdated": True} if self.outdated else {}),
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,

@@ -47,11 +47,14 @@ class Preview:
         changes: the texts that it would change.
         stands_for: the arguments that ``changes`` shows in full.
         problem: why the changes cannot be computed; the arguments are shown instead.
+        facts: further lines for the person, such as whose memory it is. A decision is not bound to them: what decides
+            them belongs into ``Tool.setting``.
     """
 
     changes: tuple[Change, ...] = ()
     stands_for: tuple[str, ...] = ()
     problem: str = ""
+    facts: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -163,7 +166,8 @@ def masked(preview: Preview, secrets: Redactor) -> Preview:
         )
         for each in preview.changes
     )
-    return replace(preview, changes=changes, problem=secrets.text(preview.problem))
+    facts = tuple(map(secrets.text, preview.facts))
+    return replace(preview, changes=changes, problem=secrets.text(preview.problem), facts=facts)
 
 
 async def preview_of(

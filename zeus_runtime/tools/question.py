@@ -283,6 +283,8 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     for name, value in arguments[: _most(rest)]:
         yield from _argument(name, value, rest)
     yield from _left(len(arguments), "argument", rest)
+    for each in () if preview is None else preview.facts:
+        yield StyledLine(f"  {exact_line(each)}")
     if preview is not None:
         for change, compared in zip(changes, found, strict=True):
             yield from _change(change, compared, rest)
@@ -297,6 +299,8 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     yield from _left(len(answers), "field", rest)
     if pending.reason and not pending.is_question:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
+    if pending.outdated:
+        yield StyledLine(f"  {OUTDATED}: a run asks again, under another id.", "yellow")
     if pending.interrupted:
         how = ", with the arguments below," if pending.begun_with else ""
         yield StyledLine(
@@ -311,6 +315,9 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
         moment = _moment(pending.expires_ms)
         text = f"  until {deadline(pending.expires_ms, pending.on_timeout)}"
         yield StyledLine(text, moment=moment, at_ms=pending.expires_ms)
+
+
+OUTDATED: Final = "It was asked under other settings of the tool"
 
 
 def deadline(expires_ms: int, on_timeout: str) -> str:

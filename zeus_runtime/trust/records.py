@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.disk_paths import is_private
@@ -158,6 +159,11 @@ def revoke(folder: Path, file: str) -> int:
             f"the record in {place} cannot be removed: {error.strerror or error}", remedy="remove it by hand"
         ) from None
     return count
+
+
+def forget(folder: Path, file: str) -> None:
+    """Forget what is recorded for a file that is being deleted, as far as it can be removed."""
+    rmtree(_place(folder, file), ignore_errors=True)
 
 
 def _place(folder: Path, file: str) -> Path:

@@ -1519,6 +1519,48 @@ async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way
     assert (folder / "made.txt").exists()
 
 
+REMOVED = call("run_command", "c", command="rm a.txt")
+SAVED = call("memory_save", "c", content="The tests run on Linux.", scope="project")
+
+
+@pytest.mark.parametrize(
+    ("made", "tools", "keys", "values"),
+    [
+        (REMOVED, "[{shell: {contain: none}}]", "workspace: {access: {'a.*': %s}}", ("read", "write")),
+        (SAVED, "[memory]", "memory: {project: %s}", ("alpha", "beta")),
+        (SAVED, "[memory]", "memory: {user: %s}", ("ann", "bob")),
+    ],
+)
+async def test_an_approval_does_not_hold_where_the_call_reaches_other_files_or_memories(
+    folder: Path, made: Any, tools: str, keys: str, values: tuple[str, str]
+) -> None:
+    (folder / "a.txt").touch()
+    model = script(calling(made), "done")
+
+    def living(value: str) -> Agent:
+        yaml = f"middlewares: [approve]\n{storage(SQLITE_URL)}{keys % value}\n"
+        return Agent.from_config(write_agent(folder, yaml, tools=tools), directory=folder, model=model)
+
+    async with living(values[0]) as asking:
+        ending = (await events_of(asking.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = ending.details["pending"]
+        assert not (await asking.pending_approvals())[0].outdated
+    async with living(values[1]) as changed:
+        for told in (*await changed.pending_approvals(), await changed.previewed(pending["id"])):
+            assert told.outdated
+    async with living(values[0]) as asking:
+        assert not (await asking.previewed(pending["id"])).outdated
+        await asking.decide(ending.session, {pending["id"]: APPROVE})
+    async with living(values[1]) as changed:
+        ended = (await events_of(changed.resume(ending.session)))[-1]
+        assert isinstance(ended, RunFailed)
+        assert [each["id"] for each in ended.details["pending"]] != [pending["id"]]
+    assert (folder / "a.txt").exists()
+    async with living(values[0]) as asking:
+        assert isinstance((await events_of(asking.resume(ending.session)))[-1], RunCompleted)
+
+
 @pytest.mark.parametrize("verdict", [None, "approve", "reject"])
 async def test_a_tool_that_claims_to_read_and_takes_other_values_does_not_get_round_the_question(
     folder: Path, verdict: Literal["approve", "reject"] | None
@@ -1660,13 +1702,13 @@ async def test_always_is_for_the_tool_that_was_seen_and_for_no_other_of_its_name
     address.write_text("https://one.example")
     model = recording("a")
 
-    def living(source: str) -> Agent:
+    def living(source: str, keys: str = "") -> Agent:
         tools, more = (f"[{source}]", "") if kind == "tools" else ("[]", f", {source}")
-        config = write_agent(folder, f"middlewares: [approve{more}]\n", plugin=SOURCES, tools=tools)
+        config = write_agent(folder, f"middlewares: [approve{more}]\n{keys}", plugin=SOURCES, tools=tools)
         return Agent.from_config(config, directory=folder, model=model)
 
-    async def ends_in(source: str) -> str:
-        async with living(source) as agent:
+    async def ends_in(source: str, keys: str = "") -> str:
+        async with living(source, keys) as agent:
             (ending,) = (await play(agent, "go"))[-1:]
         return ending.details["pending"][0]["reason"] if isinstance(ending, RunFailed) else "complete"
 
@@ -1679,6 +1721,9 @@ async def test_always_is_for_the_tool_that_was_seen_and_for_no_other_of_its_name
     assert await ends_in(given) == "complete"
     changed = "record is on your allowlist with other options, from another source or for another workspace"
     assert [await ends_in(other) for other in others] == [changed] * len(others)
+    assert await ends_in(given, "workspace: {access: {'a/**': read}}\n") == changed
+    assert await ends_in(given, "memory: {project: alpha}\n") == changed
+    assert await ends_in(given, "instructions: Be brief.\n") == "complete"
     address.write_text("https://other.example")
     assert await ends_in(given) == (changed if given == "server" else "complete")
 
@@ -1734,6 +1779,7 @@ async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_all
             await database.run(lambda connection: connection.execute(text(older)))
             (pending,) = await living.pending_approvals()
             assert not pending.may_remember
+            assert not pending.outdated
             with pytest.raises(UsageError, match="cannot be remembered"):
                 await living.decide(session, {pending.id: Decision("approve", always=True)})
             assert await allowlist(ThreadLog(database), "local") == []

@@ -604,13 +604,18 @@ async def test_time_that_is_over_when_a_run_asks_again_counts_as_the_stricter_ru
     assert (tmp_path / "victim").exists()
 
 
-async def test_a_config_that_asks_nobody_does_not_loosen_what_waits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"workspace": {"access": {"a/**": "read"}}}])
+async def test_a_config_that_asks_nobody_does_not_loosen_what_waits(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    """Also if it is asked anew, because the call would reach other files."""
     session, name = await waiting(tmp_path, "env rm victim", [{"run_command": {"command": "rm *"}}])
     line = shells.command("env rm victim")
-    async with shell_agent(tmp_path, line, keys={"middlewares": []}, contain="none") as agent:
+    async with shell_agent(tmp_path, line, keys={"middlewares": [], **more}, contain="none") as agent:
         await events_of(agent.resume(session))
         (stored,) = await agent.pending_approvals()
-        assert stored.id == name
+        assert (stored.id == name) == (not more)
         assert stored.needs_person
+        assert "may run what the rule" in stored.reason
         with pytest.raises(UsageError, match="only a person"):
-            await agent.decide(session, {name: Decision("approve", by="automatic")})
+            await agent.decide(session, {stored.id: Decision("approve", by="automatic")})

@@ -25,6 +25,7 @@ from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.plugin.tool import Preview, Tool, ToolResult, preview_of
 from zeus_runtime.tools import invoke, permitted, validate_arguments, visible
 from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.preview import masked
 from zeus_runtime.tools.question import question_lines
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -645,9 +646,31 @@ async def test_a_memory_of_the_session_is_shown_to_who_approves_its_deletion(tmp
         await events_of(agent.stream("go", approvals=Approving()))
         assert await agent.memory.list_memories() == []
     saving, deleting = (each.preview for each in seen)
-    assert saving == Preview()
+    assert saving is not None
+    assert not saving.changes
     assert deleting is not None
     assert [each.before for each in deleting.changes] == [f"{LIGHT}\n"]
+
+
+async def test_a_question_says_whose_memories_a_call_changes(memory: MemoryService) -> None:
+    given = tools(memory)
+    of_shop = (await memory.add_explicit_memory(FACTS[0], scope="project")).item
+    assert of_shop is not None
+    calls: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+        ("memory_save", {"content": LIGHT}, ("memory of the user ann",)),
+        ("memory_save", {"content": LIGHT, "scope": "project"}, ("memory of the project shop",)),
+        ("memory_save", {"content": LIGHT, "scope": "session"}, ()),
+        ("memory_delete", {"memory_id": of_shop.id}, ("memory of the project shop",)),
+    ]
+    for name, arguments, facts in calls:
+        preview = await preview_of(given[name], arguments, Redactor(), "s1")
+        assert preview is not None
+        assert preview.facts == facts
+        asked = PendingApproval("id", "s", "r", "1", "d", name, arguments, preview=preview)
+        assert {f"  {fact}" for fact in facts} <= {line.text for line in question_lines(asked)}
+    secret = "k-0123456789abcdef"
+    shown = masked(Preview(facts=(f"memory of the user {secret}",)), Redactor({secret: "KEY"}))
+    assert shown.facts == ("memory of the user <secret:KEY>",)
 
 
 async def test_a_deletion_of_what_its_user_may_not_read_says_so(memory: MemoryService) -> None:

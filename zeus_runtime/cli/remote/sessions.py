@@ -14,7 +14,7 @@ from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.remote.service import client_of
 from zeus_runtime.cli.sessions.options import file_option, form_option, middlewares_option
 from zeus_runtime.cli.streams import answer, complain
-from zeus_runtime.columns import shortened
+from zeus_runtime.columns import shortened, shortened_title
 from zeus_runtime.escaping import terminal_line
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def session_rows(sessions: Sequence[ServiceSession]) -> list[tuple[str, ...]]:
             str(each.messages),
             each.state,
             each.agent,
-            shortened(each.title, 60),
+            shortened_title(each.title, 60),
         )
         for each in sessions
     ]

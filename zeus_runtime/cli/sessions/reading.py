@@ -14,7 +14,7 @@ from zeus_runtime.cli.options import AT_MOST, ConfigArgs, json_option, read_owne
 from zeus_runtime.cli.output import TextTable, as_json, local_time, tell
 from zeus_runtime.cli.sessions.options import config_option, file_option, form_option, session_argument
 from zeus_runtime.cli.streams import answer, complain
-from zeus_runtime.columns import shortened
+from zeus_runtime.columns import shortened_title
 from zeus_runtime.escaping import exact_line, utf8_text
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def session_table(sessions: Sequence[SessionInfo]) -> TextTable:
             str(each.messages),
             each.state,
             each.agent,
-            shortened(each.title, 60),
+            shortened_title(each.title, 60),
         )
         for each in sessions
     ]

@@ -9,7 +9,6 @@ from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import ZeusError
@@ -26,6 +25,7 @@ from zeus_runtime.testing.cases.file_access import copied
 from zeus_runtime.testing.cases.judging import Verdicts, judgements
 from zeus_runtime.testing.cases.names import recording_name
 from zeus_runtime.testing.cases.reading import JUDGED, parts_of
+from zeus_runtime.testing.own_folder import own_folder
 from zeus_runtime.tools.attachments import GivenFile
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ async def _outcome(read: ReadEvaluation, run: PlannedRun, source: Source) -> Run
     begun = RunOutcome(run.case.name, run.agent.name, run.agent.model, run.number, "error")
     # What fails here must not cost the outcomes of the other runs: a full disk, a plugin's fault.
     try:
-        with _folder() as folder:
+        with own_folder("zeus-eval-") as folder:
             done = await _Bench(read, run, source, folder).outcome(begun)
     except (ZeusError, OSError) as error:
         done = replace(begun, error=run.agent.checked.secrets(str(error)))
@@ -175,12 +175,6 @@ async def _outcome(read: ReadEvaluation, run: PlannedRun, source: Source) -> Run
         told = f"{type(error).__name__}: {error}\n{format_exc()}"
         done = replace(begun, error=run.agent.checked.secrets(told))
     return replace(done, seconds=loop.time() - began)
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with TemporaryDirectory(prefix="zeus-eval-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder).resolve()
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +13,7 @@ from zeus_runtime.testing.evals.laws import asserted, changed, compactions, shor
 from zeus_runtime.testing.evals.report import Check, EvaluationFinding, Report
 from zeus_runtime.testing.evals.subject import Subject, policies, running
 from zeus_runtime.testing.evals.work import Desk, faithful
+from zeus_runtime.testing.own_folder import own_folder
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Ref
@@ -72,7 +71,7 @@ async def evaluate(
         environ=given_environ() if environ is None else environ,
     )
     subject = Subject(checked, window_tokens=window_tokens)
-    with _folder() as folder:
+    with own_folder("zeus-evals-") as folder:
         window = subject.plan(folder / "look").profile.max_input_tokens
         checks = [each async for each in _checks(subject, folder, evaluations, share, seed)]
     return Report(subject.config.name, window, tuple(checks))
@@ -169,9 +168,3 @@ async def _worked(subject: Subject, folder: Path, seed: int, steps: int) -> _Wor
     turns = bench.provider.turns
     broken = asserted(bench.provider, history, bench.files, session)
     return _Worked(answer, broken, len(turns), len(compactions(turns)), changed(turns))
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="zeus-evals-", ignore_cleanup_errors=True) as name:
-        yield Path(name)

@@ -135,7 +135,13 @@ def _kept_for(saved: Saved, source: str, session: str) -> bool:
 
 
 def _save(memory: SharedMemory) -> Tool:
-    async def preview(content: str, session: str, replaces: list[str] | None = None, **_: object) -> Preview:
+    async def preview(
+        content: str,
+        session: str,
+        scope: Scope = "user",
+        replaces: list[str] | None = None,
+        **_: object,
+    ) -> Preview:
         service = memory.at(session)
         stored = service.as_stored(content)
         ids = dict.fromkeys(filter(None, map(str.strip, replaces or [])))
@@ -144,7 +150,7 @@ def _save(memory: SharedMemory) -> Tool:
         if stored != content.strip():
             # The arguments show the text as the model wrote it.
             changes.append(Change("the text, as memory stores it", f"{content}\n", f"{stored}\n"))
-        return Preview(tuple(changes))
+        return Preview(tuple(changes), facts=_whose(service, [scope]))
 
     @tool(category="memory", access="write", preview=preview)
     async def memory_save(
@@ -241,8 +247,10 @@ def _search(memory: SharedMemory) -> Tool:
 
 def _delete(memory: SharedMemory) -> Tool:
     async def preview(memory_id: str, session: str) -> Preview:
-        gone = await memory.at(session).deleted_with(memory_id.strip())
-        return Preview(tuple(_change(each, None) for each in gone))
+        service = memory.at(session)
+        gone = await service.deleted_with(memory_id.strip())
+        facts = _whose(service, [each.scope for each in gone])
+        return Preview(tuple(_change(each, None) for each in gone), facts=facts)
 
     @tool(category="memory", access="write", preview=preview)
     async def memory_delete(memory_id: str, run: ToolRun) -> ToolResult:
@@ -338,6 +346,12 @@ def _day(text: str | None) -> datetime | None:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a day, such as 2026-05-01.") from None
+
+
+def _whose(memory: MemoryService, scopes: Sequence[Scope]) -> tuple[str, ...]:
+    """Whose memories these are, which no argument says: the config does."""
+    owners = {each: memory.caller.scope_id(each) for each in scopes if each != "session"}
+    return tuple(f"memory of the {scope} {owner}" for scope, owner in owners.items() if owner)
 
 
 def _change(item: MemoryItem, content: str | None) -> Change:
