@@ -30,7 +30,7 @@ WHERE: Final = {
     "in the system's folder for temporary files, or in a folder in it": """
         zeus_runtime/agent/what_if zeus_runtime/plan/apart zeus_runtime/cli/context/backtest
         zeus_runtime/cli/context/tune_replays zeus_runtime/cli/memory/editing zeus_runtime/testing/cases/judging
-        zeus_runtime/testing/cases/running zeus_runtime/testing/evals/evaluation zeus_runtime/testing/evals/subject
+        zeus_runtime/testing/cases/running zeus_runtime/testing/evals/subject zeus_runtime/testing/own_folder
         zeus_runtime/testing/memory_conformance zeus_runtime/testing/protocol_conformance
         zeus_runtime/testing/vector_store_conformance zeus_plugins/sandboxes/ssh/plain""",
     "in the user's own folders, which the variables of the process name": """
