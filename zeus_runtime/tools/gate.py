@@ -666,8 +666,9 @@ def kept_path(parts: Parts) -> str | None:
     return None
 
 
-_GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
-GIT_NAMES: Final = (".git", *sorted({name for names in _GIT_FOLDERS for name in names}))
+_GIT_HEAD: Final = "HEAD"
+_BESIDE_HEAD: Final = (("objects", "refs"), ("commondir",))
+GIT_NAMES: Final = (".git", _GIT_HEAD, *sorted({name for names in _BESIDE_HEAD for name in names}))
 """The names in a folder that `git_depth` asks for."""
 
 
@@ -684,9 +685,8 @@ def git_depth(host: str) -> int | None:
     folder, _, below = host.rpartition("/")
     depth = 1
     while folder:
-        if any(
-            all(folded(below) == folded(name) or os.path.lexists(f"{folder}/{name}") for name in names)
-            for names in _GIT_FOLDERS
+        if _has(folder, _GIT_HEAD, below) and any(
+            all(_has(folder, name, below) for name in names) for names in _BESIDE_HEAD
         ):
             return depth
         if os.path.lexists(f"{folder}/.git"):
@@ -694,6 +694,11 @@ def git_depth(host: str) -> int | None:
         folder, _, below = folder.rpartition("/")
         depth += 1
     return None
+
+
+def _has(folder: str, name: str, below: str) -> bool:
+    """Whether a folder has an entry of a name, or would have it with ``below``."""
+    return folded(below) == folded(name) or os.path.lexists(f"{folder}/{name}")
 
 
 def _overlap(one: str, other: str) -> bool:
