@@ -1056,7 +1056,8 @@ async def test_a_file_uri_leads_around_no_rule(folder: Path, tool: str, argument
 
 
 GIT_COPIES = {
-    *("objects/ab/cd", "index", "Modules/x/objects/ab", "modules/x/HEAD", "lfs/a", "sharedindex.ab"),
+    *("objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a", "sharedindex.ab"),
+    *("modules/x/HEAD", "modules/x/objects/ab", "modules/x/refs/x"),
     *("COMMIT_EDITMSG", "lost-found/other/ab", "rebase-merge/patch", "tool-of-tomorrow/a"),
     *("worktrees/w/index", "worktrees/w/rebase-merge/patch", "worktrees/w/COMMIT_EDITMSG"),
 }

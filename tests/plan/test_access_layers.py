@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -77,7 +78,7 @@ LAWS: Final = {
     ),
     "git's copies in a folder of another name": Law(
         ["*.pem"],
-        below("store/gitdata", GIT_COPIES - {"modules/x/HEAD"}),
+        below("store/gitdata", GIT_COPIES - {"modules/x/HEAD", "modules/x/refs/x"}),
         [*below("store/gitdata", GIT_RECORDS), "store/objects/ab"],
     ),
     "git's copies in a folder that a link names": Law(
@@ -216,6 +217,15 @@ def test_gits_copies_stay_open_to_tools_that_no_rule_keeps_from_reading(
     assert {each for each in tools if right(files, law.open[0], each) == "needle"} == open_to
 
 
+def test_a_denial_closes_gits_copies_where_another_rule_only_asks(tmp_path: Path) -> None:
+    law = Law(["secrets/**"], [".git/index"], [])
+    put(tmp_path, law)
+    ask = {"approve": {"mode": "run_everything", "ask": [{"*": {"path": ".git/**"}}]}}
+    given = {**BASIS, "workspace": {"access": {"secrets/**": "deny"}}, "middlewares": [ask]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(given))
+    assert right(planned(tmp_path).context.workspace, law.closed[0]) == "deny"
+
+
 @pytest.mark.parametrize(
     ("where", "access", "paths"),
     [
@@ -227,16 +237,21 @@ def test_gits_copies_stay_open_to_tools_that_no_rule_keeps_from_reading(
             ["data/objects/ab", "data/index"],
         ),
         ("link", {"*.pem": "deny", "data/index": "read"}, ["link/index"]),
+        ("names", {"*.pem": "deny", "a/data/index": "read"}, ["a/data/index", "s/data/index"]),
     ],
 )
 def test_a_root_a_route_and_a_rule_open_what_a_git_folder_of_another_name_holds(
     tmp_path: Path, where: str, access: Mapping[str, str], paths: Sequence[str]
 ) -> None:
-    for name in ("HEAD", "refs/x", "objects/ab", "index"):
-        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / name).write_text("needle\n")
+    for at, name in product(("data", "a/data"), ("HEAD", "refs/x", "objects/ab", "index")):
+        (tmp_path / at / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / at / name).write_text("needle\n")
     (tmp_path / "link").symlink_to("data")
-    places = {"root": {"root": "data"}, "route": {"routes": {"/r/": "data"}}}
+    places = {
+        "root": {"root": "data"},
+        "route": {"routes": {"/r/": "data"}},
+        "names": {"routes": {"/s/": "a"}},
+    }
     workspace = {"access": access, **places.get(where, {})}
     (tmp_path / "zeus.yaml").write_text(json.dumps({**BASIS, "workspace": workspace}))
     files = planned(tmp_path).context.workspace

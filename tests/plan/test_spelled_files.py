@@ -128,6 +128,9 @@ def test_a_file_of_servers_counts_with_a_misspelt_key_too(checked: Checked) -> N
     assert "tools/check.py" in _there(checked, f"description: See servers.json.\n{line}")
     assert "tools/check.py" in _there(checked, f"agents: {{h: {{description: h, overrides: {{{line}}}}}}}")
     assert _there(checked, "description: See servers.json.") == {"servers.json"}
+    (checked.directory / "other.yaml").write_text(f"version: 1\n{line}\n")
+    for prose in ("See servers.json, other.yaml.", "See other.yaml, servers.json."):
+        assert "tools/check.py" in _there(checked, f"description: {prose}")
 
 
 def test_a_path_from_the_home_folder_is_found(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
