@@ -1056,13 +1056,15 @@ async def test_a_file_uri_leads_around_no_rule(folder: Path, tool: str, argument
 
 
 GIT_COPIES = {
-    *("objects/ab/cd", "index", "Modules/x/objects/ab", "modules/x/HEAD", "lfs/a", "sharedindex.ab"),
+    *("objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a", "sharedindex.ab"),
+    *("modules/x/HEAD", "modules/x/objects/ab", "modules/x/refs/x"),
     *("COMMIT_EDITMSG", "lost-found/other/ab", "rebase-merge/patch", "tool-of-tomorrow/a"),
     *("worktrees/w/index", "worktrees/w/rebase-merge/patch", "worktrees/w/COMMIT_EDITMSG"),
 }
 GIT_RECORDS = {
     *("HEAD", "config", "config.worktree", "info/objects", "refs/heads/index", "logs/HEAD", "packed-refs"),
     *("FETCH_HEAD", "worktrees/w/HEAD", "worktrees/w/logs/HEAD", "worktrees/index/gitdir"),
+    "worktrees/w/commondir",
 }
 
 
@@ -1095,20 +1097,6 @@ def test_gits_copies_of_denied_files_are_not_read(
                 files.read(f"/{at}/{name}", max_bytes=100)
         else:
             assert files.read(f"/{at}/{name}", max_bytes=100) == b"needle\n"
-
-
-def test_a_sub_agent_does_not_read_gits_copies_of_what_its_parent_is_denied(folder: Path) -> None:
-    put(folder, "sub/.git/objects/ab/cd")
-    config = write_agent(
-        folder,
-        "workspace: {access: {secrets/**: deny}}\nagents: {h: {description: Helps., config: h.yaml}}\n",
-        tools="[filesystem, subagents]",
-    )
-    (folder / "h.yaml").write_text(
-        "{version: 1, name: h, model: gpt-4o, tools: [filesystem], workspace: {root: sub}}"
-    )
-    plan = make_plan(check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}))
-    assert plan.agents["h"].plan.context.workspace.hides("/.git/objects/ab/cd")
 
 
 # What decides about the agent
