@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
-from zeus_runtime.config.secrets.parts import places_secret
+from zeus_runtime.config.secrets.parts import key_files
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     holds_keys,
@@ -367,10 +367,13 @@ def _add_environment(deciding: Deciding, checked: Checked) -> None:
     """
     project = project_of(checked.document, checked.config, checked.trust)
     for name, value in checked.process_environ.items():
-        is_secret = places_secret(name)
-        file = _file_at(value, is_absent=is_secret) if value.startswith(("/", "~")) or is_secret else None
-        if file is not None and any(project.has(Path(each)) for each in _spellings(file)):
-            _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=is_secret)
+        named = {file: True for _, file in key_files(name, value)}
+        if value.startswith(("/", "~")):
+            named.setdefault(value, False)
+        for text, is_secret in named.items():
+            file = _file_at(text, is_absent=is_secret)
+            if file is not None and any(project.has(Path(each)) for each in _spellings(file)):
+                _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=is_secret)
 
 
 def _file_at(text: str, *, is_absent: bool) -> Path | None:

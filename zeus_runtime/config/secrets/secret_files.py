@@ -18,7 +18,7 @@ from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.layers.loading import with_text
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
-from zeus_runtime.config.secrets.parts import places_secret, secrets_in
+from zeus_runtime.config.secrets.parts import key_files, secrets_in
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     file_text,
@@ -32,6 +32,7 @@ from zeus_runtime.config.secrets.written_secrets import (
     secrets_of_key_file,
     secrets_of_repository,
 )
+from zeus_runtime.config.yaml.tree import walk
 from zeus_runtime.disk_paths import expanded, is_file
 from zeus_runtime.process_path import given_environ
 
@@ -161,16 +162,16 @@ class SecretFiles:
         return list(dict.fromkeys(Path(each.text) for each in marked))
 
     def _key_files(self) -> Mapping[Path, str]:
-        """The files from which libraries read keys, each with the variable that names it, or empty if the config
-        does."""
+        """The files from which libraries read keys, each with the variable or the parameter of an address that names
+        it, or empty if an option of the config does."""
         folder = self._document.directory
         marked = (each for document in self._readings for each in document.marked if each.may_name_file)
         found = {folder / each.text: "" for each in marked}
-        for name, value in chain(
-            self._document.environ.items(), *self._variables.values(), self._later.items()
-        ):
-            if places_secret(name):
-                found[folder / expanded(value)] = name
+        nodes = (node for document in self._readings for _, node in walk(document.root))
+        texts = (("", node.value) for node in nodes if isinstance(node.value, str))
+        variables = chain(self._document.environ.items(), *self._variables.values(), self._later.items())
+        for name, value in chain(texts, variables):
+            found |= {folder / expanded(file): key for key, file in key_files(name, value)}
         return found
 
     @property
