@@ -1536,13 +1536,14 @@ def test_no_tool_opens_a_file_of_keys_that_an_address_names(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(folder, "pgpass", "tls.pem", "service.conf", "root.crt")
+    put(folder, "zeus-serve.yaml", text="storage: {url: 'postgresql://db/zeus?passfile=serve.pass'}\n")
     monkeypatch.setenv(
         "DB_URL", f"postgresql://db/zeus?passfile={folder}/pgpass&sslrootcert={folder}/root.crt"
     )
     monkeypatch.setenv("APP_DSN", "host=db sslkey=tls.pem")
     url = f"storage: {{url: 'postgresql://db/zeus?servicefile={folder}/service.conf&passfile=./later'}}\n"
     for files, closed in (
-        (files_of(folder), ("pgpass", "tls.pem")),
+        (files_of(folder), ("pgpass", "tls.pem", "serve.pass")),
         (files_of(folder, url), ("service.conf", "later")),
     ):
         for path in closed:

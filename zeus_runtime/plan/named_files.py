@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from zeus_runtime.config.layers.loading import filled_in
 from zeus_runtime.config.mcp import BROWSER_SERVER
 from zeus_runtime.config.schema.marked import Marked, marked_values
-from zeus_runtime.config.secrets.parts import key_files
 from zeus_runtime.config.secrets.unloaded_configs import agents_layers, named_configs
+from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
-from zeus_runtime.config.yaml.tree import Node, find, plain, walk
+from zeus_runtime.config.yaml.tree import Node, find, plain
 from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
@@ -139,8 +139,7 @@ class _Named:
             if node is not None and isinstance(node.value, str) and _is_name(node.value):
                 yield from self._placed(path[0], node.value)
         # A library reads such a file at each connection, as of `?passfile=` in `storage.url`.
-        texts = (node.value for _, node in walk(tree.root) if isinstance(node.value, str))
-        for _, text in chain.from_iterable(key_files("", each) for each in texts):
+        for _, text in addressed_key_files(tree.root):
             yield from self._sent(text)
         yield from self._archives(tree)
         marked = [each for each in marked_values(tree.root, self._schema) if _is_name(each.text)]

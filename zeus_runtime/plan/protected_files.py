@@ -24,6 +24,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     unloaded_configs,
     with_extended,
 )
+from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, home_folders, real_path
@@ -109,7 +110,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 def _service_files(checked: Checked) -> Iterator[Path]:
     """The settings of a service in the working directory, or trusted by their path, and what they extend, with the
-    database, certificate and key that any of them names.
+    database, certificate and keys that any of them names.
 
     Also settings that are not there: the next `zeus serve` in this folder would read them.
     """
@@ -120,6 +121,7 @@ def _service_files(checked: Checked) -> Iterator[Path]:
     for layer in chain.from_iterable(with_extended(each, environ) for each in settings):
         for tree in layer.trees:
             yield from named_configs(tree, {}, layer.file.parent)
+            yield from (checked.directory / expanded(text) for _, text in addressed_key_files(tree))
             for path in (("tls", "certificate"), ("tls", "key"), ("storage", "url")):
                 node = find(tree, path)
                 if node is None or not isinstance(node.value, str) or not node.value or "\0" in node.value:
