@@ -181,7 +181,7 @@ def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path
     redactor = check(config, directory=tmp_path, environ={}).document.redactor
     assert (
         redactor("it said s3cr3t-0123.")
-        == "it said <secret:.mcp.json/mcpServers.far.headers.Authorization-2>."
+        == "it said <secret:.mcp.json/mcpServers.far.headers.Authorization-1d59>."
     )
     assert "s3cr3t" not in redactor('{"Authorization": "Bearer s3cr3t-0123"}')
 
