@@ -1520,6 +1520,28 @@ def test_no_tool_changes_a_file_that_a_variable_of_the_process_names(
     assert opened.read("sa.json", max_bytes=9) == b"needle\n"
 
 
+def test_no_tool_opens_a_file_of_keys_that_an_address_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "pgpass", "tls.pem", "service.conf", "root.crt")
+    put(folder, "zeus-serve.yaml", text="storage: {url: 'postgresql://db/zeus?passfile=serve.pass'}\n")
+    monkeypatch.setenv(
+        "DB_URL", f"postgresql://db/zeus?passfile={folder}/pgpass&sslrootcert={folder}/root.crt"
+    )
+    monkeypatch.setenv("APP_DSN", "host=db sslkey=tls.pem")
+    url = f"storage: {{url: 'postgresql://db/zeus?servicefile={folder}/service.conf&passfile=./later'}}\n"
+    for files, closed in (
+        (files_of(folder), ("pgpass", "tls.pem", "serve.pass")),
+        (files_of(folder, url), ("service.conf", "later")),
+    ):
+        for path in closed:
+            with pytest.raises(WorkspaceError, match="so no tool may read or change it"):
+                files.read(path, max_bytes=9)
+            with pytest.raises(WorkspaceError, match="no tool may"):
+                files.write(path, b"forged")
+        assert files.read("root.crt", max_bytes=9) == b"needle\n"
+
+
 def test_no_tool_changes_the_packages_that_run_the_agent(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
