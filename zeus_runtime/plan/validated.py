@@ -116,7 +116,7 @@ class Checked:
         return given_environ()
 
     def middlewares_for_overlay(self) -> list[Any]:
-        """The value of ``middlewares`` as it is written.
+        """The value of ``middlewares``, with its variables filled in.
 
         Raises:
             UsageError: a secret is among the options, and an overlay would show it.
