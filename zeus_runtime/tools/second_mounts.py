@@ -26,14 +26,14 @@ class SecondMounts:
         self._above: dict[str, tuple[str, ...]] = {"": ()}
         known: set[str] = set()
         for place in places:
-            # Of a missing one, the folder above it, in which it would be made.
-            for at in (place, place.rpartition("/")[0]):
-                while at and at not in known:
-                    known.add(at)
-                    if (found := identity_of(at)) is not None:
-                        self._at.setdefault(found, {})[at] = None
-                        break
-                    at = at.rpartition("/")[0]
+            at = place
+            while at and at not in known:
+                known.add(at)
+                if (found := identity_of(at)) is not None:
+                    self._at.setdefault(found, {})[at] = None
+                    break
+                # Of one that is missing, or that several paths name, the folder above it.
+                at = at.rpartition("/")[0]
 
     def of(self, host: str) -> Sequence[str]:
         """The other paths of what is at a real path, or of a new file there."""
