@@ -15,6 +15,8 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.agent.tuning import written
+from zeus_runtime.cli.context import tune_replays
 
 EVICTION = "{eviction: {max_tokens: 20000}}"
 
@@ -209,6 +211,30 @@ def test_a_file_of_a_person_is_not_overwritten_unless_forced(tuned: Project, zeu
     assert (tuned.folder / "zeus.tuned.yaml").read_text() == "version: 1\n"
     assert zeus(*SHORT, "--force").exit_code == 0
     assert zeus(*SHORT).exit_code == 0, "its own file it writes again"
+
+
+def test_a_text_with_a_dollar_is_no_variable_in_what_is_tried_and_written(
+    tuned: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Any] = []
+    plan = tune_replays.Replays.plan
+
+    def planned(replays: Any, lines: Any, environ: Any) -> Any:
+        found = plan(replays, lines, environ)
+        tried.append((written(lines)[1], found and found.middlewares[1].value))
+        return found
+
+    monkeypatch.setattr(tune_replays.Replays, "plan", planned)
+    rule = "approve: {deny: [{run_command: {command: ['rm $${HOME}/*', 'a $1 ${PLACE} $${NOT_SET}']}}]}"
+    tuned.write(".env", "PLACE=$${x}\n")
+    tuned.write(
+        "zeus.yaml", f"version: 1\nmodel: gpt-5\ntools: [shell]\nmiddlewares: [{EVICTION}, {{{rule}}}]\n"
+    )
+    zeus(*TUNE, "--trials", "1")
+    line, options = tried[0]
+    # The overlay's lines are those of what was tried.
+    assert line["approve"]["deny"][0]["run_command"]["command"][0] == "rm $${HOME}/*"
+    assert "'rm ${HOME}/*', 'a $1 $${x} ${NOT_SET}'" in repr(options)
 
 
 def test_a_preset_gets_a_config_of_its_own(tuned: Project, zeus: Zeus) -> None:

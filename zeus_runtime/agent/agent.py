@@ -62,13 +62,19 @@ class Agent(ErrorsMasked):
     """
 
     def __init__(
-        self, checked: Checked, plan: Plan, *, model: Model | None = None, owner: Owner | None = None
+        self,
+        checked: Checked,
+        plan: Plan,
+        *,
+        model: Model | None = None,
+        owner: Owner | None = None,
+        is_hosted: bool = False,
     ) -> None:
         self._checked = checked
         self._plan = plan
         self._owner = owner
         self._bases: KnowledgeService | None = None
-        self._runner = Runner(checked, plan, model, owner)
+        self._runner = Runner(checked, plan, model, owner, is_hosted=is_hosted)
 
     @classmethod
     def from_config(

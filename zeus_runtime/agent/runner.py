@@ -16,6 +16,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
+from zeus_runtime.plan.edited_configs import EditedConfigs
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.redaction import masked_for
 from zeus_runtime.registry import Observers
@@ -57,6 +58,7 @@ class Runner:
         model: replaces the plan's model.
         owner: the user of a service; None for the config's user, who may read every session, and writes only to those
             that no such user began.
+        is_hosted: a service closes what edited texts of the config name.
 
     Attributes:
         user: whose allowlist counts.
@@ -67,7 +69,15 @@ class Runner:
             of sessions that have stored ones already.
     """
 
-    def __init__(self, checked: Checked, plan: Plan, model: Model | None, owner: Owner | None = None) -> None:
+    def __init__(
+        self,
+        checked: Checked,
+        plan: Plan,
+        model: Model | None,
+        owner: Owner | None = None,
+        *,
+        is_hosted: bool = False,
+    ) -> None:
         self._checked = checked
         self._plan = plan
         self.user = plan.config.user if owner is None else owner.user
@@ -83,7 +93,9 @@ class Runner:
         )
         self._plans = SessionPlans(checked, plan)
         # The look is this agent's own: another one, which shares the config, masks by another redactor.
-        self._files = [each.copy() for each in _secret_files(checked, plan)]
+        self._files = {each: each.copy() for each in _secret_files(checked, plan)}
+        below = [each.checked for each in _agents_of(plan)]
+        self._edited = None if is_hosted else EditedConfigs(checked, below, self._files)
         self._is_trusted = False
         self.tape: Tape | None = None
         self.stored: Callable[[str, Sequence[StoredEvent]], None] | None = None
@@ -123,6 +135,8 @@ class Runner:
             _refuse_bad_text(prompt, is_all=not attachments)
         self._require_trust()
         connections = await self.connections()
+        if self._edited is not None:
+            await self._edited.close()
         name = session or new_session_id()
         thread, policies = None, None
         if session is not None:
@@ -293,7 +307,7 @@ class Runner:
 
     def look(self) -> None:
         """Mask what changed in the files whose text makes secrets, before anything is stored or shown."""
-        for each in self._files:
+        for each in self._files.values():
             self.redactor.learn_all(Redactor().adding(each.changed()))
 
     @asynccontextmanager

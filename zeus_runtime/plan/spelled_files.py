@@ -25,8 +25,10 @@ from zeus_runtime.trust.command_words import is_path
 from zeus_runtime.trust.parts import Command, covered_by
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.schema.walk import Schema
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.config.yaml.tree import Node
+    from zeus_runtime.config.yaml.tree import Path as NodePath
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.trust.command_files import Covered
     from zeus_runtime.trust.parts import Project
@@ -86,6 +88,35 @@ def spelled_files(checked: Checked, work: Collection[Path] = ()) -> Spelled:
     return Spelled(tuple(layers.values()), tuple(found))
 
 
+def fits(checked: Checked) -> bool:
+    """Whether the schema fits the present texts of a config's files, so that it finds all that they name."""
+    document = checked.document
+    files = [file for file in document.files.values() if file.name != ".env"]
+    layers = chain.from_iterable(with_extended(each, document.environ) for each in files)
+    return all(
+        each.trees and all(_fits(tree, document.schema or {}) for tree in each.trees) for each in layers
+    )
+
+
+def _fits(tree: Node, schema: Schema) -> bool:
+    for layer in agents_layers(tree):
+        for _, node, allowed in _unfit(layer, schema):
+            # A number is filled in as a text, and `number` includes `integer`.
+            is_number = "number" in allowed and type_name(node.value) == "integer"
+            if not allowed or not (node.interpolated or is_number):
+                return False
+    return True
+
+
+def _unfit(tree: Node, schema: Schema) -> Iterator[tuple[NodePath, Node, frozenset[str]]]:
+    """The nodes of a tree whose type the schema does not allow there, with the types that it allows."""
+    for path, node, places in walk_with(tree, schema):
+        # These are a layer of their own.
+        is_layer = path[:1] == ("agents",) and path[2:3] == ("overrides",) and path[3:]
+        if not is_layer and type_name(node.value) not in (allowed := types(places)):
+            yield path, node, allowed
+
+
 class _Text:
     """Finds the files of one text."""
 
@@ -131,12 +162,7 @@ class _Text:
 
     def _unfit(self, tree: Node) -> Iterator[NamedFile]:
         """What texts name that the schema does not fit."""
-        for path, node, places in walk_with(tree, self._schema):
-            # These are a layer of their own.
-            if path[:1] == ("agents",) and path[2:3] == ("overrides",) and path[3:]:
-                continue
-            if type_name(node.value) in types(places):
-                continue
+        for path, node, _ in _unfit(tree, self._schema):
             if node.is_list:
                 found = self._covered([each.value for each in node.value if isinstance(each.value, str)])
             elif isinstance(node.value, str) and isinstance(path[-1], str) and _is_path(node.value):

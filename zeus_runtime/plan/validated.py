@@ -35,6 +35,7 @@ from zeus_runtime.registry import (
     search_path,
     user_home,
 )
+from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.trust.decision import recorded_trust
 from zeus_runtime.trust.layers import permit_layer
 
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from zeus_runtime.registry import PluginProblem, Registry
     from zeus_runtime.store.threads import Role
     from zeus_runtime.tools.access import AccessRule, Deciding
-    from zeus_runtime.tools.moved_links import FollowedDeciding
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
 
@@ -78,7 +78,7 @@ class Checked:
         work_beside: the folders of these agents' projects and workspaces; for their sub-agents too.
         service_files: the service's settings and its database; they are closed too.
         service_folders: the folders whose configs the service runs; no tool makes a further one there.
-        closed_later: the files that the service closes while this content of the config is used, or its turns run.
+        closed_later: what is closed after the planning, because an edited text names it (`edited_configs`).
         spelled: what edited texts of its files spell, which is closed too; None if they were not read for it.
         place: whose the workspace is, if users have their own: the user, and the project if there is one.
         session: whose the workspace is, if sessions have their own; empty for none yet.
@@ -104,7 +104,7 @@ class Checked:
     work_beside: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     service_files: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     service_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
-    closed_later: FollowedDeciding | None = field(default=None, repr=False, compare=False)
+    closed_later: FollowedDeciding = field(default_factory=FollowedDeciding, repr=False, compare=False)
     spelled: Spelled | None = field(default=None, repr=False, compare=False)
     place: tuple[str, ...] = ()
     session: str = ""
@@ -116,7 +116,7 @@ class Checked:
         return given_environ()
 
     def middlewares_for_overlay(self) -> list[Any]:
-        """The value of ``middlewares`` as it is written.
+        """The value of ``middlewares``, with its variables filled in.
 
         Raises:
             UsageError: a secret is among the options, and an overlay would show it.

@@ -83,12 +83,14 @@ class Reached(NamedTuple):
         below_git: how many parts of its path are below the git folder that contains it; None if there is no such
             folder, and for reading if no rule closes files.
         on_way: it is a missing folder, which is made on the way to a file that may be written.
+        elsewhere: its other real paths, by which protected places know it (``second_mounts``).
     """
 
     names: tuple[Name, ...]
     host: str
     below_git: int | None = None
     on_way: bool = False
+    elsewhere: Sequence[str] = ()
 
     @property
     def own(self) -> Iterator[Name]:
@@ -639,10 +641,11 @@ class Floor:
         deciding = self.deciding.now()
         for kept in deciding.archived(reached.host):
             yield _ARCHIVE, [(name, len(name.parts) + 1 - len(kept)) for name in reached.own]
-        found = deciding.find(reached.host)
-        if found is not None:
-            protected, below = found
-            yield protected, [(name, len(name.parts) - below) for name in reached.own]
+        for host in (reached.host, *reached.elsewhere):
+            found = deciding.find(host)
+            if found is not None:
+                protected, below = found
+                yield protected, [(name, len(name.parts) - below) for name in reached.own]
         if reached.below_git is not None:
             yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.own]
 

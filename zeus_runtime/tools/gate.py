@@ -31,12 +31,13 @@ from zeus_runtime.tools.access import (
     refusal_text,
     strictest,
 )
-from zeus_runtime.tools.links import RESOLVED, LinkedNames, folded_parts
+from zeus_runtime.tools.links import RESOLVED, LinkedNames, folded_parts, once_in_call
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
 from zeus_runtime.tools.patterns import parts_of
 from zeus_runtime.tools.proc_files import is_proc
+from zeus_runtime.tools.second_mounts import SecondMounts
 
 
 class CallingTool(NamedTuple):
@@ -216,7 +217,8 @@ class Gate:
             parts: its path below a folder that the user named.
             host: its real path.
         """
-        reached = Reached((Name(parts, foreign=True),), host, git_depth(host))
+        elsewhere = self._second_mounts.of(host)
+        reached = Reached((Name(parts, foreign=True),), host, git_depth(host), elsewhere=elsewhere)
         return Floor(self.policy.floor.deciding).ruling(reached, "write", ANY_TOOL)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
@@ -234,6 +236,7 @@ class Gate:
                 gate,
                 (*gate._names(parts, folder, foreign=number > 0), *gate._named_as(written, number > 0)),
                 gate._below_git(f"{base}/.", "read", tool),
+                gate._second_mounts,
             )
             for number, gate in enumerate(self._all)
         ]
@@ -253,11 +256,12 @@ class Gate:
                             tuple(each._replace(parts=(*each.parts, entry)) for each in names),
                             host,
                             below_git,
+                            elsewhere=mounts.of(host),
                         ),
                         "read",
                         tool,
                     )
-                    for gate, names, below_git in gates
+                    for gate, names, below_git, mounts in gates
                 )
             if ruling is not None and ruling.action == "deny":
                 found.add(entry)
@@ -284,6 +288,10 @@ class Gate:
         """The files that decide about these agents, as links lead now."""
         return self.policy.floor.deciding.now()
 
+    @property
+    def _second_mounts(self) -> SecondMounts:
+        return once_in_call(self.policy.floor, lambda: SecondMounts(self._deciding.added))
+
     @cached_property
     def _links(self) -> LinkedNames:
         return LinkedNames(self.mounts, self.policy.restricting, self.linked)
@@ -305,7 +313,8 @@ class Gate:
     ) -> Ruling | None:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
         below_git = self._below_git(host, kind, tool) if not on_way else None
-        own = self._judged(Reached(names, host, below_git, on_way), kind, tool)
+        elsewhere = self._second_mounts.of(host)
+        own = self._judged(Reached(names, host, below_git, on_way, elsewhere), kind, tool)
         if self.project is not None and not self.mounts.names_of(host):
             own = strictest((own, self.project._ruling(parts, host, kind, tool, foreign=True, on_way=on_way)))
         if self.above is None:
@@ -431,7 +440,8 @@ class Gate:
         """Yield the files whose protection a rule without wildcards may lift."""
         host = self.mounts.host_of(rule.parts)
         below = git_depth(f"{host}/.")
-        yield Reached((Name(rule.parts),), host, None if below is None else below - 1)
+        below = None if below is None else below - 1
+        yield Reached((Name(rule.parts),), host, below, elsewhere=self._second_mounts.of(host))
         for protected in () if rule.is_rooted else self.policy.floor.deciding.added:
             host = f"{protected.rpartition('/')[0]}/{rule.parts[0]}"
             yield Reached(self.mounts.names_of(host), host)

@@ -18,6 +18,7 @@ from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
 from zeus_runtime.trust.file_content import content_of
 from zeus_runtime.trust.masking import BareMask, PartMask
+from zeus_runtime.trust.mounted_again import mount_table, mounted_again
 
 PartKind: TypeAlias = Literal[
     "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
@@ -156,13 +157,18 @@ class Project:
     place: str = ""
 
     def has(self, file: Path) -> bool:
-        return any(file.is_relative_to(folder) for folder in self.places)
+        return any(file.is_relative_to(folder) for folder in self._all_places)
 
     @cached_property
     def places(self) -> tuple[Path, ...]:
         """The folders, both as written and with links resolved."""
         found = (each for folder in self.folders for each in (Path(plain_path(folder)), folder.resolve()))
         return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def _all_places(self) -> tuple[Path, ...]:
+        """Also those where something in the folders is mounted a second time."""
+        return tuple(dict.fromkeys((*self.places, *mounted_again(self.places, mount_table()))))
 
 
 def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) -> Part:

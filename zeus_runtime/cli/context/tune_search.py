@@ -76,9 +76,11 @@ class TuningSearch:
     def run(self) -> TuningReport:
         from zeus_runtime.agent.tuning import Line, Tuning, tunable_options, written
         from zeus_runtime.cli.start import prepared
+        from zeus_runtime.config.layers.interpolation import escaped
         from zeus_runtime.errors import UsageError
 
-        present = tuple(map(Line.of, self._checked.middlewares_for_overlay()))
+        # They are read again, as an overlay or as `--set`, where a dollar may begin a variable.
+        present = tuple(map(Line.of, escaped(self._checked.middlewares_for_overlay())))
         plan = self._replays(()).plan(present, self._process.environ)
         schema = self._checked.document.schema
         options = () if plan is None or schema is None else tunable_options(present, plan, schema)

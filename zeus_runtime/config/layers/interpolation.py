@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 _WITHOUT_DEFAULT: Final = re.compile(r"\$\{\w+(?::\?[^{}]*)?\}")
 _BEFORE_DEFAULT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):-")
@@ -71,6 +71,15 @@ def interpolate(text: str, environ: Mapping[str, str], *, depth: int = 0) -> Int
             parts.append("$")
             position = dollar + 1
     return Interpolated("".join([*parts, text[position:]]), tuple(used))
+
+
+def escaped(value: Any) -> Any:
+    """A JSON value to be written into a config, in which its texts are what they are here; keys have no variables."""
+    if isinstance(value, Mapping):
+        return {key: escaped(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [escaped(each) for each in value]
+    return value.replace("$", "$$") if isinstance(value, str) else value
 
 
 def defaults_of(text: str) -> Iterator[tuple[str, str]]:

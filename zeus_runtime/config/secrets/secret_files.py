@@ -45,6 +45,7 @@ _DOTENV: Final = ".env"
 
 
 class _State(NamedTuple):
+    is_folder: bool
     inode: int
     size: int
     changed_ns: int
@@ -117,6 +118,18 @@ class SecretFiles:
     def named(self) -> Sequence[Path]:
         """The files that values of the config and variables name, there or not."""
         return [*self._json_files(), *self._key_files()]
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables of the config, with those of ``.env`` as the last look found them."""
+        return self._environs[-1]
+
+    @property
+    def texts(self) -> Mapping[Path, object]:
+        """The state of each config, loaded or not, ``.env`` and file of servers, as the last look found it."""
+        keys = (*self._document.files.values(), *self._document.further, *self._json_files(), "")
+        seen = chain.from_iterable(self._seen.get(each, {}).items() for each in keys)
+        return {path: state for path, state in seen if state is None or not state.is_folder}
 
     def _look(self, sources: Iterable[_Source], found: dict[str, str]) -> None:
         for each in sources:
@@ -259,5 +272,6 @@ def _state(path: Path) -> _State | None:
     except (OSError, ValueError):
         return None
     # A pipe would wait for its writer, so it is as good as absent.
-    is_read = S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)
-    return _State(found.st_ino, found.st_size, found.st_mtime_ns) if is_read else None
+    is_folder = S_ISDIR(found.st_mode)
+    is_read = is_folder or S_ISREG(found.st_mode)
+    return _State(is_folder, found.st_ino, found.st_size, found.st_mtime_ns) if is_read else None

@@ -17,8 +17,8 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
+from zeus_runtime.plan.edited_configs import closed_beside
 from zeus_runtime.plan.plan import make_plan
-from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.store.service_keys import KEY_FORM
 from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.tools.run_to_completion import all_tried
@@ -230,7 +230,7 @@ class HostedAgent:
         self._tokens_of(owner).add(token, f"ZEUS_TOKEN-{sha256(token.encode()).hexdigest()[:4]}")
 
     def _opened(self, checked: Checked, plan: Plan, owner: Owner | None) -> Agent:
-        agent = Agent(checked, plan, model=self.model, owner=owner)
+        agent = Agent(checked, plan, model=self.model, owner=owner, is_hosted=True)
         agent.keep_events(self.stored)
         self._agents[owner] = agent
         return agent
@@ -328,9 +328,7 @@ class HostedAgent:
     async def close_files(self, others: Sequence[Checked]) -> None:
         """Close the files of these configs too, to all turns: of this content of the config, and of former ones."""
         # As the next content of this config will close them.
-        checked = replace(self.checked, beside=(*self._beside, *others))
-        found = FollowedDeciding()
-        await asyncio.to_thread(add_deciding, found, checked)
+        found = await asyncio.to_thread(closed_beside, self.checked, others)
         for each in self._closed_later:
             each.take(found)
 

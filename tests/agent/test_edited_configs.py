@@ -1,0 +1,124 @@
+"""What an edited config names is closed to each run that begins later, in a process that read the config before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.agents import PositionModel, call, calling
+from tests.support.serving import service_of
+from zeus_runtime import Agent
+from zeus_runtime.plan import edited_configs
+from zeus_runtime.plugin.model import ModelRequest
+
+HEAD: Final = "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, subagents]\n"
+HELPER: Final = "agents: {helper: {description: Helps., config: sub/helper.yaml}}\n"
+BELOW: Final = "version: 1\nname: helper\nmodel: gpt-4o\ntools: [filesystem]\n"
+PROMPT: Final = "instructions: {file: prompts/review.md}\n"
+FILES: Final = {
+    "zeus.yaml": HEAD + HELPER,
+    "zeus.prod.yaml": "version: 1\n",
+    "sub/helper.yaml": BELOW,
+    "prompts/review.md": "Good.\n",
+    "src/app.py": "",
+}
+EDITS: Final[Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]]] = {
+    "the config": ({"zeus.yaml": HEAD + HELPER + PROMPT}, ("prompts/review.md",)),
+    "a missing file": ({"zeus.yaml": HEAD + "extends: conf/base.yaml\n"}, ("conf/base.yaml",)),
+    "a sub-agent's config": (
+        {"sub/helper.yaml": BELOW + "extends: ../conf/base.yaml\n"},
+        ("conf/base.yaml", "sub/helper.yaml"),
+    ),
+    "an overlay": ({"zeus.prod.yaml": PROMPT}, ("prompts/review.md",)),
+    "a new overlay": ({"zeus.test.yaml": PROMPT}, ("prompts/review.md",)),
+    "a .env": (
+        {"zeus.yaml": HEAD + "instructions: {file: '${TASK}'}\n", ".env": "TASK=prompts/review.md\n"},
+        ("prompts/review.md",),
+    ),
+    "a misspelt key": ({"zeus.yaml": HEAD + PROMPT.replace("ions", "ion")}, ("prompts/review.md",)),
+    "no YAML": ({"zeus.yaml": HEAD + PROMPT + "metadata: ["}, ("prompts/review.md",)),
+    "a sub-agent's misspelt key": (
+        {
+            "zeus.yaml": HEAD
+            + HELPER.replace("helper.yaml}", "helper.yaml, overides: {x: prompts/review.md}}")
+        },
+        ("prompts/review.md",),
+    ),
+}
+
+
+def put(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def agent_of(folder: Path) -> Agent:
+    """An agent that writes to each of its prompt's words."""
+
+    def answer(request: ModelRequest) -> str | object:
+        if request.messages[-1].type != "human":
+            return "Done."
+        paths = str(request.messages[-1].content).split()
+        return calling(
+            *(
+                call("write_file", f"c{at}", path=f"/{each}", content="Evil.\n")
+                for at, each in enumerate(paths)
+            )
+        )
+
+    put(folder, FILES)
+    (folder / "conf").mkdir()
+    return Agent.from_config(directory=folder, environ={}, model=PositionModel(answer))  # type: ignore[arg-type]
+
+
+def written(folder: Path, *names: str) -> list[str]:
+    return [each for each in names if (folder / each).exists() and (folder / each).read_text() == "Evil.\n"]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+async def test_a_run_changes_nothing_that_the_config_names_since_an_edit(tmp_path: Path, edit: str) -> None:
+    files, closed = EDITS[edit]
+    async with agent_of(tmp_path) as agent:
+        session = (await agent.run("src/app.py")).session
+        put(tmp_path, files)
+        await agent.run(" ".join((*closed, *files)), session=session)
+        assert written(tmp_path, *closed, *files) == []
+        await agent.run(" ".join(closed))
+        assert written(tmp_path, *closed) == [], "also later, in another session"
+
+
+async def test_what_a_valid_text_only_mentions_stays_open(tmp_path: Path) -> None:
+    async with agent_of(tmp_path) as agent:
+        (tmp_path / ".env").write_text("STEPS=9\n")
+        prose = "instructions: Work on src/app.py.\nlimits: {max_steps: '${STEPS}', timeout_seconds: 60}\n"
+        put(tmp_path, {"zeus.yaml": HEAD + HELPER + prose})
+        await agent.run("src/app.py prompts/review.md")
+    assert written(tmp_path, "src/app.py", "prompts/review.md") == ["src/app.py", "prompts/review.md"]
+
+
+async def test_nothing_is_searched_unless_a_config_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed_beside, searched = edited_configs.closed_beside, []
+    monkeypatch.setattr(
+        edited_configs, "closed_beside", lambda *given: (searched.append(1), closed_beside(*given))[1]
+    )
+    async with agent_of(tmp_path) as agent:
+        await agent.run("new.txt src/app.py")
+        await agent.run("newer.txt")
+        assert searched == [], "new files beside the config are no edit"
+        put(tmp_path, {"zeus.yaml": HEAD + PROMPT})
+        await agent.run("new.txt")
+        await agent.run("new.txt")
+    assert searched == [1]
+
+
+async def test_a_service_alone_closes_what_the_configs_of_its_agents_name(tmp_path: Path) -> None:
+    put(tmp_path, FILES)
+    (hosted,) = service_of(tmp_path, PositionModel(lambda _: "Done.")).hosting
+    assert hosted.of(None)._runner._edited is None
+    await hosted.aclose()
