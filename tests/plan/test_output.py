@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.agents import script, write_agent
@@ -248,6 +248,8 @@ JSON = st.recursive(
 @given(
     schema=st.dictionaries(st.sampled_from(["type", "properties", "$ref", "$defs", "anyOf", "items"]), JSON)
 )
+@example(schema={"items": {"a": {"$ref": None}}})
+@example(schema={"$ref": "#/items/a", "items": {"a": {"$ref": None}}})
 def test_any_mapping_is_planned_or_refused_with_its_place(
     tmp_path_factory: pytest.TempPathFactory, schema: dict[str, Any]
 ) -> None:

@@ -84,6 +84,16 @@ def faults_of(value: Mapping[str, Any]) -> Iterator[Fault]:
         hint = "write a JSON Schema (json-schema.org)"
         yield where, f"this is not a JSON Schema: {error.message}", hint
         return
+    # Below a keyword that JSON Schema does not know, it allows everything.
+    wrong = [
+        (*path, key)
+        for path, node in _nodes(value)
+        for key in _REFERRING & node.keys()
+        if not isinstance(node[key], str)
+    ]
+    if wrong:
+        yield from ((path, "a reference is a text", _HERE) for path in wrong)
+        return
     yield from _lost_references(value)
     # The innermost first, as an outer schema fails where an inner one does.
     for path, node in reversed(list(_nodes(value))):
