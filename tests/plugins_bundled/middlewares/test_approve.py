@@ -1561,6 +1561,24 @@ async def test_an_approval_does_not_hold_where_the_call_reaches_other_files_or_m
         assert isinstance((await events_of(asking.resume(ending.session)))[-1], RunCompleted)
 
 
+async def test_a_list_says_that_a_call_was_asked_about_in_another_workspace(folder: Path) -> None:
+    model = script(calling(REMOVED), "done")
+
+    def living(root: str) -> Agent:
+        (folder / root).mkdir(exist_ok=True)
+        yaml = f"middlewares: [approve]\n{storage(SQLITE_URL)}workspace: {{root: {root}}}\n"
+        config = write_agent(folder, yaml, tools="[{shell: {contain: none}}]")
+        return Agent.from_config(config, directory=folder, model=model)
+
+    async with living("a") as asking:
+        await play(asking, "go")
+        assert not (await asking.pending_approvals())[0].outdated
+    async with living("b") as elsewhere:
+        (pending,) = await elsewhere.pending_approvals()
+        assert pending.outdated
+        assert (await elsewhere.previewed(pending.id)).outdated
+
+
 @pytest.mark.parametrize("verdict", [None, "approve", "reject"])
 async def test_a_tool_that_claims_to_read_and_takes_other_values_does_not_get_round_the_question(
     folder: Path, verdict: Literal["approve", "reject"] | None
