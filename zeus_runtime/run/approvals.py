@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -153,6 +154,8 @@ class ApprovalBroker:
         self._heard: set[str] = set()
         self._approved: dict[tuple[str, str], ApprovedCall] = {}
         self._made: set[tuple[str, str]] = set()
+        # A middleware may make calls at once at one place: they are asked about, and an approval is used, in turn.
+        self._in_turn: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[str] = set()
         self._refused_mode: str | None = None
 
@@ -302,13 +305,15 @@ class ApprovalBroker:
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)
             return await run()
-        # Before the comparison: the call's own change would look like one that came in between.
-        if (request.place, request.digest) in self._made:
-            return _made_already(tool.name)
-        result = await self._run_signed(tool, request, run)
-        if not result.is_error:
-            self._made.add((request.place, request.digest))
-        return result
+        approved = (request.place, request.digest)
+        async with self._in_turn[approved]:
+            # Before the comparison: the call's own change would look like one that came in between.
+            if approved in self._made:
+                return _made_already(tool.name)
+            result = await self._run_signed(tool, request, run)
+            if not result.is_error:
+                self._made.add(approved)
+            return result
 
     async def _run_signed(
         self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
@@ -430,6 +435,11 @@ class ApprovalBroker:
             ApprovalPending: the request is still undecided.
             UsageError: the channel answered with arguments that do not fit.
         """
+        # The second question at a place withdraws the first, unless that is decided.
+        async with self._in_turn[request.place]:
+            return await self._asked(request, clocks, is_judged=is_judged)
+
+    async def _asked(self, request: ApprovalRequest, clocks: Sequence[Clock], *, is_judged: bool) -> Decision:
         from zeus_runtime.store.approvals import note_shown, put
 
         assert self._thread is not None, "a run begins before its calls"

@@ -1621,6 +1621,8 @@ async def test_a_tool_that_claims_to_read_and_takes_other_values_does_not_get_ro
 
 
 AGAIN = """
+import asyncio
+from dataclasses import replace
 from zeus_runtime.plugin.middleware import Middleware
 class Again(Middleware):
     def __init__(self, options, context):
@@ -1628,15 +1630,24 @@ class Again(Middleware):
     async def wrap_tool_call(self, call, call_next):
         await call_next(call)
         return await call_next(call)
+class AtOnce(Again):
+    async def wrap_tool_call(self, call, call_next):
+        return (await asyncio.gather(call_next(call), call_next(call)))[1]
+class Others(Again):
+    async def wrap_tool_call(self, call, call_next):
+        calls = [replace(call, arguments={"text": text}) for text in ("b", "c")]
+        return (await asyncio.gather(*map(call_next, calls)))[1]
 @hookimpl
 def register_middlewares():
-    return [Component("again", Again, summary="again")]
+    kinds = {"again": Again, "at_once": AtOnce, "others": Others}
+    return [Component(name, kind, summary=name) for name, kind in kinds.items()]
 """
 
 
+@pytest.mark.parametrize("again", ["again", "at_once"])
 @pytest.mark.parametrize(("tool_name", "runs"), [("record", 1), ("fail", 2)])
 async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
-    folder: Path, tool_name: str, runs: int
+    folder: Path, tool_name: str, runs: int, again: str
 ) -> None:
     plugin = TOOLS.replace(
         'raise RuntimeError("the disk is on fire")',
@@ -1644,7 +1655,7 @@ async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
     )
     config = write_agent(
         folder,
-        f"middlewares: [again, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}",
+        f"middlewares: [{again}, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}",
         plugin=plugin + AGAIN,
     )
     made = call(tool_name, "c", **({"text": "a"} if tool_name == "record" else {}))
@@ -1655,6 +1666,18 @@ async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
     assert len(effects(folder)) == runs
     (result,) = of(events, ToolCallResult)
     assert ("approved it once" in result.content) == (runs == 1)
+
+
+async def test_other_calls_that_a_middleware_makes_at_once_are_asked_about_in_turn(folder: Path) -> None:
+    yaml = f"middlewares: [others, approve]\n{storage(SQLITE_URL)}"
+    config = write_agent(folder, yaml, plugin=TOOLS + AGAIN)
+    model = script(calling(call("record", "c", text="a")), "done")
+    person = says(APPROVE)
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        ending = (await events_of(living.stream("go", approvals=person)))[-1]
+    assert isinstance(ending, RunCompleted), ending
+    assert [each.arguments["text"] for each in person.asked] == ["b", "c"]
+    assert effects(folder) == ["b", "c"]
 
 
 SOURCES = '''
