@@ -278,7 +278,7 @@ class Runner:
         if self._owner is None and (owner := await log.owner_of(session)) is not None:
             raise UsageError(
                 f"{session} is a session of {owner.user}, a user of `zeus serve`: only the service works for its users",
-                remedy=f"Ask the service: `zeus --remote URL run --session {session} PROMPT` continues it,"
+                remedy="Ask the service: `zeus --remote URL run --session ID PROMPT` continues it,"
                 " `zeus --remote URL approvals` decides what waits.",
             )
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
@@ -51,7 +52,8 @@ class ApprovalNeededError(ZeusError):
         calls = ", ".join(f"{caller_label(each.agent, each.tool)} ({each.id})" for each in pending)
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
-            remedy=f"Decide and resume with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`,"
+            remedy=f"Decide and resume with `{zeus_command('resume', session, '--decide', 'ID=approve')}` or"
+            " `--decide ID=reject:REASON`,"
             " in a service with `zeus --remote URL approvals decide ID approve`. To run tools without asking, pass"
             " `--yes` for one run, or write `approvals: run_everything` in the config.",
         )

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.models.content import is_users_payload
 from zeus_runtime.sessions.deletion import delete
@@ -147,7 +148,7 @@ class SessionLifecycle:
         if asked is None:
             raise NotFoundError(
                 f"the session {session} has no step {step}",
-                remedy=f"It has {len(steps)}: `zeus context steps --session {session}` lists them.",
+                remedy=f"Its last ones are {', '.join(str(each.number) for each in steps[-10:]) or 'none'}.",
             )
         # The highest and not the last: an entry that cannot be read names none.
         edits = max((each.edits for each in steps if each.number < step), default=0)
@@ -233,5 +234,5 @@ def _user_message(session: str, seq: int, on_line: Sequence[LogEntry]) -> int:
     numbers = ", ".join(str(each) for _, each in turns[-10:])
     raise UsageError(
         f"message {seq} of {session} is not a message of the user in the conversation",
-        remedy=f"`zeus sessions show {session}` numbers them; the last ones are {numbers or 'none'}.",
+        remedy=f"`{zeus_command('sessions', 'show', session)}` numbers them; the last ones are {numbers or 'none'}.",
     )

@@ -86,7 +86,7 @@ def show_session(
     value = {**_object(stored, shown), **calls_json(calls)}
     tell(process, value, lambda: conversation(shown, stored), as_object=as_object)
     if not as_object:
-        _tell_about(stored, len(stored.messages) - len(shown), process.secrets)
+        _tell_about(stored, len(stored.messages) - len(shown), process.secrets, which)
         if calls:
             complain(f"({calls_text(calls)})")
 
@@ -107,7 +107,7 @@ def _object(stored: StoredSession, shown: Sequence[Message]) -> dict[str, Any]:
     }
 
 
-def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
+def _tell_about(stored: StoredSession, hidden: int, redact: Redactor, which: ConfigArgs) -> None:
     """Report facts beside the conversation: family, open questions, the command to continue."""
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
@@ -123,7 +123,8 @@ def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
     if stored.info.state in _UNFINISHED:
         complain(
             f"(its last turn {_UNFINISHED[stored.info.state]}:"
-            f" `zeus run --session {stored.info.session} --continue` goes on)"
+            f" `{which.command('run', '--session', stored.info.session, '--continue', is_argument=True)}`"
+            " goes on)"
         )
 
 
