@@ -43,6 +43,8 @@ def list_sessions(
     as_object: bool,
 ) -> None:
     """List the agent's sessions, last used first."""
+    from zeus_runtime.sessions.stored import family
+
     checked, own = read_owner(process, which)
     agent = None if every or not own else checked.config.name
 
@@ -217,12 +219,6 @@ def from_session(
         missing = f"no session {session!r}" if session else "no session yet"
         raise UsageError(f"there is {missing}", remedy="`zeus run` begins one.")
     return found
-
-
-async def family(log: ThreadLog, session: SessionInfo) -> list[SessionInfo]:
-    """A session, and after it those of its sub-agents, each with its own after it."""
-    children = await log.children(session.session, archived=session.archived_ms is not None)
-    return [session, *[each for child in children for each in await family(log, child)]]
 
 
 def session_table(sessions: Sequence[SessionInfo]) -> TextTable:
