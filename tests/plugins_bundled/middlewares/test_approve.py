@@ -1668,6 +1668,26 @@ async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
     assert ("approved it once" in result.content) == (runs == 1)
 
 
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_call_that_is_made_again_while_it_runs_waits_for_its_end(*, fails: bool) -> None:
+    @tool
+    async def slow() -> str:
+        """Wait."""
+        raise AssertionError
+
+    runs: list[None] = []
+
+    async def run() -> ToolResult:
+        await asyncio.sleep(0)
+        runs.append(None)
+        return ToolResult("", is_error=fails)
+
+    desk, request = ApprovalBroker(), ApprovalRequest("slow", {}, "1")
+    desk._approved[request.place, request.digest] = ApprovedCall("", {})
+    await asyncio.gather(*(desk.signed(slow, request, run) for _ in range(2)))
+    assert len(runs) == 1 + fails
+
+
 async def test_other_calls_that_a_middleware_makes_at_once_are_asked_about_in_turn(folder: Path) -> None:
     yaml = f"middlewares: [others, approve]\n{storage(SQLITE_URL)}"
     config = write_agent(folder, yaml, plugin=TOOLS + AGAIN)
