@@ -26,13 +26,16 @@ def zeus_command(*words: str, is_argument: bool = False) -> str:
 
     Args:
         words: those behind ``zeus``, of a command that has the options ``--env`` and ``--set``.
-        is_argument: whether the command takes the config as its last argument; else as the option ``--config``.
+        is_argument: whether the command takes the config as an argument, the last one; else as the option ``--config``.
     """
     return command_for(*_CONFIG.get(), *words, is_argument=is_argument)
 
 
 def command_for(config: str | None, laid_over: Sequence[str], *words: str, is_argument: bool = False) -> str:
     """``zeus_command`` with these words for the config, as in ``name_config``."""
-    option = [] if is_argument else ["--config"]
-    named = [] if config is None else [*option, config]
-    return shell_line("zeus", *words, *named, *laid_over)
+    if not is_argument:
+        return shell_line("zeus", *words, *([] if config is None else ["--config", config]), *laid_over)
+    # Before the options, as a person writes it.
+    place = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    named = [] if config is None else [config]
+    return shell_line("zeus", *words[:place], *named, *laid_over, *words[place:])

@@ -56,7 +56,7 @@ def commands() -> Iterator[tuple[tuple[str, ...], bool]]:
 @pytest.mark.parametrize(("words", "is_argument"), sorted(set(commands())))
 def test_each_command_exists_and_takes_a_config_so(words: tuple[str, ...], is_argument: bool) -> None:
     asked = shlex.split(command_for("x.yaml", ["--env", "e"], *words, is_argument=is_argument))[1:]
-    context = click.Context(group)
+    context = click.Context(group, **group.context_settings)
     while isinstance(context.command, click.Group):
         command = context.command.get_command(context, asked.pop(0))
         assert command is not None
@@ -96,7 +96,7 @@ def test_commands_name_the_config_of_the_command_line(
     assert f"`{decide}`" in waits.err
     told = zeus("sessions", "show", session[0], *given).err
     assert (
-        f"`{' '.join(f'zeus run --session {session[0]} --continue {run} {STAGING}'.split())}` goes on" in told
+        f"`{' '.join(f'zeus run {run} {STAGING} --session {session[0]} --continue'.split())}` goes on" in told
     )
     lost = zeus("sessions", "rollback", session[0], "--to", "77", *given).err
     assert f"`{' '.join(f'zeus sessions show {session[0]} {named} {STAGING}'.split())}` numbers" in lost
@@ -110,7 +110,10 @@ def test_the_name_of_a_server_is_one_word_of_the_command(zeus: Zeus, project: Pr
 
 
 def test_the_command_of_a_permission_names_the_file() -> None:
-    assert Trust(words=("z\u202ey.yaml", "a b")).command == r"zeus trust $'z\xe2\x80\xaey.yaml' 'a b'"
+    assert (
+        Trust(frozenset(), None, words=("z\u202ey.yaml", "a b")).command
+        == r"zeus trust $'z\xe2\x80\xaey.yaml' 'a b'"
+    )
 
 
 def test_a_command_is_divided_only_if_no_line_has_room_for_it() -> None:
