@@ -37,7 +37,7 @@ model: {litellm: {model: gpt-4o, extra: {vertex_credentials: sa.json}}}
 tools: [subagents, mcp: {files: [.mcp.json]}]
 agents: {helper: {description: Helps., config: sub/helper.yaml}}
 workspace: {routes: {/routed: routed}}
-metadata: {api_key: '${SHOP_USER:-}'}
+metadata: {api_key: '${SHOP_USER:-}', database: 'postgresql://zeus@db/zeus?passfile=pgpass'}
 """
 SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
     "an extended config": {"base.yaml": "version: 1\n" + CONFIG},
@@ -52,6 +52,7 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
     "a file that a variable names": {"token": "SECRET\n"},
     "JSON that a variable names": {"google.json": '{"client_secret": "SECRET"}'},
     "PEM that a variable names": {"tls.pem": PEM},
+    "a file that an address names": {"pgpass": "SECRET\n"},
     "a repository": {".git/config": REMOTE},
     "a worktree": {".git/config.worktree": REMOTE},
     "a fetch": {".git/FETCH_HEAD": "abc\t\tbranch 'main' of https://ann:SECRET@example.com/x\n"},
@@ -144,6 +145,19 @@ def test_a_config_that_a_new_line_of_the_only_config_names_is_read(tmp_path: Pat
     assert NEW in files.changed()
 
 
+def test_a_file_that_an_address_in_the_settings_of_a_service_names_is_read_when_it_changes(
+    tmp_path: Path,
+) -> None:
+    address = "storage: {url: 'postgresql://zeus@db/zeus?passfile=pgpass'}\n"
+    written(
+        tmp_path, {"zeus.yaml": "version: 1\nmodel: x\n", "zeus-serve.yaml": address, "pgpass": "SECRET\n"}
+    )
+    files = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all")).secret_files
+    assert files.changed() == {}
+    written(tmp_path, {"pgpass": "SECRET\n"}, NEW)
+    assert files.changed() == {NEW: "passfile"}
+
+
 @pytest.mark.parametrize("is_own", [True, False], ids=["own", "process's"])
 async def test_a_variable_that_the_program_sets_or_changes_gives_its_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_own: bool
@@ -209,6 +223,9 @@ async def test_a_file_that_did_not_change_is_not_read(
     agent = Agent.from_config("zeus.yaml", directory=tmp_path, environ=ENVIRON, trust="all", model=model)
     async with agent:
         session = (await agent.run("Hello.")).session
+        await agent.run(
+            "The first run made `.zeus` in the folder where an overlay could appear.", session=session
+        )
         assert reads, "the check reads them"
         reads.clear()
         await agent.run("Again.", session=session)

@@ -439,7 +439,9 @@ def test_what_a_config_knows_keeps_its_name_beside_the_env_file_of_the_working_d
     monkeypatch.chdir(project.folder)
     process = Process()
     process.learn(Redactor().adding({"argo-Other-4712": "SHIP_TOKEN"}))
-    assert process.redact("argo-Secret-4711, argo-Other-4712") == "<secret:SHIP_TOKEN-2>, <secret:SHIP_TOKEN>"
+    assert (
+        process.redact("argo-Secret-4711, argo-Other-4712") == "<secret:SHIP_TOKEN-6381>, <secret:SHIP_TOKEN>"
+    )
 
 
 @pytest.mark.parametrize(

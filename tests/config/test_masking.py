@@ -91,8 +91,14 @@ def test_of_two_secrets_that_begin_alike_the_longer_is_masked_whole() -> None:
 
 
 def test_two_secrets_of_one_name_have_two_placeholders() -> None:
-    known = Redactor().adding({"first-secret-1": "TOKEN"}).adding({"second-secret-2": "TOKEN"})
-    assert known.masked("first-secret-1 second-secret-2") == "<secret:TOKEN> <secret:TOKEN-2>"
+    """Whatever is known between them; two digests may begin alike."""
+    for between in ({}, {"another-secret-1": "TOKEN"}, {"other-secret-100": "TOKEN"}):
+        known = Redactor().adding({"first-secret-1": "TOKEN"}).adding(between)
+        known = known.adding({"second-secret-2": "TOKEN", "other-secret-188": "TOKEN"})
+        shown = known.masked("first-secret-1 second-secret-2")
+        assert shown == "<secret:TOKEN> <secret:TOKEN-1ebb>"
+        mark = "3b4a4" if "other-secret-100" in between else "3b4a"
+        assert known.masked("other-secret-188") == f"<secret:TOKEN-{mark}>"
 
 
 def test_secrets_whose_long_names_begin_alike_have_placeholders_of_their_own() -> None:
@@ -286,7 +292,7 @@ def test_a_secret_that_is_learned_later_is_masked_by_every_redactor_made_before(
     for known in (root, made, family):
         shown = known.text(f"fresh-token-0815 fresh-token-0816 {KEY}")
         assert shown == (
-            "<secret:accounts.far.access_token> <secret:accounts.far.access_token-2> <secret:API_KEY>"
+            "<secret:accounts.far.access_token> <secret:accounts.far.access_token-b08b> <secret:API_KEY>"
         )
         assert known.settled("a fresh-tok") == ("a ", "fresh-tok")
         assert known.json(["fresh-token-0815"]) == ["<secret:accounts.far.access_token>"]

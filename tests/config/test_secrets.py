@@ -20,7 +20,7 @@ from zeus_runtime.config import ConfigError, Redactor, Secret
 from zeus_runtime.config.schema.construct import build
 from zeus_runtime.config.secrets.connection_strings import is_misread
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, mask_line, secrets_of_environment
-from zeus_runtime.config.secrets.parts import looks_secret, places_secret
+from zeus_runtime.config.secrets.parts import key_files, looks_secret, places_secret
 from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.store.database_url import without_password
@@ -119,6 +119,9 @@ def test_names_that_do_not(name: str) -> None:
         ("DB_PASS2", True),
         ("TOKEN_FILE2", True),
         ("sshKeyPath", True),
+        ("PGSSLKEY", True),
+        ("PGSERVICEFILE", True),
+        ("PGSSLROOTCERT", False),
         ("AWS_CONFIG_FILE", False),
         ("KEYBOARD_FILE", False),
         ("PATH", False),
@@ -127,6 +130,40 @@ def test_names_that_do_not(name: str) -> None:
 )
 def test_names_that_say_that_a_file_holds_a_secret(name: str, places: bool) -> None:
     assert places_secret(name) is places
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        # PostgreSQL's parameters whose values are files.
+        *(
+            (text, ["/run/x y"] if holds else [])
+            for parameter, holds in {
+                "passfile": True,
+                "sslkey": True,
+                "servicefile": True,
+                "sslcert": False,
+                "sslrootcert": False,
+                "sslcrl": False,
+                "sslcrldir": False,
+                "host": False,
+            }.items()
+            for text in (
+                f"postgresql+psycopg://zeus@db/zeus?connect_timeout=3&{parameter}=%2Frun%2Fx%20y",
+                f"host=db dbname=zeus {parameter}='/run/x y'",
+            )
+        ),
+        ("mongodb://db/shop?tls=true&tlsCertificateKeyFile=/run/client.pem", ["/run/client.pem"]),
+        ("jdbc:mysql://db/shop?ssl-key=k.pem", ["k.pem"]),
+        ("Server=db;Token File=/run/token;Database=shop", ["/run/token"]),
+        ("redis://db:6379?key=main.py", []),
+        ("Read https://example.org/x?passfile=main.py first.", []),
+        ("postgresql://db/zeus?passfile=", []),
+        ("passfile", []),
+    ],
+)
+def test_the_files_that_an_address_names(text: str, files: list[str]) -> None:
+    assert list(dict.fromkeys(file for _, file in key_files("DB_URL", text))) == files
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path
     redactor = check(config, directory=tmp_path, environ={}).document.redactor
     assert (
         redactor("it said s3cr3t-0123.")
-        == "it said <secret:.mcp.json/mcpServers.far.headers.Authorization-2>."
+        == "it said <secret:.mcp.json/mcpServers.far.headers.Authorization-1d59>."
     )
     assert "s3cr3t" not in redactor('{"Authorization": "Bearer s3cr3t-0123"}')
 
@@ -203,6 +203,16 @@ VERTEX: Final = (
         ("model: gpt-4o\n", {"GOOGLE_APPLICATION_CREDENTIALS": "sa.json"}),
         ("model: gpt-4o\n", {"TLS_KEY_FILE": "tls.pem"}),
         ("model: gpt-4o\n", {"TOKEN_FILE": "token"}),
+        ("model: gpt-4o\n", {"PGSSLKEY": "tls.pem"}),
+        (
+            "model: gpt-4o\nstorage: {url: 'postgresql://zeus@db/zeus?sslmode=require&passfile=.%2Ftoken'}\n",
+            {},
+        ),
+        (
+            "model: gpt-4o\nstorage: {url: '${DB_URL}'}\n",
+            {"DB_URL": "postgresql://zeus@db/zeus?sslkey=tls.pem"},
+        ),
+        ("model: gpt-4o\n", {"DSN": "host=db user=zeus passfile='token'"}),
     ],
 )
 def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(

@@ -1056,13 +1056,15 @@ async def test_a_file_uri_leads_around_no_rule(folder: Path, tool: str, argument
 
 
 GIT_COPIES = {
-    *("objects/ab/cd", "index", "Modules/x/objects/ab", "modules/x/HEAD", "lfs/a", "sharedindex.ab"),
+    *("objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a", "sharedindex.ab"),
+    *("modules/x/HEAD", "modules/x/objects/ab", "modules/x/refs/x"),
     *("COMMIT_EDITMSG", "lost-found/other/ab", "rebase-merge/patch", "tool-of-tomorrow/a"),
     *("worktrees/w/index", "worktrees/w/rebase-merge/patch", "worktrees/w/COMMIT_EDITMSG"),
 }
 GIT_RECORDS = {
     *("HEAD", "config", "config.worktree", "info/objects", "refs/heads/index", "logs/HEAD", "packed-refs"),
     *("FETCH_HEAD", "worktrees/w/HEAD", "worktrees/w/logs/HEAD", "worktrees/index/gitdir"),
+    "worktrees/w/commondir",
 }
 
 
@@ -1095,20 +1097,6 @@ def test_gits_copies_of_denied_files_are_not_read(
                 files.read(f"/{at}/{name}", max_bytes=100)
         else:
             assert files.read(f"/{at}/{name}", max_bytes=100) == b"needle\n"
-
-
-def test_a_sub_agent_does_not_read_gits_copies_of_what_its_parent_is_denied(folder: Path) -> None:
-    put(folder, "sub/.git/objects/ab/cd")
-    config = write_agent(
-        folder,
-        "workspace: {access: {secrets/**: deny}}\nagents: {h: {description: Helps., config: h.yaml}}\n",
-        tools="[filesystem, subagents]",
-    )
-    (folder / "h.yaml").write_text(
-        "{version: 1, name: h, model: gpt-4o, tools: [filesystem], workspace: {root: sub}}"
-    )
-    plan = make_plan(check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}))
-    assert plan.agents["h"].plan.context.workspace.hides("/.git/objects/ab/cd")
 
 
 # What decides about the agent
@@ -1530,6 +1518,28 @@ def test_no_tool_changes_a_file_that_a_variable_of_the_process_names(
     opened = files_of(folder, "workspace: {access: {settings.py: write, sa.json: read}}\n")
     opened.write("settings.py", b"mine")
     assert opened.read("sa.json", max_bytes=9) == b"needle\n"
+
+
+def test_no_tool_opens_a_file_of_keys_that_an_address_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "pgpass", "tls.pem", "service.conf", "root.crt")
+    put(folder, "zeus-serve.yaml", text="storage: {url: 'postgresql://db/zeus?passfile=serve.pass'}\n")
+    monkeypatch.setenv(
+        "DB_URL", f"postgresql://db/zeus?passfile={folder}/pgpass&sslrootcert={folder}/root.crt"
+    )
+    monkeypatch.setenv("APP_DSN", "host=db sslkey=tls.pem")
+    url = f"storage: {{url: 'postgresql://db/zeus?servicefile={folder}/service.conf&passfile=./later'}}\n"
+    for files, closed in (
+        (files_of(folder), ("pgpass", "tls.pem", "serve.pass")),
+        (files_of(folder, url), ("service.conf", "later")),
+    ):
+        for path in closed:
+            with pytest.raises(WorkspaceError, match="so no tool may read or change it"):
+                files.read(path, max_bytes=9)
+            with pytest.raises(WorkspaceError, match="no tool may"):
+                files.write(path, b"forged")
+        assert files.read("root.crt", max_bytes=9) == b"needle\n"
 
 
 def test_no_tool_changes_the_packages_that_run_the_agent(

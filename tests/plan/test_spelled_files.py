@@ -120,6 +120,19 @@ def test_prose_closes_a_file_by_its_path_alone(checked: Checked) -> None:
     assert _there(checked, prose) == {"src/app.py", "package.json", "README"}
 
 
+def test_a_file_of_servers_counts_with_a_misspelt_key_too(checked: Checked) -> None:
+    """Nothing but the name in `mcp.files` tells it from any other JSON."""
+    server = {"command": "python3", "args": ["tools/check.py"]}
+    (checked.directory / "servers.json").write_text(json.dumps({"mcpServer": {"s": server}}))
+    line = "tools: [{mcp: {files: [servers.json]}}]"
+    assert "tools/check.py" in _there(checked, f"description: See servers.json.\n{line}")
+    assert "tools/check.py" in _there(checked, f"agents: {{h: {{description: h, overrides: {{{line}}}}}}}")
+    assert _there(checked, "description: See servers.json.") == {"servers.json"}
+    (checked.directory / "other.yaml").write_text(f"version: 1\n{line}\n")
+    for prose in ("See servers.json, other.yaml.", "See other.yaml, servers.json."):
+        assert "tools/check.py" in _there(checked, f"description: {prose}")
+
+
 def test_a_path_from_the_home_folder_is_found(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(checked.directory))
     assert _there(checked, "instructions: {file: ~/tools/task.md}\nmetadata: [") == {"tools/task.md"}

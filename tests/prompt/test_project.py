@@ -246,6 +246,20 @@ async def test_what_is_cut_is_told_the_user(repository: Path) -> None:
     assert "max_tokens = 300" in notice.message
 
 
+async def test_a_secret_over_two_lines_is_not_torn_where_a_file_is_cut(repository: Path) -> None:
+    first, second = "Dv7hT2pLq9VwZ3nB8mCs", "Kr4tF9werkXxTq2mPv7L"
+    (repository / "AGENTS.md").write_text(f"{first}\\\n{second}\n" * 100)
+    for most in (300, 305, 310):
+        config = f"version: 1\nmodel: gpt-4o\nproject_instructions: {{max_tokens: {most}}}\n"
+        (repository / "zeus.yaml").write_text(config)
+        environ, model = {"SHOP_API_KEY": first + second}, script("Done.")
+        async with Agent.from_config(directory=repository, environ=environ, model=model) as made:
+            await made.run("go")
+        (request,) = model.requests
+        assert "[This file is cut: " in request.system
+        assert first not in request.system
+
+
 async def test_they_hold_for_a_run_and_the_next_run_reads_them_anew(repository: Path) -> None:
     (repository / "AGENTS.md").write_text("First.")
     model = script("Done.", "Done.")

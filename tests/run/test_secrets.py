@@ -539,3 +539,45 @@ async def test_the_names_that_are_stored_are_masked(tmp_path: Path) -> None:
         (session,) = await living.sessions()
     assert session.agent == f"bot {SHOWN}"
     assert_in_no_file(tmp_path)
+
+
+COUNTING = f"""
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.counter import counter_with
+from zeus_runtime.plugin.tool import Toolset
+
+class Listing(Toolset):
+    async def open(self, tell, count):
+        count("A tool for {KEY}.")
+
+def counted(text):
+    with open("counted.txt", "a") as file:
+        file.write(text)
+    return len(text) / 4
+
+@hookimpl
+def register_counters():
+    return [Component("spy", create=lambda options, context: counter_with(counted, context.profile))]
+
+@hookimpl
+def register_tools():
+    return [Component("listing", create=lambda options, context: Listing())]
+"""
+
+
+async def test_a_counter_is_given_nothing_unmasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider's own service may count."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("AGENTS.md", "notes.md"):
+        (tmp_path / name).write_text(f"In {name}: {KEY}")
+    agents = "{helper: {description: Helps., context: slice, budget_tokens: 900}}"
+    yaml = f"counter: spy\nproject_instructions: true\nagents: {agents}\n"
+    config = write_agent(tmp_path, yaml, plugin=COUNTING, tools="[listing, subagents]")
+    asked = call("task", "t1", description="d", prompt="work", agent="helper", handles=["/notes.md"])
+    model = script(calling(asked), "Done.", "Done.")
+    async with Agent.from_config(config, directory=tmp_path, environ=dict(ENVIRON), model=model) as running:
+        await running.run(f"use {KEY}")
+    counted = (tmp_path / "counted.txt").read_text()
+    for text in (f"A tool for {SHOWN}.", f"In AGENTS.md: {SHOWN}", f"In notes.md: {SHOWN}", f"use {SHOWN}"):
+        assert text in counted
+    assert KEY not in counted

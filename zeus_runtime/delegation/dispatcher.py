@@ -137,7 +137,8 @@ class Dispatcher:
         # Without a state the session has not run yet; any other session is resumed, without a prompt.
         if not state:
             try:
-                prompt, left = with_handles(task, self.plan, planned)
+                secrets = masked_for(planned.plan, self.connections.redactor)
+                prompt, left = with_handles(task, self.plan, planned, secrets)
             except WorkspaceError as error:
                 return ToolResult(f"A handle cannot be read: {error}", is_error=True)
             await self._given(planned.spec, task, thread, left)

@@ -10,6 +10,7 @@ from zeus_runtime.tools import WorkspaceError
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.config import Redactor
     from zeus_runtime.context import View
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.subagents import PlannedAgent
@@ -20,12 +21,15 @@ _LARGEST_HANDLE: Final = 4_000_000
 """Bytes of one handle's file."""
 
 
-def with_handles(task: DelegatedTask, plan: Plan, planned: PlannedAgent) -> tuple[str, int | None]:
+def with_handles(
+    task: DelegatedTask, plan: Plan, planned: PlannedAgent, secrets: Redactor
+) -> tuple[str, int | None]:
     """The prompt with the text of each handle that fits the budget, and the tokens that are left of the budget.
 
     Args:
         plan: of the agent that gives the task.
         planned: the agent that gets it; its own rules may deny a handle, or ask before it is read, too.
+        secrets: masked in the texts before they are counted.
 
     Raises:
         WorkspaceError: a handle cannot be read.
@@ -42,7 +46,7 @@ def with_handles(task: DelegatedTask, plan: Plan, planned: PlannedAgent) -> tupl
         if why is not None:
             raise WorkspaceError(f"{printable(handle)} may not be given to {planned.name}: {why}")
         try:
-            text = data.decode()
+            text = secrets.text(data.decode())
         except UnicodeDecodeError:
             parts.append(f"({handle} is not UTF-8 text: look at it yourself.)")
             continue

@@ -13,6 +13,7 @@ from zeus_runtime.config.layers.loading import filled_in
 from zeus_runtime.config.mcp import BROWSER_SERVER
 from zeus_runtime.config.schema.marked import Marked, marked_values
 from zeus_runtime.config.secrets.unloaded_configs import agents_layers, named_configs
+from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import Node, find, plain
 from zeus_runtime.disk_paths import expanded
@@ -137,6 +138,9 @@ class _Named:
             node = find(tree.root, path)
             if node is not None and isinstance(node.value, str) and _is_name(node.value):
                 yield from self._placed(path[0], node.value)
+        # A library reads such a file at each connection, as of `?passfile=` in `storage.url`.
+        for _, text in addressed_key_files(tree.root):
+            yield from self._sent(text)
         yield from self._archives(tree)
         marked = [each for each in marked_values(tree.root, self._schema) if _is_name(each.text)]
         for value in marked:
@@ -177,9 +181,12 @@ class _Named:
         # A provider's library reads keys from such a file, as `vertex_credentials` names one, and addresses from one
         # that a tool has written since the config was checked.
         if value.may_name_file and "://" not in value.text:
-            file = self._directory / value.text
-            if not _is_folder(file):
-                yield NamedFile(file, "sent", holds_keys=True)
+            yield from self._sent(value.text)
+
+    def _sent(self, text: str) -> Iterator[NamedFile]:
+        file = self._directory / expanded(text)
+        if _is_name(text) and not _is_folder(file):
+            yield NamedFile(file, "sent", holds_keys=True)
 
     def _commands(
         self, tree: _Tree, marked: Sequence[Marked], *, defaults: bool = True

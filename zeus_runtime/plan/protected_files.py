@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
-from zeus_runtime.config.secrets.parts import places_secret
+from zeus_runtime.config.secrets.parts import key_files
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     holds_keys,
@@ -24,6 +24,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     unloaded_configs,
     with_extended,
 )
+from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, home_folders, real_path
@@ -109,7 +110,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 def _service_files(checked: Checked) -> Iterator[Path]:
     """The settings of a service in the working directory, or trusted by their path, and what they extend, with the
-    database, certificate and key that any of them names.
+    database, certificate and keys that any of them names.
 
     Also settings that are not there: the next `zeus serve` in this folder would read them.
     """
@@ -120,6 +121,7 @@ def _service_files(checked: Checked) -> Iterator[Path]:
     for layer in chain.from_iterable(with_extended(each, environ) for each in settings):
         for tree in layer.trees:
             yield from named_configs(tree, {}, layer.file.parent)
+            yield from (checked.directory / expanded(text) for _, text in addressed_key_files(tree))
             for path in (("tls", "certificate"), ("tls", "key"), ("storage", "url")):
                 node = find(tree, path)
                 if node is None or not isinstance(node.value, str) or not node.value or "\0" in node.value:
@@ -367,10 +369,13 @@ def _add_environment(deciding: Deciding, checked: Checked) -> None:
     """
     project = project_of(checked.document, checked.config, checked.trust)
     for name, value in checked.process_environ.items():
-        is_secret = places_secret(name)
-        file = _file_at(value, is_absent=is_secret) if value.startswith(("/", "~")) or is_secret else None
-        if file is not None and any(project.has(Path(each)) for each in _spellings(file)):
-            _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=is_secret)
+        named = {file: True for _, file in key_files(name, value)}
+        if value.startswith(("/", "~")):
+            named.setdefault(value, False)
+        for text, is_secret in named.items():
+            file = _file_at(text, is_absent=is_secret)
+            if file is not None and any(project.has(Path(each)) for each in _spellings(file)):
+                _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=is_secret)
 
 
 def _file_at(text: str, *, is_absent: bool) -> Path | None:

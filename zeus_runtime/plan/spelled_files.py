@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, DISCOVERED
+from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.schema.walk import type_name, types, walk_with
 from zeus_runtime.config.secrets.unloaded_configs import agents_layers, with_extended
 from zeus_runtime.config.yaml.reader import MAX_BYTES
@@ -71,12 +72,15 @@ def spelled_files(checked: Checked, work: Collection[Path] = ()) -> Spelled:
             at = layer.file.resolve()
             if at in layers or (layer.text is not None and layer.text == loaded.get(layer.file)):
                 continue
-            # A `package.json` in prose starts nothing; a file of MCP servers does.
+            # A `package.json` in prose starts nothing; a file of MCP servers does, also one whose keys are misspelt.
             if layer.file not in first and layer.file.suffix == ".json" and not _has_servers(layer):
                 continue
             layers[at] = layer
-            files = [each for each in _Text(checked, layer, work).files() if each not in found]
+            text = _Text(checked, layer, work)
+            files = [each for each in text.files() if each not in found]
             found |= dict.fromkeys(files)
+            first += (servers := [*text.servers()])
+            waiting += servers
             # Each may be a config, or a file of MCP servers, which names files too.
             waiting += [each.file for each in files if each.file.suffix in _READ and each.role != "absent"]
     return Spelled(tuple(layers.values()), tuple(found))
@@ -117,6 +121,13 @@ class _Text:
         yield from (NamedFile(Path(each), "read") for each in configs)
         for layer in chain.from_iterable(map(agents_layers, trees)):
             yield from self._unfit(layer)
+
+    def servers(self) -> Iterator[Path]:
+        """The files that it names as those of MCP servers."""
+        for layer in chain.from_iterable(map(agents_layers, self._layer.trees)):
+            for each in marked_values(layer, self._schema):
+                if "servers" in each.executes:
+                    yield self._layer.file.parent / expanded(each.text)
 
     def _unfit(self, tree: Node) -> Iterator[NamedFile]:
         """What texts name that the schema does not fit."""

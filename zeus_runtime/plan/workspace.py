@@ -61,7 +61,7 @@ def planned_workspace(
         routes = routes_of(_routes(checked))
         mounts = _mounts(checked, routes)
         _refuse_host_paths(checked, rules, mounts)
-        floor = Floor(deciding, dict(checked.lifting), rules.closes)
+        floor = Floor(deciding, dict(checked.lifting))
         policy = AccessPolicy(rules, floor, tuple(_layers(components, mode)))
         project = _project_gate(checked, policy)
         gate = Gate(mounts, policy, workspace.hard_links, gate_above, project)

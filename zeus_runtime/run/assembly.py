@@ -134,7 +134,7 @@ def run_resources(
         delegate=delegate,
         secrets=secrets,
         known=known,
-        project=_project(plan),
+        project=_project(plan, secrets),
         output=plan.output,
         agent=plan.config.name,
         reasoning=plan.models[0].reasoning,
@@ -167,12 +167,13 @@ def role_model(plan: Plan, role: str, links: Sequence[ChainedModel], meter: Usag
     return PolicyModel(links, move_on, lambda link: Metered(link, meter, link.planned.profile))
 
 
-def _project(plan: Plan) -> ProjectSection:
-    """The project's instructions, read now."""
+def _project(plan: Plan, secrets: Redactor) -> ProjectSection:
+    """The project's instructions, read now, and masked before they are counted and cut."""
     setting = names_and_budget(plan.config.project_instructions)
     if setting is None:
         return NO_PROJECT
-    files = project_files(plan.context.workspace, setting.files)
+    read = project_files(plan.context.workspace, setting.files)
+    files = [each._replace(text=secrets.text(each.text)) for each in read]
     return project_section(files, setting.max_tokens, plan.token_counter.text)
 
 

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from zeus_runtime.cutting import mask_known
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.run.links import Circuits, OpenModel, open_models
 from zeus_runtime.tools.run_to_completion import all_tried, finished
@@ -86,8 +87,9 @@ class OpenToolsets:
         try:
             for planned in plan.opens:
                 toolsets[planned.name] = planned.create(plan.context)
-            count = plan.token_counter.text
-            openings += [asyncio.ensure_future(each.open(self._tell, count)) for each in toolsets.values()]
+            openings += [
+                asyncio.ensure_future(each.open(self._tell, self._count)) for each in toolsets.values()
+            ]
             await asyncio.gather(*openings)
             self._toolsets = toolsets
         except BaseException:
@@ -112,6 +114,10 @@ class OpenToolsets:
             if problem is not None:
                 # Only logged, since the user must learn why the opening failed.
                 _log.warning("a toolset could not be closed", exc_info=problem)
+
+    def _count(self, text: str) -> int:
+        # Toolsets count what they got before it is masked, and a counter may be a service.
+        return self._plan.token_counter.text(mask_known(text))
 
     def _tell(self, code: str, message: str) -> None:
         notice = Notice(code, message)

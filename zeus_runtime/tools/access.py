@@ -81,7 +81,7 @@ class Reached(NamedTuple):
         names: its virtual paths, or one that is ``foreign``; none for a file that has only a ``host`` path.
         host: its real path on this machine.
         below_git: how many parts of its path are below the git folder that contains it; None if there is no such
-            folder, and for reading.
+            folder, and for reading if no rule closes files.
         on_way: it is a missing folder, which is made on the way to a file that may be written.
     """
 
@@ -101,6 +101,10 @@ class AccessLayer(Protocol):
 
     A layer may have an attribute ``patterns``, in the form of ``workspace.access``: then its rulings also get the names
     that links of the workspace give to files and that one of the patterns may match.
+
+    A layer that may keep a tool from reading files must have a method ``closes(tool)``: it returns the strictest ruling
+    with which the layer does so, whose ``why`` is about "some files", or None. That ruling then also applies to the
+    files in which git may keep copies of others.
     """
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
@@ -235,10 +239,16 @@ class AccessRules:
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         return strictest(self._ruling(name, kind, reached) for name in reached.names)
 
+    def closes(self, tool: str | None) -> Ruling | None:
+        """Return the ruling if tools may not read some files."""
+        return self._closes
+
     @cached_property
-    def closes(self) -> bool:
-        """Whether a rule denies files."""
-        return any(rule.right == "deny" for rule in self.rules)
+    def _closes(self) -> Ruling | None:
+        denied = next((rule for rule in self.rules if rule.right == "deny"), None)
+        if denied is None:
+            return None
+        return Ruling("deny", f"the rule `{denied}` of workspace.access closes some files")
 
     @cached_property
     def _of(self) -> Mapping[Kind, Sequence[AccessRule]]:
@@ -563,12 +573,10 @@ class Floor:
     Args:
         deciding: files that decide about the agents.
         lifting: the rules that the user has allowed to lift protections, each with why the files were protected then.
-        closes: whether a rule denies files, of which git may have copies.
     """
 
     deciding: Deciding
     lifting: Mapping[AccessRule, Sequence[str]] = field(default_factory=dict)
-    closes: bool = False
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         for protected, depths in self._protections(reached):
@@ -580,19 +588,31 @@ class Floor:
                 continue
             may = "read or change" if protected.holds_keys else "change"
             return Ruling("deny", f"{protected.why}, so no tool may {may} it", _TELL)
-        return self._copies(reached) if kind == "read" and self.closes else None
+        return None
 
     def _opens(self, parts: tuple[str, ...], depth: int, why: str) -> bool:
         """Whether the user has allowed a rule that lifts this protection of the place that ``depth`` parts name."""
         return any(why in reasons and rule.lifts(parts, depth) for rule, reasons in self.lifting.items())
 
-    def _copies(self, reached: Reached) -> Ruling | None:
-        """Return a denial to read what git stores of files, since some of them are denied."""
-        for name in reached.own:
-            depths = _depths_of_copies(name.parts)
-            if any(not self._opens(name.parts, depth, _NAMES[".git"].why) for depth in depths):
-                return Ruling("deny", _COPIES)
-        return None
+    def holds_copies(self, reached: Reached) -> bool:
+        """Whether git may store there what other files contain, and no rule opens it."""
+        named = [
+            (name, depth)
+            for name in reached.own
+            for depth, part in enumerate(name.parts, 1)
+            if folded(part) == ".git"
+        ]
+        folders = [[each] for each in named]
+        if not named and reached.below_git is not None:
+            # One folder with all its names: by each of them a rule may open it.
+            above = [(name, len(name.parts) - reached.below_git) for name in reached.own]
+            # A root or route that leads into it opens what is there.
+            folders = [above] if all(depth > name.opened for name, depth in above) else []
+        for names in folders:
+            places = [(name.parts, at) for name, depth in names for at in _copies_in(name.parts, depth)]
+            if places and not any(self._opens(*each, _NAMES[".git"].why) for each in places):
+                return True
+        return False
 
     def lifted_by(self, rule: AccessRule, reached: Reached) -> Sequence[str]:
         """Return why the file is protected, for each protection that the rule lifts if the user allows it."""
@@ -627,17 +647,18 @@ class Floor:
             yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.own]
 
 
-def _depths_of_copies(parts: Sequence[str]) -> Iterator[int]:
-    """Yield how many leading parts of a path name a place in a ``.git`` that may hold what files contain."""
+def _copies_in(parts: Sequence[str], depth: int) -> Iterator[int]:
+    """Yield how many parts name the place in a git folder that may hold what files contain, if the path leads to one.
+
+    Args:
+        depth: how many parts name the git folder.
+    """
     names = list(map(folded, parts))
-    for depth, part in enumerate(names, 1):
-        if part == ".git":
-            inner = depth + 2 if names[depth : depth + 1] == [_WORKTREES] else depth
-            if inner < len(names) and names[inner] not in _GIT_RECORDS:
-                yield inner + 1
+    inner = depth + 2 if names[depth : depth + 1] == [_WORKTREES] else depth
+    if inner < len(names) and names[inner] not in _GIT_RECORDS:
+        yield inner + 1
 
 
-_COPIES: Final = "git may keep copies of files there, and a rule of workspace.access denies some files"
 _TELL: Final = "Tell the user what you would have it say; do not try another way."
 
 
@@ -661,7 +682,20 @@ class AccessPolicy:
         if not reached.on_way:
             # It closes a folder with all that is in it, so it has judged the file at the end of the way.
             layers = (self.floor, *layers)
-        return strictest(layer.ruling(reached, kind, tool) for layer in layers)
+        found = strictest(layer.ruling(reached, kind, tool) for layer in layers)
+        return strictest((found, self._copies(reached, tool))) if kind == "read" else found
+
+    def closes(self, tool: str | None) -> Ruling | None:
+        """Return the strictest ruling by which a layer keeps ``tool`` from reading some files; None if none does."""
+        asked = (getattr(layer, "closes", None) for layer in (self.rules, *self.layers))
+        return strictest(each(tool) for each in asked if each is not None)
+
+    def _copies(self, reached: Reached, tool: str | None) -> Ruling | None:
+        """Return the ruling against reading what git stores of files, if some of them are closed."""
+        closing = self.closes(tool)
+        if closing is None or not self.floor.holds_copies(reached):
+            return None
+        return closing._replace(why=f"git may keep copies of files there, and {closing.why}")
 
     @property
     def restricting(self) -> Sequence[AccessRule]:

@@ -230,11 +230,15 @@ class Gate:
         base = folder.rstrip("/")
         written = self.mounts.written(parts)
         gates = [
-            (gate, (*gate._names(parts, folder, foreign=number > 0), *gate._named_as(written, number > 0)))
+            (
+                gate,
+                (*gate._names(parts, folder, foreign=number > 0), *gate._named_as(written, number > 0)),
+                gate._below_git(f"{base}/.", "read", tool),
+            )
             for number, gate in enumerate(self._all)
         ]
-        ends = {target for gate, _ in gates for target in gate._links.targets}
-        ends |= {folded_parts(real) for gate, _ in gates for real in gate.mounts.reals()}
+        ends = {target for gate, *_ in gates for target in gate._links.targets}
+        ends |= {folded_parts(real) for gate, *_ in gates for real in gate.mounts.reals()}
         here = folded_parts(base)
         found = set()
         for entry in entries:
@@ -245,11 +249,15 @@ class Gate:
             else:
                 ruling = strictest(
                     gate._judged(
-                        Reached(tuple(each._replace(parts=(*each.parts, entry)) for each in names), host),
+                        Reached(
+                            tuple(each._replace(parts=(*each.parts, entry)) for each in names),
+                            host,
+                            below_git,
+                        ),
                         "read",
                         tool,
                     )
-                    for gate, names in gates
+                    for gate, names, below_git in gates
                 )
             if ruling is not None and ruling.action == "deny":
                 found.add(entry)
@@ -296,7 +304,7 @@ class Gate:
         on_way: bool = False,
     ) -> Ruling | None:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
-        below_git = git_depth(host) if kind == "write" and not on_way else None
+        below_git = self._below_git(host, kind, tool) if not on_way else None
         own = self._judged(Reached(names, host, below_git, on_way), kind, tool)
         if self.project is not None and not self.mounts.names_of(host):
             own = strictest((own, self.project._ruling(parts, host, kind, tool, foreign=True, on_way=on_way)))
@@ -306,6 +314,17 @@ class Gate:
             written = self.mounts.written(parts)
         above = self.above._ruling(parts, host, kind, tool, foreign=True, written=written, on_way=on_way)
         return strictest((own, above))
+
+    def _below_git(self, host: str, kind: Kind, tool: str | None) -> int | None:
+        """Return how many parts of a path are below a git folder; for reading only if a rule closes files."""
+        if kind == "write":
+            return git_depth(host)
+        below = None if self.policy.closes(tool) is None else git_depth(host)
+        if below is None:
+            return None
+        # A path through a link to the folder is judged again where the link leads, by the name that a rule may open.
+        folder = "/".join(host.split("/")[:-below])
+        return below if real_path(folder) == folder else None
 
     def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         own = self.policy.ruling(reached, kind, tool), self._not_own(reached)
@@ -647,8 +666,9 @@ def kept_path(parts: Parts) -> str | None:
     return None
 
 
-_GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
-GIT_NAMES: Final = (".git", *sorted({name for names in _GIT_FOLDERS for name in names}))
+_GIT_HEAD: Final = "HEAD"
+_BESIDE_HEAD: Final = (("objects", "refs"), ("commondir",))
+GIT_NAMES: Final = (".git", _GIT_HEAD, *sorted({name for names in _BESIDE_HEAD for name in names}))
 """The names in a folder that `git_depth` asks for."""
 
 
@@ -665,9 +685,8 @@ def git_depth(host: str) -> int | None:
     folder, _, below = host.rpartition("/")
     depth = 1
     while folder:
-        if any(
-            all(folded(below) == folded(name) or os.path.lexists(f"{folder}/{name}") for name in names)
-            for names in _GIT_FOLDERS
+        if _has(folder, _GIT_HEAD, below) and any(
+            all(_has(folder, name, below) for name in names) for names in _BESIDE_HEAD
         ):
             return depth
         if os.path.lexists(f"{folder}/.git"):
@@ -675,6 +694,11 @@ def git_depth(host: str) -> int | None:
         folder, _, below = folder.rpartition("/")
         depth += 1
     return None
+
+
+def _has(folder: str, name: str, below: str) -> bool:
+    """Whether a folder has an entry of a name, or would have it with ``below``."""
+    return folded(below) == folded(name) or os.path.lexists(f"{folder}/{name}")
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from itertools import count, cycle
+from itertools import chain, count, cycle
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.secrets.connection_strings import SCHEME, URL_START, is_broken_login, password_places
@@ -43,6 +43,7 @@ from zeus_runtime.frozen import dataclass
 MASK: Final = "**********"
 _DEPTH: Final = 3
 """How many encodings may be within each other."""
+_MARK_DIGITS: Final = 4
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
 _KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{|>#].*|[\[{{][^:]*)""")
@@ -201,7 +202,7 @@ class Learned:
                 del names[next(iter(names))]
                 self._dropped += 1
                 self.names = names
-            self.names[secret] = _free(name, set(map(placeholder, names.values())))
+            self.names[secret] = _free(name, secret, set(map(placeholder, names.values())))
 
 
 @dataclass(frozen=True)
@@ -380,7 +381,7 @@ class Redactor:
             text = str.__str__(value)
             if not text.strip() or text in names or PLACEHOLDER.fullmatch(text):
                 continue
-            free = _free(name, taken)
+            free = _free(name, text, taken)
             names[text] = free
             taken.add(placeholder(free))
         return self if len(names) == len(self.names) else replace(self, names=names)
@@ -685,13 +686,17 @@ def _number(value: Any, masked: Callable[[str], str]) -> Any:
     return value
 
 
-def _free(name: str, taken: Collection[str]) -> str:
-    """``name``, with a number where another secret has it."""
-    numbers = count(2 if name else 1)
-    free = name or str(next(numbers))
-    while placeholder(free) in taken:
-        free = f"{name}-{next(numbers)}" if name else str(next(numbers))
-    return free
+def _free(name: str, value: str, taken: Collection[str]) -> str:
+    """``name``, with the beginning of the value's digest where another secret has it; a number for no name.
+
+    A number would depend on the order in which the others are known, as the lines of a file with keys.
+    """
+    names = (
+        (f"{name}-{_mark(value, digits)}" for digits in range(_MARK_DIGITS, 65))
+        if name
+        else map(str, count(1))
+    )
+    return next(free for free in chain([name] if name else (), names) if placeholder(free) not in taken)
 
 
 @lru_cache(maxsize=256)
@@ -738,5 +743,5 @@ def told_apart(values: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     return {(value, name): f"{name}-{_mark(value)}" if often[name] > 1 else name for value, name in pairs}
 
 
-def _mark(value: str) -> str:
-    return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:4]
+def _mark(value: str, digits: int = _MARK_DIGITS) -> str:
+    return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:digits]

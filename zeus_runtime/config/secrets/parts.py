@@ -54,6 +54,8 @@ _SECRET_ENDS: Final = (
 _ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
 """Ordinary words too, so the whole name and the value decide with them."""
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
+_OF_POSTGRES: Final = frozenset({"SSLKEY", "PGSSLKEY", "SERVICEFILE", "PGSERVICEFILE"})
+"""Those of its library's names for files with secrets of which no word says so; ``PASSFILE`` is the other one."""
 _HINTS: Final = ("key", "token", "secret", "credential", "authorization", "pass", "pwd", "pat")
 """Each name that says secret contains one of them."""
 _COMMAND_HINTS: Final = (*_HINTS, "-u", "user", "://")
@@ -131,7 +133,29 @@ def places_secret(name: str) -> bool:
     """
     places = "|".join(sorted(_PLACE_WORDS))
     stem = re.sub(rf"_?(?:{places})\Z", "", "_".join(_words(name)))
+    if name.upper() in _OF_POSTGRES:
+        return True
     return any(map(_is_secret_word, stem.split("_"))) or stem.endswith(tuple(_ENDINGS))
+
+
+def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
+    """The files with secrets that a named value names, there or not, each behind the name that says so.
+
+    It is the whole value (``PGPASSFILE``), or in an address or a connection string the value of a parameter:
+    ``postgresql://db/shop?passfile=/run/pgpass``.
+    """
+    from urllib.parse import unquote
+
+    if places_secret(name):
+        yield name, value
+    text = value.strip()
+    if "=" not in text:
+        return
+    is_address = re.fullmatch(rf"{URL_START}\S+", text)
+    parameters = re.findall(_QUERY, text) if is_address else ()
+    for key, file in (*((key, unquote(each)) for key, each in parameters), *settings_in(text)):
+        if places_secret(key) and not is_lone_key(key):
+            yield key, file
 
 
 def holds_secret(name: str, value: str) -> bool:

@@ -18,7 +18,7 @@ from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.layers.loading import with_text
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
-from zeus_runtime.config.secrets.parts import places_secret, secrets_in
+from zeus_runtime.config.secrets.parts import key_files, secrets_in
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     file_text,
@@ -26,6 +26,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
+    addressed_key_files,
     files_of_repository,
     repositories_of,
     secrets_of_file,
@@ -38,6 +39,7 @@ from zeus_runtime.process_path import given_environ
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
+    from zeus_runtime.config.yaml.tree import Node
 
 _DOTENV: Final = ".env"
 
@@ -161,17 +163,25 @@ class SecretFiles:
         return list(dict.fromkeys(Path(each.text) for each in marked))
 
     def _key_files(self) -> Mapping[Path, str]:
-        """The files from which libraries read keys, each with the variable that names it, or empty if the config
-        does."""
+        """The files from which libraries read keys, each with the variable or the parameter of an address that names
+        it, or empty if an option of the config does."""
         folder = self._document.directory
         marked = (each for document in self._readings for each in document.marked if each.may_name_file)
         found = {folder / each.text: "" for each in marked}
-        for name, value in chain(
-            self._document.environ.items(), *self._variables.values(), self._later.items()
-        ):
-            if places_secret(name):
-                found[folder / expanded(value)] = name
-        return found
+        variables = chain(self._document.environ.items(), *self._variables.values(), self._later.items())
+        named = chain.from_iterable(key_files(name, value) for name, value in variables)
+        return found | self._addressed(each.root for each in self._readings) | self._places(named)
+
+    def _addressed(self, trees: Iterable[Node]) -> dict[Path, str]:
+        return self._places(chain.from_iterable(map(addressed_key_files, trees)))
+
+    def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
+        return {self._document.directory / expanded(file): key for key, file in named}
+
+    def _keys_of_unloaded(self) -> Mapping[Path, str]:
+        found = self._addressed(root for each in self._unloaded for root in each.trees)
+        loaded = self._key_files()  # the loaded config is among the others too
+        return {file: key for file, key in found.items() if file not in loaded}
 
     @property
     def _readings(self) -> Iterator[Document]:
@@ -214,7 +224,8 @@ class SecretFiles:
         return _together(secrets_of_key_file(file, environ, variable=variable) for environ in self._environs)
 
     def _of_unloaded(self) -> Mapping[str, str]:
-        return secrets_of_unloaded(self._unloaded)
+        keys = (self._of_keys(name, file) for file, name in self._keys_of_unloaded().items())
+        return {**_together(keys), **secrets_of_unloaded(self._unloaded)}
 
     def _places_of_unloaded(self) -> Iterator[Path]:
         # A new overlay or preset changes its folder, and a new line of a config may name another config.
@@ -222,6 +233,7 @@ class SecretFiles:
         yield from (home / "configs" for home in self._homes)
         yield from self._document.files.values()
         yield from (each.file for each in self._unloaded)
+        yield from self._keys_of_unloaded()
 
     @property
     def _unloaded(self) -> Iterator[UnloadedConfig]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
-from zeus_runtime.config.secrets.parts import holds_secret, secrets_in_file, secrets_within
-from zeus_runtime.config.yaml.tree import show_path
+from zeus_runtime.config.secrets.parts import holds_secret, key_files, secrets_in_file, secrets_within
+from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.disk_paths import is_file
 from zeus_runtime.strict_json import read_json
 
@@ -142,11 +142,19 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def addressed_key_files(tree: Node) -> Iterator[tuple[str, str]]:
+    """The files with secrets that addresses in a config name, each behind the parameter that names it."""
+    for _, node in walk(tree):
+        if isinstance(node.value, str):
+            yield from key_files("", node.value)
+
+
 def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str = "") -> dict[str, str]:
     """The secrets in a file that a library reads keys from, to their names: those in JSON, and private keys in PEM.
 
     Args:
-        variable: the variable that names the file, and whose name says secret: then also those in a short text.
+        variable: the variable or parameter that names the file, and whose name says secret: then also those in a short
+            text.
     """
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:

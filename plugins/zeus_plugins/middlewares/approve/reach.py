@@ -50,6 +50,16 @@ class PathRules:
                 return Ruling("ask", f"the rule `ask: {rule}` asks for an approval")
         return None
 
+    def closes(self, tool: str | None) -> Ruling | None:
+        """Return the strictest ruling by which a rule keeps ``tool`` from reading some files."""
+        for rule in _of_tool(self.deny, tool, unknown=True):
+            if rule.files is not None:
+                return Ruling("deny", f"the rule `deny: {rule}` closes some files")
+        for rule in _of_tool(self.ask, tool, unknown=True):
+            if rule.files is not None:
+                return Ruling("ask", f"the rule `ask: {rule}` asks for an approval of some files")
+        return None
+
     def _fitting(
         self, rules: Iterable[Rule], reached: Reached, tool: str | None, *, unknown: bool
     ) -> list[Rule]:
