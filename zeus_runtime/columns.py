@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, TypeAlias
 from unicodedata import category, east_asian_width
 
@@ -12,6 +13,7 @@ Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
 """How a line looks where there are styles."""
 
 
+_COMMAND: Final = re.compile("`zeus [^`]*`")
 _ROOM_FOR_SIZE: Final = 40
 TAB_COLUMNS: Final = 8
 """At most so many for a tab."""
@@ -64,15 +66,21 @@ def one_line(text: str) -> str:
 def hanging(line: str, most: int, indent: str) -> str:
     """``line`` in lines of at most ``most`` columns, divided at blanks where it has some.
 
-    Later lines begin with ``indent``. A terminal would begin a part of a longer line at the margin.
+    Later lines begin with ``indent``. A terminal would begin a part of a longer line at the margin. A command that a
+    user may copy is divided only if it does not fit into a line.
     """
+    commands = [each.span() for each in _COMMAND.finditer(line)]
     parts, start, room = [], 0, most
     while start < len(line):
         # A character without a column of its own would let a line have any length.
         end = start + room
         while end > start + 1 and most_columns(line[start:end]) > room:
             end -= 1
-        if end < len(line) and (blank := line.rfind(" ", start + 1, end + 1)) > start:
+        blank = line.rfind(" ", start + 1, end + 1)
+        around = next((begin for begin, after in commands if begin < blank < after), 0)
+        if (before := line.rfind(" ", start + 1, around)) > start:
+            blank = before
+        if end < len(line) and blank > start:
             parts.append(line[start:blank])
             start = blank + 1
         else:

@@ -126,6 +126,11 @@ def shell_word(text: str) -> str:
     return f"$'{''.join(plain)}'"
 
 
+def shell_line(*words: str) -> str:
+    """A command for a shell, on one line and without an unseen character."""
+    return " ".join(map(shell_word, words))
+
+
 def printable(text: str) -> str:
     """A name or path as one line of valid UTF-8: every character except visible ones and the space becomes an escape.
 

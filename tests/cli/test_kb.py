@@ -37,7 +37,14 @@ def test_a_base_is_filled_listed_searched_and_removed(
         terminal.press("n\r")
         assert terminal.end() == 130
     assert asked.splitlines()[1].split()[:4] == ["handbook", "user", "1", "1"]
-    assert zeus("kb", "remove", "handbook", "--yes").out == "1 documents removed\n"
+    with PseudoTerminal(["kb", "remove", "handbook"], project.folder) as terminal:
+        terminal.until("Remove this knowledge base?")
+        project.write("docs/later.md", "# Later\n\nAnother port.\n")
+        assert zeus("kb", "add", "handbook").exit_code == 0
+        terminal.press("y\r")
+        terminal.until("'handbook' was not removed: it changed after it was shown")
+        assert terminal.end() == 2
+    assert zeus("kb", "remove", "handbook", "--yes").out == "2 documents removed\n"
     assert zeus("kb", "list").out == ""
 
 

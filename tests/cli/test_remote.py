@@ -311,13 +311,19 @@ def test_a_service_without_memory_or_bases_says_so(service: ScriptedService, zeu
     assert zeus("--remote", service.url, "kb", "list").err.strip() == "no knowledge base"
 
 
-def test_sessions_are_listed_shown_and_deleted(service: ScriptedService, zeus: Zeus) -> None:
+def test_sessions_are_listed_shown_and_deleted(service: ScriptedService, zeus: Zeus, tmp_path: Path) -> None:
     session = zeus("--remote", service.url, "run", "hello", "--output", "json").json["session"]
     listed = zeus("--remote", service.url, "sessions", "list", "--json").json
     assert listed[0]["session"] == session
     assert session in zeus("--remote", service.url, "sessions", "list").out
     shown = zeus("--remote", service.url, "sessions", "show", session)
     assert "You said: hello" in shown.out
+    with PseudoTerminal(["--remote", service.url, "sessions", "delete", session], tmp_path) as terminal:
+        asked = terminal.until("[y/N]")
+        terminal.press("n\r")
+        terminal.end()
+    assert "hello" in asked
+    assert "the files and memories that it has alone?" in " ".join(asked.split())
     assert zeus("--remote", service.url, "sessions", "delete", session, "--yes").exit_code == 0
     gone = zeus("--remote", service.url, "sessions", "show", session)
     assert gone.exit_code == 2

@@ -38,6 +38,52 @@ def test_a_deletion_shows_what_goes_before_it_asks(zeus: Zeus, project: Project)
         assert {each["session"] for each in zeus("sessions", "list", "--json").json} == left
 
 
+OWN = """
+workspace: {root: ./spaces, per: session}
+memory: {}
+"""
+
+
+def test_a_deletion_names_files_and_memories_and_takes_nothing_that_came_since(
+    zeus: Zeus, project: Project
+) -> None:
+    saved = {"content": "The user is allergic to nuts.", "scope": "session"}
+    written = {"call": "write_file", "args": {"path": "deep/only.txt", "content": "the only copy"}}
+    project.agent(written, {"call": "memory_save", "args": saved}, "fine", "later", more=OWN)
+    file = project.folder / "zeus.yaml"
+    file.write_text(file.read_text().replace("[voices]", "[filesystem, memory]"))
+    (project.folder / "spaces").mkdir()
+    first = talk(zeus, "of ships")
+    (folder,) = (project.folder / "spaces").iterdir()
+    with PseudoTerminal(["sessions", "delete", first], project.folder) as terminal:
+        shown = terminal.until("Delete this with all messages?")
+        assert zeus("run", "zeus.yaml", "new", "--session", first).exit_code == 0
+        terminal.press("y\r")
+        told = terminal.until("changed after it was shown")
+        terminal.end()
+    assert "1 file(s) of their own workspaces and 1 memory(s) that were saved for them alone" in " ".join(
+        shown.split()
+    )
+    assert "was not deleted" in told
+    assert "new" in said(zeus, first)
+    assert zeus("sessions", "delete", first, "--yes").exit_code == 0
+    assert not folder.exists()
+
+
+def test_a_pruning_shows_what_goes_and_takes_no_other(zeus: Zeus, project: Project) -> None:
+    project.agent("A")
+    first, second = talk(zeus, "of ships"), talk(zeus, "of harbours")
+    with PseudoTerminal(["sessions", "prune", "--keep", "1", "--delete"], project.folder) as terminal:
+        shown = terminal.until("Delete 1 session(s)?")
+        third = talk(zeus, "of storms")
+        terminal.press("y\r")
+        terminal.end()
+    assert "of ships" in shown
+    assert "of harbours" not in shown
+    assert {each["session"] for each in zeus("sessions", "list", "--json").json} == {second, third}
+    assert first not in (second, third)
+
+
 def said(zeus: Zeus, session: str, *more: str) -> list[str]:
     return [each["content"] for each in zeus("sessions", "show", session, "--json", *more).json["messages"]]
 

@@ -70,7 +70,7 @@ const texts = {
   "Log out": "退出登录",
   "Newest": "最新",
   "Delete": "删除",
-  "Delete this session with all its messages?": "删除此会话及其全部消息？",
+  "Delete this session with all its messages, its sub-agents' sessions, and the files and memories that it has alone?": "删除此会话及其全部消息、子智能体的会话，以及仅属于它的文件和记忆？",
   "Cancel": "取消",
   "Files that tools wrote": "工具写入的文件",
   "No tool of this session wrote a file that is still there.": "此会话的工具没有写入任何仍然存在的文件。",

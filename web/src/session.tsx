@@ -204,7 +204,7 @@ export function SessionView(props: {
       {hasFiles && session && <Artifacts session={session} close={() => setFiles(false)} />}
       {isDeleting && (
         <Dialog title={t("Delete")} close={() => setDeleting(false)}>
-          <p>{t("Delete this session with all its messages?")}</p>
+          <p>{t("Delete this session with all its messages, its sub-agents' sessions, and the files and memories that it has alone?")}</p>
           <div class="actions">
             <button onClick={() => setDeleting(false)}>{t("Cancel")}</button>
             <button class="danger" onClick={() => void remove()}>{t("Delete")}</button>

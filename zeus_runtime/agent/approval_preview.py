@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.present_rules import judgement_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import CallJudgement, Decision, PendingApproval
-    from zeus_runtime.tools.tool import JSON
+    from zeus_runtime.tools.tool import JSON, Tool
 
 
 async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) -> PendingApproval:
@@ -35,11 +36,9 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
         checked: the config of the outermost agent.
     """
     if pending.is_question:
-        return pending
+        return (await at_present(checked, log, [pending]))[0]
     entries, outermost = await _entries(log, pending.session)
-    # For a user of a service, whose folder and memories the change is about.
-    if not checked.place and (owner := await log.owner_of(outermost)) is not None:
-        checked = checked.acting_for(*owner)
+    _, checked = await _acting(checked, log, outermost)
     plan = await asyncio.to_thread(make_plan, replace(checked, session=outermost))
     judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
     judged = _beside(plan, entries, pending.judged(judgement))
@@ -98,25 +97,31 @@ async def _plans(
 ) -> list[tuple[Plan | None, Sequence[str]]]:
     """The outermost agent's plan for each waiting call, and the names under ``agents`` that lead to who waits.
 
-    The plan is None for a question that a tool asks, and for a config that cannot be planned.
+    The plan is None for a config that cannot be planned.
 
     Args:
         checked: the config of the outermost agent.
     """
-    plans: dict[str, Plan | None] = {}
+    plans: dict[tuple[object, str], Plan | None] = {}
     found: list[tuple[Plan | None, Sequence[str]]] = []
     for pending in calls:
-        if pending.is_question:
-            found.append((None, ()))
-            continue
         entries, outermost = await _entries(log, pending.session)
-        if not plans:
-            plans[""] = await asyncio.to_thread(_plan_of, checked, "")
-        place = outermost if (common := plans[""]) is not None and differs_by_session(common) else ""
-        if place not in plans:
-            plans[place] = await asyncio.to_thread(_plan_of, checked, outermost)
-        found.append((plans[place], entries))
+        owner, acting = await _acting(checked, log, outermost)
+        if (owner, "") not in plans:
+            plans[owner, ""] = await asyncio.to_thread(_plan_of, acting, "")
+        common = plans[owner, ""]
+        place = outermost if common is not None and differs_by_session(common) else ""
+        if (owner, place) not in plans:
+            plans[owner, place] = await asyncio.to_thread(_plan_of, acting, outermost)
+        found.append((plans[owner, place], entries))
     return found
+
+
+async def _acting(checked: Checked, log: ThreadLog, outermost: str) -> tuple[object, Checked]:
+    """The user of a service whose session it is, if one is, and the config for that user's folder and memories."""
+    if checked.place or (owner := await log.owner_of(outermost)) is None:
+        return None, checked
+    return tuple(owner), checked.acting_for(*owner)
 
 
 def _plan_of(checked: Checked, session: str) -> Plan | None:
@@ -145,13 +150,22 @@ def _judgement(
 
 
 def _beside(plan: Plan, entries: Sequence[str], pending: PendingApproval) -> PendingApproval:
-    """The call beside its present tool; as it is where that is unknown: an agent that is gone, a server's tool."""
+    """The request beside its present tool; as it is where that is unknown, such as of an agent that is gone."""
     for entry in entries:
         if entry not in plan.agents:
             return pending
         plan = plan.agents[entry].plan
-    tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
-    return pending if tool is None else pending.beside(tool.setting)
+    own = (each.tool for each in plan.tools if each.tool.name == pending.tool)
+    tool = next(chain(own, _foreseen(plan, pending.tool)), None)
+    workspace = plan.context.workspace.folders_identity()
+    return pending if tool is None else pending.beside(tool.setting, workspace)
+
+
+def _foreseen(plan: Plan, name: str) -> Iterator[Tool]:
+    """A tool that a toolset will have once it is open, with the setting that a run gives it."""
+    for planned in plan.opens:
+        if (tool := planned.create(plan.context).foreseen(name)) is not None:
+            yield plan.reach.of(tool.within(planned.setting))
 
 
 async def _entries(log: ThreadLog, session: str) -> tuple[list[str], str]:

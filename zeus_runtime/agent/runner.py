@@ -15,6 +15,7 @@ from zeus_runtime.agent.session_plans import SessionPlans, make_roots
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
+from zeus_runtime.escaping import shell_line
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.plan.edited_configs import EditedConfigs
 from zeus_runtime.plan.parts_with_subagents import all_parts
@@ -290,9 +291,10 @@ class Runner:
         """
         log = (await self.connections()).log
         if self._owner is None and (owner := await log.owner_of(session)) is not None:
+            asking = shell_line("zeus", "--remote", "URL", "run", "--session", session, "PROMPT")
             raise UsageError(
                 f"{session} is a session of {owner.user}, a user of `zeus serve`: only the service works for its users",
-                remedy=f"Ask the service: `zeus --remote URL run --session {session} PROMPT` continues it,"
+                remedy=f"Ask the service: `{asking}` continues it,"
                 " `zeus --remote URL approvals` decides what waits.",
             )
 

@@ -12,6 +12,7 @@ from zeus_runtime.cli.options import ConfigArgs, Decorator, json_option, read_ow
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.sessions.options import config_option
 from zeus_runtime.cli.streams import answer, complain, reader_columns
+from zeus_runtime.escaping import shell_line
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -112,7 +113,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
         deciding = (
             which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")
             if is_own
-            else f"zeus --remote URL approvals decide {pending.seal} approve"
+            else shell_line("zeus", "--remote", "URL", "approvals", "decide", pending.seal, "approve")
         )
         complain(f"approve this change with: {deciding}", laid_out=True)
 

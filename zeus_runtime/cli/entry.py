@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     give_back = _tell_stray_errors(process)
     try:
         with mask_errors_by(lambda text: process.secrets.text(text)):
-            return _guarded(sys.argv[1:] if argv is None else list(argv), process)
+            # In a context of its own: the words that name its config end with it.
+            return copy_context().run(_guarded, sys.argv[1:] if argv is None else list(argv), process)
     finally:
         if argv is None:
             # The process ends here: what is left need not be searched for cycles once more.

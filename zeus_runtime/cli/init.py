@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from zeus_runtime.cli.asking import ask
 from zeus_runtime.cli.completion import complete_model
 from zeus_runtime.cli.streams import complain, is_terminal
 from zeus_runtime.cli.whole_file import unnamed_place
+from zeus_runtime.escaping import shell_line
 from zeus_runtime.tools.own_folders import own_path
 
 if TYPE_CHECKING:
@@ -87,8 +87,9 @@ def command(
     complain(f"wrote {file}")
     for warning in _warnings(process, target):
         complain(f"note: {warning}", "yellow")
-    which = "" if str(file) == "zeus.yaml" else f" {shlex.quote(str(file))}"
-    complain(f"next: zeus plan{which}, or zeus run{which} 'What can you do?'")
+    which = [] if str(file) == "zeus.yaml" else [str(file)]
+    asking = shell_line("zeus", "run", *which, "What can you do?")
+    complain(f"next: {shell_line('zeus', 'plan', *which)}, or {asking}")
 
 
 _HINTS: Final[Mapping[str, tuple[str, str]]] = {

@@ -205,8 +205,9 @@ def remove(
     """Remove the knowledge base NAME, or only what came from PATHs that were added to it."""
     import sys
 
-    from zeus_runtime.errors import UsageError
+    from zeus_runtime.errors import ChangedError, UsageError
 
+    shown: BaseInfo | None = None
     if not paths and not yes:
         if not is_terminal(sys.stdin):
             raise UsageError(f"this removes all of {name!r}", remedy="Say --yes where nobody can be asked.")
@@ -219,8 +220,14 @@ def remove(
         if found := _with_service(process, which, look):
             complain_table(_table(found), mask=process.redact)
             agree("Remove this knowledge base?")
+            shown = found[0][0]
 
     async def work(service: KnowledgeService) -> int:
+        if shown is not None and await service.base(name) != shown:
+            raise ChangedError(
+                f"{name!r} was not removed: it changed after it was shown",
+                remedy="Look at it again, then remove it.",
+            )
         return await service.remove(name, [process.directory / path for path in paths])
 
     removed = _with_service(process, which, work)

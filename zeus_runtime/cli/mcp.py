@@ -21,7 +21,7 @@ from zeus_runtime.cli.options import (
 )
 from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.escaping import shell_word
+from zeus_runtime.escaping import shell_line
 
 if TYPE_CHECKING:
     import asyncio
@@ -77,8 +77,8 @@ def _whole(which: ConfigArgs, plan: Plan) -> Callable[[str], str] | None:
     """What gives the command that shows a request in full, wherever the client's user types it; None if none does."""
     if which.config == "-" or ":memory:" in plan.config.storage.url:
         return None
-    folder = shell_word(str(plan.context.directory))
-    return lambda name: f"cd {folder} && {which.command('approvals', 'show', name)}"
+    folder = shell_line("cd", str(plan.context.directory))
+    return lambda name: f"{folder} && {which.command('approvals', 'show', name)}"
 
 
 async def _serve(checked: Checked, plan: Plan, whole: Callable[[str], str] | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_model
-from zeus_runtime.escaping import shell_word
+from zeus_runtime.command_lines import command_for, name_config
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -56,10 +56,9 @@ class ConfigArgs:
             words += ["--set", each]
         return words
 
-    def command(self, *words: str) -> str:
-        """A command of ``zeus`` with the option ``--config`` that means this config."""
-        config = [] if self.config is None else ["--config", self.config]
-        return " ".join(map(shell_word, ["zeus", *words, *config, *self.laid_over]))
+    def command(self, *words: str, is_argument: bool = False) -> str:
+        """A command of ``zeus`` that means this config, as ``zeus_command``."""
+        return command_for(self.config, self.laid_over, *words, is_argument=is_argument)
 
 
 env_option: Decorator = click.option(
@@ -82,7 +81,9 @@ def gather_config(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def gathered(*args: Any, config: str | None, env: str | None, sets: tuple[str, ...], **rest: Any) -> Any:
-        return command(*args, which=ConfigArgs(config, env, sets), **rest)
+        which = ConfigArgs(config, env, sets)
+        name_config(which.config, which.laid_over)
+        return command(*args, which=which, **rest)
 
     return gathered
 

@@ -74,12 +74,7 @@ class Request:
     @property
     def again(self) -> str:
         """The command that continues this agent's latest session."""
-        import shlex
-
-        which = self.which
-        return shlex.join(
-            ["zeus", "run", *([which.config] if which.config else []), *which.laid_over, "--continue"]
-        )
+        return self.which.command("run", "--continue", is_argument=True)
 
     def deciding(self, ending: RunFailed) -> str:
         """The command that approves what the run ended for."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import MissingError, OptionsError, ZeusError
 from zeus_runtime.tools.run_to_completion import all_tried
 
@@ -86,7 +87,8 @@ class AvailableModels:
         raise UnavailableModelError(
             f"the knowledge base {base.name!r} is embedded by {base.embedding} of {base.dimension} dimensions, which is"
             f" not configured any more ({known})",
-            remedy=f"Name it under memory.embeddings again, or embed the base anew: `zeus kb reindex {base.name}`.",
+            remedy="Name it under memory.embeddings again, or embed the base anew:"
+            f" `{zeus_command('kb', 'reindex', base.name)}`.",
         )
 
     async def close(self) -> None:

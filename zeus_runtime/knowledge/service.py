@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import ErrorsMasked, NotFoundError, UsageError
@@ -475,13 +476,13 @@ class KnowledgeService(ErrorsMasked):
         number = (lambda _count: "some") if for_tool else "{:,}".format
         notices += [
             f"{number(count)} passages of {name!r} have no vector and are found by words alone"
-            f" until `zeus kb add {name}`"
+            f" until `{zeus_command('kb', 'add', name)}`"
             for name, count in missing.items()
             if count
         ]
         notices += [
             f"an older version of Zeus read {number(count)} of the documents of {name!r}: their words are found"
-            f" less well until `zeus kb add {name}`"
+            f" less well until `{zeus_command('kb', 'add', name)}`"
             for name, count in older.items()
             if count
         ]
@@ -705,7 +706,7 @@ class KnowledgeService(ErrorsMasked):
 def _unknown(name: str) -> NotFoundError:
     return NotFoundError(
         f"there is no knowledge base {name!r}",
-        remedy=f"`zeus kb add {name} PATH` makes it; `zeus kb list` lists all.",
+        remedy=f"`{zeus_command('kb', 'add', name, 'PATH')}` makes it; `{zeus_command('kb', 'list')}` lists all.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from sqlalchemy import and_, delete, select
+from sqlalchemy import and_, delete, func, select
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, MemoryItem
@@ -91,6 +91,11 @@ class Removal:
                 await self._database.run(lambda connection: self._vectors.remove(connection, gone))
             await self._database.compact()
         return gone
+
+    async def kept_of_sessions(self, sessions: Sequence[str]) -> int:
+        """How many memories sessions have alone, whoever saved them."""
+        kept = select(func.count()).where(ITEM.c.scope == "session", ITEM.c.scope_id.in_(sessions))
+        return await self._database.run(lambda connection: int(connection.execute(kept).scalar_one()))
 
     async def forget_sessions(
         self, user_id: str, sessions: Sequence[str], along: Callable[[Connection], None]

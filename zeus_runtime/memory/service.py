@@ -573,6 +573,12 @@ class MemoryService(ErrorsMasked):
         """
         return await (await self._checked()).going(memory_id)
 
+    async def kept_of_sessions(self, sessions: Sequence[str]) -> int | None:
+        """How many memories ``forget_sessions`` would remove now; None if they are not in the database."""
+        if not self.is_in_database:
+            return None
+        return await (await self._shared.operations()).removal.kept_of_sessions(sessions)
+
     async def forget_sessions(
         self, sessions: Sequence[str], *, along: Callable[[Connection], None] = lambda _: None
     ) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.memory.records.batches import Replaced
 
@@ -168,6 +169,6 @@ def _refuse_later(
         names = ", ".join(later)
         raise UsageError(
             f"{batch_id} cannot be undone: later changes of {names} depend on it",
-            remedy=f"`zeus memory history {later[0]}` shows them. Undo later batches first, or change the memories"
-            " one by one.",
+            remedy=f"`{zeus_command('memory', 'history', later[0])}` shows them. Undo later batches first, or change"
+            " the memories one by one.",
         )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Passed, Rejected
 from zeus_runtime.memory.admission.gate import validate
@@ -164,7 +165,7 @@ class Writing:
         if isinstance(decision, Duplicate):
             raise UsageError(
                 f"{item.id} stays quarantined: {decision.of.id} already says it",
-                remedy=f"Delete it: zeus memory quarantine delete {item.id}",
+                remedy=f"Delete it: {zeus_command('memory', 'quarantine', 'delete', item.id)}",
             )
         # Of this version: a text that is written meanwhile was neither read by a person nor checked here.
         version = item.version if version is None else version

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.plan.servers import IMPLIED
 from zeus_runtime.tools import visible
 from zeus_runtime.tools.modes import MODE_TABLE
@@ -145,7 +146,7 @@ def _troubles(connections: Sequence[Connection]) -> list[str]:
 def _unauthorised(connections: Sequence[Connection], accounts: Sequence[Account]) -> list[str]:
     names = {each.name for each in connections}
     return [
-        f"{each.name} is not authorised: run `zeus auth login {each.name}`"
+        f"{each.name} is not authorised: run `{zeus_command('auth', 'login', each.name, is_argument=True)}`"
         for each in accounts
         if each.name in names and not each.authorised
     ]

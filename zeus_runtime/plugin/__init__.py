@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
+    from zeus_runtime.command_lines import zeus_command as zeus_command
     from zeus_runtime.config.messages.diagnostics import ConfigError as ConfigError
     from zeus_runtime.config.messages.diagnostics import Diagnostic as Diagnostic
     from zeus_runtime.config.model import Config as Config
@@ -121,6 +122,7 @@ _ROOMS = {
     "printable": "escaping",
     "spare": "cutting",
     "unwrapped": "cutting",
+    "zeus_command": "command_lines",
 }
 
 __all__ = ["API_VERSION", *sorted(_ROOMS)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
@@ -50,7 +52,8 @@ class ApprovalNeededError(ZeusError):
         calls = ", ".join(f"{caller_label(each.agent, each.tool)} ({each.id})" for each in pending)
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
-            remedy=f"Decide and resume with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`,"
+            remedy=f"Decide and resume with `{zeus_command('resume', session, '--decide', 'ID=approve')}` or"
+            " `--decide ID=reject:REASON`,"
             " in a service with `zeus --remote URL approvals decide ID approve`. To run tools without asking, pass"
             " `--yes` for one run, or write `approvals: run_everything` in the config.",
         )
@@ -153,6 +156,8 @@ class ApprovalBroker:
         self._heard: set[str] = set()
         self._approved: dict[tuple[str, str], ApprovedCall] = {}
         self._made: set[tuple[str, str]] = set()
+        # A middleware may make calls at once at one place: they are asked about, and an approval is used, in turn.
+        self._in_turn: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[str] = set()
         self._refused_mode: str | None = None
 
@@ -302,13 +307,15 @@ class ApprovalBroker:
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)
             return await run()
-        # Before the comparison: the call's own change would look like one that came in between.
-        if (request.place, request.digest) in self._made:
-            return _made_already(tool.name)
-        result = await self._run_signed(tool, request, run)
-        if not result.is_error:
-            self._made.add((request.place, request.digest))
-        return result
+        approved = (request.place, request.digest)
+        async with self._in_turn[approved]:
+            # Before the comparison: the call's own change would look like one that came in between.
+            if approved in self._made:
+                return _made_already(tool.name)
+            result = await self._run_signed(tool, request, run)
+            if not result.is_error:
+                self._made.add(approved)
+            return result
 
     async def _run_signed(
         self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
@@ -430,6 +437,11 @@ class ApprovalBroker:
             ApprovalPending: the request is still undecided.
             UsageError: the channel answered with arguments that do not fit.
         """
+        # The second question at a place withdraws the first, unless that is decided.
+        async with self._in_turn[request.place]:
+            return await self._asked(request, clocks, is_judged=is_judged)
+
+    async def _asked(self, request: ApprovalRequest, clocks: Sequence[Clock], *, is_judged: bool) -> Decision:
         from zeus_runtime.store.approvals import note_shown, put
 
         assert self._thread is not None, "a run begins before its calls"

@@ -461,6 +461,7 @@ class Run:
             _giver=self._resources.toolbox.giver_of(call.name),
             _waiting=lambda: all_standing_still((*approvals.clocks, clock)),
             tool=call.name,
+            setting=tool.setting,
             person=approvals.person,
             is_attended=approvals.channel is not None,
             secrets=self._resources.secrets,

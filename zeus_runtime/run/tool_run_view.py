@@ -27,6 +27,7 @@ class ToolRunView:
     """The ``ToolRun`` that a tool function gets.
 
     Attributes:
+        setting: ``Tool.setting`` of ``tool``: an answer is for a question of the tool with this setting.
         person: the person who gets its questions.
         is_attended: whether a user can answer now.
         waits: the question that the user has not answered; the call then waits too.
@@ -35,6 +36,7 @@ class ToolRunView:
 
     session: str
     tool: str
+    setting: str = field(repr=False)
     call_id: str
     mode: str
     run_id: str
@@ -99,6 +101,7 @@ class ToolRunView:
             reason=question,
             schema=schema,
             may_remember=False,
+            setting=self.setting,
         )
         try:
             decision = await self.approvals.ask(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 from zeus_runtime.plan.workspace import session_folder
@@ -30,6 +31,12 @@ def forgetting(plan: Plan) -> list[Callable[[str], Awaitable[None]]]:
         return remove_folder
 
     return [*(each.remove for each in sandboxes_of(plan)), *map(removing, plans(plan))]
+
+
+def own_files(plan: Plan, session: str) -> int:
+    """How many files are in the folders that a session has alone."""
+    roots = {folder.root for each in plans(plan) if (folder := session_folder(each, session)) is not None}
+    return sum(len(files) for root in roots for _, _, files in os.walk(root))
 
 
 async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:

@@ -12,13 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zeus_runtime.errors import NotFoundError, UsageError
+from zeus_runtime.command_lines import zeus_command
+from zeus_runtime.errors import ChangedError, NotFoundError, UsageError
 from zeus_runtime.models.content import is_users_payload
 from zeus_runtime.sessions.deletion import delete
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.run.graph import Saver
+    from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import LogEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import WorkspaceFiles
@@ -38,6 +40,7 @@ class SessionLifecycle:
             them.
         forget: further steps for a deleted session.
         memory: deletes the memories of a deleted session; None without long-term memory.
+        own_files: counts the files in the folders that a session has alone.
     """
 
     log: ThreadLog
@@ -46,6 +49,7 @@ class SessionLifecycle:
     files: WorkspaceFiles | None = None
     forget: Sequence[Callable[[str], Awaitable[None]]] = ()
     memory: MemoryService | None = None
+    own_files: Callable[[str], int] = lambda _session: 0
 
     async def archive(self, session: str) -> bool:
         """Archive a session with its sub-agents' sessions; False if it was already archived.
@@ -70,15 +74,40 @@ class SessionLifecycle:
             await self._refuse_sub_agents(thread)
             return await restore(self.log, thread)
 
-    async def delete(self, session: str) -> None:
+    async def delete(self, session: str, *, shown: Sequence[SessionInfo] | None = None) -> None:
         """Delete a session, archived or not, with its sub-agents' sessions: messages, checkpoints and originals.
+
+        Args:
+            shown: the sessions that a person was shown before they agreed, these among them.
 
         Raises:
             UsageError: the session does not exist, is running, or is a sub-agent's.
+            ChangedError: a message or a sub-agent's session came since it was shown.
         """
+        from zeus_runtime.sessions.stored import family
+
         async with self.claimed(session) as thread:
             await self._refuse_sub_agents(thread)
+            if shown is not None:
+                seen = {(each.session, each.messages, each.updated_ms) for each in shown}
+                for each in await family(self.log, await self.log.info(thread)):
+                    if (each.session, each.messages, each.updated_ms) not in seen:
+                        raise ChangedError(
+                            f"{session} was not deleted: it changed after it was shown",
+                            remedy="Look at it again, then delete it.",
+                        )
             await delete(self, thread)
+
+    async def goes_along(self, sessions: Sequence[str]) -> tuple[int, int | None]:
+        """What goes with deleted sessions besides their messages: files of their own folders, and memories.
+
+        Returns:
+            both numbers; None for memories that are kept elsewhere, of which it is unknown.
+        """
+        import asyncio
+
+        files = await asyncio.to_thread(lambda: sum(map(self.own_files, sessions)))
+        return files, 0 if self.memory is None else await self.memory.kept_of_sessions(sessions)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:
         """Go back to the user's message ``to``: later messages are set aside, and stay readable.
@@ -147,7 +176,7 @@ class SessionLifecycle:
         if asked is None:
             raise NotFoundError(
                 f"the session {session} has no step {step}",
-                remedy=f"It has {len(steps)}: `zeus context steps --session {session}` lists them.",
+                remedy=f"Its last ones are {', '.join(str(each.number) for each in steps[-10:]) or 'none'}.",
             )
         # The highest and not the last: an entry that cannot be read names none.
         edits = max((each.edits for each in steps if each.number < step), default=0)
@@ -233,5 +262,5 @@ def _user_message(session: str, seq: int, on_line: Sequence[LogEntry]) -> int:
     numbers = ", ".join(str(each) for _, each in turns[-10:])
     raise UsageError(
         f"message {seq} of {session} is not a message of the user in the conversation",
-        remedy=f"`zeus sessions show {session}` numbers them; the last ones are {numbers or 'none'}.",
+        remedy=f"`{zeus_command('sessions', 'show', session)}` numbers them; the last ones are {numbers or 'none'}.",
     )

@@ -79,12 +79,14 @@ class Pruner:
         retention: decides which sessions stay.
         agent: prunes this agent's sessions only; None for all of the database.
         dry_run: only find the sessions, and change nothing.
+        among: prunes no others than these, such as those that a person was shown; None for no limit.
     """
 
     lifecycle: SessionLifecycle
     retention: Retention
     agent: str | None = None
     dry_run: bool = False
+    among: Collection[str] | None = None
 
     async def run(self, *, at_most: int | None = None, spare: Collection[str] = ()) -> Pruned:
         """Archive or delete the sessions that are due.
@@ -110,6 +112,8 @@ class Pruner:
         # The session of the run that prunes is still claimed.
         waiting = [each for each in due(used, self.retention, log.now_ms()) if each[0] not in spare]
         for session, used_ms in waiting:
+            if self.among is not None and session not in self.among:
+                continue
             if done.is_enough:
                 return
             if self.dry_run:
@@ -164,6 +168,8 @@ class Pruner:
             return
         before_ms = int(self.lifecycle.log.now_ms() - self.retention.archived_max_age_days * DAY_MS)
         for session in await self._archived_before(before_ms):
+            if self.among is not None and session not in self.among:
+                continue
             if done.is_enough:
                 return
             if self.dry_run:

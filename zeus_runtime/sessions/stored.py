@@ -229,3 +229,9 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+async def family(log: ThreadLog, session: SessionInfo) -> list[SessionInfo]:
+    """A session, and after it those of its sub-agents, each with its own after it."""
+    children = await log.children(session.session, archived=session.archived_ms is not None)
+    return [session, *[each for child in children for each in await family(log, child)]]

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
@@ -495,7 +496,7 @@ def _decidable(
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
-            remedy=f"`zeus resume {session}` goes on; a service does by itself.",
+            remedy=f"`{zeus_command('resume', session)}` goes on; a service does by itself.",
         )
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row, Select, insert, or_, select, update
 
 from zeus_runtime.config.secrets.searches import TokenForm
 from zeus_runtime.errors import NotFoundError, UsageError
+from zeus_runtime.escaping import shell_line
 from zeus_runtime.store.database import alone
 from zeus_runtime.store.tables import SERVICE_KEY
 
@@ -233,7 +234,7 @@ def _refuse_name(connection: Connection, key: ServiceKey) -> None:
     if any(each.state(key.created_ms) == "valid" for each in same):
         raise UsageError(
             f"there is a valid key {key.name!r} already",
-            remedy=f"Choose another name, or replace it: zeus keys rotate {key.name}",
+            remedy=f"Choose another name, or replace it: {shell_line('zeus', 'keys', 'rotate', key.name)}",
         )
 
 

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, select, true
 
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.row_security import EVERYONE, Acting
@@ -145,5 +146,6 @@ _PACKED: Final = Prepared(select(ARCHIVE.c.thread).where(ARCHIVE.c.thread == bin
 
 def _archived(session: str) -> UsageError:
     return UsageError(
-        f"the session {session} is archived", remedy=f"`zeus sessions restore {session}` brings it back."
+        f"the session {session} is archived",
+        remedy=f"`{zeus_command('sessions', 'restore', session)}` brings it back.",
     )

@@ -180,8 +180,8 @@ class PendingApproval:
         interrupted: a run began the call under an earlier approval and was interrupted: it is asked about anew, because
             whether it took effect is unknown.
         begun_with: the arguments with which it was begun, once each, if any of them are not ``arguments``; else empty.
-        outdated: the present config gives the tool another setting than it had when it was asked about, so an approval
-            will not hold; not stored.
+        outdated: the present config gives the tool another setting or workspace than it had when it was asked about,
+            so an approval will not hold; not stored.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
         session_agent: the outermost agent.
@@ -318,10 +318,11 @@ class PendingApproval:
         checked = fitted(self.tool, self.schema, decision.arguments, fill=self.is_question)
         return decision if isinstance(checked, str) else replace(decision, arguments=checked)
 
-    def beside(self, setting: str) -> PendingApproval:
-        """Return the request as it is while the present config gives its tool this setting."""
-        # The workspace is that of the question: another one is told in its own way.
-        is_same = self.remembered_as in ("", setting_digest(setting, self.workspace))
+    def beside(self, setting: str, workspace: str) -> PendingApproval:
+        """Return the request as it is while the present config gives its tool this setting and this workspace."""
+        # What a tool asks names no file, so its answer is for any workspace.
+        place = self.workspace if self.is_question else workspace
+        is_same = self.remembered_as in ("", setting_digest(setting, place))
         return replace(self, outdated=not is_same)
 
     def was_seen(self, seen: str | None) -> bool:

@@ -300,7 +300,7 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     if pending.reason and not pending.is_question:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
     if pending.outdated:
-        yield StyledLine(f"  {OUTDATED}: a run asks again, under another id.", "yellow")
+        yield StyledLine(f"  {OUTDATED}: its approval will not hold.", "yellow")
     if pending.interrupted:
         how = ", with the arguments below," if pending.begun_with else ""
         yield StyledLine(
@@ -317,7 +317,7 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
         yield StyledLine(text, moment=moment, at_ms=pending.expires_ms)
 
 
-OUTDATED: Final = "It was asked under other settings of the tool"
+OUTDATED: Final = "It was asked under other settings of the tool, or in another workspace"
 
 
 def deadline(expires_ms: int, on_timeout: str) -> str:

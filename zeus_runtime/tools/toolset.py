@@ -101,6 +101,13 @@ class Toolset:
         """Whether the open toolset may have a tool whose name matches this glob pattern."""
         return True
 
+    def foreseen(self, name: str) -> Tool | None:
+        """Return what is known of a tool of this name before the toolset is opened: its category and setting.
+
+        With it Zeus can say that a question was asked under another setting. None if that is not known.
+        """
+        return None
+
     async def awaited(self, name: str) -> str:
         """Wait for the source of a tool of this name, at most as long as a run waits for it at its start.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.disk_paths import state_folder
 from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.escaping import shell_line
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -157,15 +158,13 @@ class Trust:
     @property
     def command(self) -> str:
         """The command that shows and allows the config's parts."""
-        import shlex
-
-        return shlex.join(["zeus", "trust", *self.words])
+        return shell_line("zeus", "trust", *self.words)
 
     @property
     def remedy(self) -> str:
         """How to allow the config's parts."""
         return (
-            f"look at what it needs and allow it: {self.command}"
+            f"look at what it needs and allow it: `{self.command}`"
             f" (in a container: {VARIABLE}, see docs/explanation/trust.md)"
         )
 

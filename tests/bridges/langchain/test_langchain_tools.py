@@ -22,6 +22,7 @@ async def nobody(*_work: Any) -> ToolResult:
 RUN = ToolRunView(
     session="session_1",
     tool="any",
+    setting="",
     call_id="call_7",
     mode="agent",
     run_id="run_1",

@@ -1561,6 +1561,24 @@ async def test_an_approval_does_not_hold_where_the_call_reaches_other_files_or_m
         assert isinstance((await events_of(asking.resume(ending.session)))[-1], RunCompleted)
 
 
+async def test_a_list_says_that_a_call_was_asked_about_in_another_workspace(folder: Path) -> None:
+    model = script(calling(REMOVED), "done")
+
+    def living(root: str) -> Agent:
+        (folder / root).mkdir(exist_ok=True)
+        yaml = f"middlewares: [approve]\n{storage(SQLITE_URL)}workspace: {{root: {root}}}\n"
+        config = write_agent(folder, yaml, tools="[{shell: {contain: none}}]")
+        return Agent.from_config(config, directory=folder, model=model)
+
+    async with living("a") as asking:
+        await play(asking, "go")
+        assert not (await asking.pending_approvals())[0].outdated
+    async with living("b") as elsewhere:
+        (pending,) = await elsewhere.pending_approvals()
+        assert pending.outdated
+        assert (await elsewhere.previewed(pending.id)).outdated
+
+
 @pytest.mark.parametrize("verdict", [None, "approve", "reject"])
 async def test_a_tool_that_claims_to_read_and_takes_other_values_does_not_get_round_the_question(
     folder: Path, verdict: Literal["approve", "reject"] | None
@@ -1603,6 +1621,8 @@ async def test_a_tool_that_claims_to_read_and_takes_other_values_does_not_get_ro
 
 
 AGAIN = """
+import asyncio
+from dataclasses import replace
 from zeus_runtime.plugin.middleware import Middleware
 class Again(Middleware):
     def __init__(self, options, context):
@@ -1610,15 +1630,24 @@ class Again(Middleware):
     async def wrap_tool_call(self, call, call_next):
         await call_next(call)
         return await call_next(call)
+class AtOnce(Again):
+    async def wrap_tool_call(self, call, call_next):
+        return (await asyncio.gather(call_next(call), call_next(call)))[1]
+class Others(Again):
+    async def wrap_tool_call(self, call, call_next):
+        calls = [replace(call, arguments={"text": text}) for text in ("b", "c")]
+        return (await asyncio.gather(*map(call_next, calls)))[1]
 @hookimpl
 def register_middlewares():
-    return [Component("again", Again, summary="again")]
+    kinds = {"again": Again, "at_once": AtOnce, "others": Others}
+    return [Component(name, kind, summary=name) for name, kind in kinds.items()]
 """
 
 
+@pytest.mark.parametrize("again", ["again", "at_once"])
 @pytest.mark.parametrize(("tool_name", "runs"), [("record", 1), ("fail", 2)])
 async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
-    folder: Path, tool_name: str, runs: int
+    folder: Path, tool_name: str, runs: int, again: str
 ) -> None:
     plugin = TOOLS.replace(
         'raise RuntimeError("the disk is on fire")',
@@ -1626,7 +1655,7 @@ async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
     )
     config = write_agent(
         folder,
-        f"middlewares: [again, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}",
+        f"middlewares: [{again}, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}",
         plugin=plugin + AGAIN,
     )
     made = call(tool_name, "c", **({"text": "a"} if tool_name == "record" else {}))
@@ -1637,6 +1666,38 @@ async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
     assert len(effects(folder)) == runs
     (result,) = of(events, ToolCallResult)
     assert ("approved it once" in result.content) == (runs == 1)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_call_that_is_made_again_while_it_runs_waits_for_its_end(*, fails: bool) -> None:
+    @tool
+    async def slow() -> str:
+        """Wait."""
+        raise AssertionError
+
+    runs: list[None] = []
+
+    async def run() -> ToolResult:
+        await asyncio.sleep(0)
+        runs.append(None)
+        return ToolResult("", is_error=fails)
+
+    desk, request = ApprovalBroker(), ApprovalRequest("slow", {}, "1")
+    desk._approved[request.place, request.digest] = ApprovedCall("", {})
+    await asyncio.gather(*(desk.signed(slow, request, run) for _ in range(2)))
+    assert len(runs) == 1 + fails
+
+
+async def test_other_calls_that_a_middleware_makes_at_once_are_asked_about_in_turn(folder: Path) -> None:
+    yaml = f"middlewares: [others, approve]\n{storage(SQLITE_URL)}"
+    config = write_agent(folder, yaml, plugin=TOOLS + AGAIN)
+    model = script(calling(call("record", "c", text="a")), "done")
+    person = says(APPROVE)
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        ending = (await events_of(living.stream("go", approvals=person)))[-1]
+    assert isinstance(ending, RunCompleted), ending
+    assert [each.arguments["text"] for each in person.asked] == ["b", "c"]
+    assert effects(folder) == ["b", "c"]
 
 
 SOURCES = '''

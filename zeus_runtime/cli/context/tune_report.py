@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.output import as_json
+from zeus_runtime.command_lines import command_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,13 +150,10 @@ def _how(process: Process, target: Path) -> str:
     stem, env = target.stem.partition(".")[::2]
     base = target.with_name(f"{stem}{target.suffix}")
     if env and base.exists():
-        name = (
-            ""
-            if base.name == "zeus.yaml" and base.parent == process.directory
-            else f" {_shown(process, base)}"
-        )
-        return f"zeus run{name} --env {env}"
-    return f"zeus run {_shown(process, target)}"
+        is_default = base.name == "zeus.yaml" and base.parent == process.directory
+        named = None if is_default else _shown(process, base)
+        return command_for(named, ["--env", env], "run", is_argument=True)
+    return command_for(_shown(process, target), [], "run", is_argument=True)
 
 
 def write_overlay(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from zeus_runtime.cli.asking import agreed
 from zeus_runtime.cli.memory.opening import with_memory
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import MissingError, UsageError, ZeusError
 from zeus_runtime.process_path import given_environ
 
@@ -47,7 +47,9 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
                 raise
             complain(str(error), "red")
             if isinstance(error, MissingError) or not _again():
-                remedy = f"Mend it and run `zeus memory profile edit --file {shlex.quote(str(file))}`."
+                remedy = (
+                    f"Mend it and run `{zeus_command('memory', 'profile', 'edit', '--file', str(file))}`."
+                )
                 raise UsageError(f"nothing was written; your text is in {file}", remedy=remedy) from None
             continue
         # Only once the changes are stored: until then it has the only copy of the typed text.

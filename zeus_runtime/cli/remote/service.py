@@ -9,6 +9,7 @@ from zeus_runtime.cli.asking import ask_secret
 from zeus_runtime.cli.streams import is_terminal
 from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.escaping import shell_line
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -83,6 +84,4 @@ def async_client_of(process: Process) -> AsyncServiceClient:
 
 def remote_words(process: Process, *words: str) -> str:
     """A command line for the same service."""
-    import shlex
-
-    return shlex.join(["zeus", "--remote", process.remote or "", *words])
+    return shell_line("zeus", "--remote", process.remote or "", *words)

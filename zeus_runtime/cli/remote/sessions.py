@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.options import AT_MOST, json_option
-from zeus_runtime.cli.output import TextTable, local_time, tell
+from zeus_runtime.cli.output import TextTable, complain_table, local_time, tell
 from zeus_runtime.cli.remote.service import client_of
 from zeus_runtime.cli.sessions.options import file_option, form_option, middlewares_option
 from zeus_runtime.cli.streams import answer, complain
@@ -43,9 +43,7 @@ def list_sessions(process: Process, agent: str | None, archived: bool, limit: in
     tell(
         process,
         [dict(each.data) for each in found],
-        lambda: TextTable(
-            session_rows(found), ("SESSION", "LAST USED", "MESSAGES", "STATE", "AGENT", "BEGINS")
-        ),
+        lambda: _table(found),
         as_object=as_object,
         nothing="no archived session" if archived else "no session yet",
     )
@@ -212,9 +210,17 @@ def delete_session(process: Process, session: str, yes: bool) -> None:
     with client_of(process) as client:
         info = client.session(session)
         if not yes:
-            agree(f"Delete {info.session} with {info.messages} messages?")
+            complain_table(_table([info]), mask=process.redact)
+            agree(f"Delete this with all messages, {_ALONG}?")
         client.delete_session(session)
     complain(f"deleted {session}")
+
+
+_ALONG: Final = "its sub-agents' sessions, and the files and memories that it has alone"
+
+
+def _table(sessions: Sequence[ServiceSession]) -> TextTable:
+    return TextTable(session_rows(sessions), ("SESSION", "LAST USED", "MESSAGES", "STATE", "AGENT", "BEGINS"))
 
 
 def session_rows(sessions: Sequence[ServiceSession]) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -20,7 +20,7 @@ from zeus_runtime.cli.sessions.options import (
     sessions_argument,
     yes_option,
 )
-from zeus_runtime.cli.sessions.reading import family, session_table
+from zeus_runtime.cli.sessions.reading import session_table
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from zeus_runtime.store.listing import SessionInfo
 
 T = TypeVar("T")
+
+_MOST_SHOWN: Final = 200
+"""Sessions before a question about several."""
 
 
 @click.command("rollback")
@@ -165,9 +168,9 @@ def prune_sessions(
     retention = _wanted(checked.config.retention, older_than, keep, delete=delete)
     agent = None if every or not own else checked.config.name
 
-    def prune(*, dry_run: bool) -> Pruned:
+    def prune(*, dry_run: bool, among: Sequence[str] | None = None) -> Pruned:
         return _with_keeper(
-            process, checked, lambda lifecycle: Pruner(lifecycle, retention, agent, dry_run).run()
+            process, checked, lambda lifecycle: Pruner(lifecycle, retention, agent, dry_run, among).run()
         )
 
     # Looked at first to ask, then judged anew: a session that was used since the question stays.
@@ -178,8 +181,12 @@ def prune_sessions(
             for verb, each in (("archive", found.archived), ("delete", found.deleted))
             if each
         )
-        _ask(yes, f"{what.capitalize()} session(s)?", "deleted" if found.deleted else "archived")
-        found = prune(dry_run=False)
+        if not yes:
+            _refuse_unasked("deleted" if found.deleted else "archived")
+            _show(process, found.archived, which, stays=True)
+            _show(process, found.deleted, which)
+            agree(f"{what.capitalize()} session(s)?")
+        found = prune(dry_run=False, among=(*found.archived, *found.deleted))
     if as_object:
         answer(as_json({**asdict(found), "dry_run": dry_run}, mask=process.secrets.json))
     else:
@@ -232,34 +239,52 @@ def delete_sessions(
 ) -> None:
     """Delete sessions with all their messages, checkpoints and archived originals, archived sessions too."""
 
+    shown: Sequence[SessionInfo] | None = None
+
     async def delete(lifecycle: SessionLifecycle, session: str) -> bool:
-        await lifecycle.delete(session)
+        await lifecycle.delete(session, shown=shown)
         return True
 
     if not yes:
         _refuse_unasked("deleted")
-        _show(process, sessions, which)
+        shown = _show(process, sessions, which)
         agree("Delete this with all messages?")
     _each(process, sessions, which, delete, "deleted")
 
 
-def _show(process: Process, sessions: Sequence[str], which: ConfigArgs) -> None:
+def _show(
+    process: Process, sessions: Sequence[str], which: ConfigArgs, *, stays: bool = False
+) -> Sequence[SessionInfo]:
+    """Show sessions with those of their sub-agents, and what goes with them; of very many, the first.
+
+    Args:
+        stays: whether the sessions are archived, so that nothing goes.
+    """
+    from zeus_runtime.sessions.stored import family
+
+    if not sessions:
+        return ()
     checked, _ = read_owner(process, which)
+    shown = list(dict.fromkeys(sessions))[:_MOST_SHOWN]
 
-    async def look(lifecycle: SessionLifecycle) -> list[SessionInfo]:
+    async def look(lifecycle: SessionLifecycle) -> tuple[list[SessionInfo], tuple[int, int | None]]:
         log = lifecycle.log
-        named = [await log.info(await log.find(each, archived=True)) for each in dict.fromkeys(sessions)]
+        named = [await log.info(await log.find(each, archived=True)) for each in shown]
         # A session is deleted with those of its sub-agents.
-        return [one for each in named for one in await family(log, each)]
+        found = [one for each in named for one in await family(log, each)]
+        return found, (0, 0) if stays else await lifecycle.goes_along([each.session for each in found])
 
-    found = _with_keeper(process, checked, look)
+    found, (files, memories) = _with_keeper(process, checked, look)
     complain_table(session_table(found), mask=process.redact)
-
-
-def _ask(yes: bool, question: str, done: str) -> None:
-    if not yes:
-        _refuse_unasked(done)
-        agree(question)
+    if len(shown) < len(set(sessions)):
+        complain(f"… and {len(set(sessions)) - len(shown):,} more: --dry-run names all")
+    along = [f"{files:,} file(s) of their own workspaces"] if files else []
+    if memories != 0:
+        count = "the memories" if memories is None else f"{memories:,} memory(s)"
+        along.append(f"{count} that were saved for them alone")
+    if along:
+        complain(f"With them go {' and '.join(along)}.", "yellow")
+    return found
 
 
 def _refuse_unasked(done: str) -> None:
@@ -316,13 +341,14 @@ def _with_keeper(
         ZeusError: the policies cannot be a session's; ``SessionPlans.check`` says when.
     """
     import asyncio
+    from functools import partial
 
     from zeus_runtime.agent.session_plans import SessionPlans
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.run.connections import sandboxes_of
-    from zeus_runtime.sessions.deletion import forgetting
+    from zeus_runtime.sessions.deletion import forgetting, own_files
     from zeus_runtime.sessions.lifecycle import SessionLifecycle
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.row_security import EVERYONE
@@ -349,6 +375,7 @@ def _with_keeper(
                     files=context.workspace,
                     forget=forgetting(plan),
                     memory=context.memory,
+                    own_files=partial(own_files, plan),
                 )
                 return await work(lifecycle)
         finally:

@@ -43,6 +43,8 @@ def list_sessions(
     as_object: bool,
 ) -> None:
     """List the agent's sessions, last used first."""
+    from zeus_runtime.sessions.stored import family
+
     checked, own = read_owner(process, which)
     agent = None if every or not own else checked.config.name
 
@@ -86,7 +88,7 @@ def show_session(
     value = {**_object(stored, shown), **calls_json(calls)}
     tell(process, value, lambda: conversation(shown, stored), as_object=as_object)
     if not as_object:
-        _tell_about(stored, len(stored.messages) - len(shown), process.secrets)
+        _tell_about(stored, len(stored.messages) - len(shown), process.secrets, which)
         if calls:
             complain(f"({calls_text(calls)})")
 
@@ -107,7 +109,7 @@ def _object(stored: StoredSession, shown: Sequence[Message]) -> dict[str, Any]:
     }
 
 
-def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
+def _tell_about(stored: StoredSession, hidden: int, redact: Redactor, which: ConfigArgs) -> None:
     """Report facts beside the conversation: family, open questions, the command to continue."""
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
@@ -123,7 +125,8 @@ def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
     if stored.info.state in _UNFINISHED:
         complain(
             f"(its last turn {_UNFINISHED[stored.info.state]}:"
-            f" `zeus run --session {stored.info.session} --continue` goes on)"
+            f" `{which.command('run', '--session', stored.info.session, '--continue', is_argument=True)}`"
+            " goes on)"
         )
 
 
@@ -216,12 +219,6 @@ def from_session(
         missing = f"no session {session!r}" if session else "no session yet"
         raise UsageError(f"there is {missing}", remedy="`zeus run` begins one.")
     return found
-
-
-async def family(log: ThreadLog, session: SessionInfo) -> list[SessionInfo]:
-    """A session, and after it those of its sub-agents, each with its own after it."""
-    children = await log.children(session.session, archived=session.archived_ms is not None)
-    return [session, *[each for child in children for each in await family(log, child)]]
 
 
 def session_table(sessions: Sequence[SessionInfo]) -> TextTable:

@@ -98,7 +98,7 @@ def _list(service: KnowledgeService) -> Tool:
             base = await service.base(name)
             if base is None:
                 lines.append(
-                    f"- {name}: does not exist yet; the user can create it with `zeus kb add {name} PATH`"
+                    f"- {name}: does not exist yet; the user can create it with `zeus kb add NAME PATH`"
                 )
                 continue
             found = await service.readable(name)

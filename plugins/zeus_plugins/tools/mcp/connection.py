@@ -23,6 +23,7 @@ from zeus_plugins.tools.mcp.sdk import client_info, quieten
 from zeus_plugins.tools.mcp.start_times import LONGEST_SECONDS, Starts, longest_wait
 from zeus_plugins.tools.mcp.tool_filter import ToolFilter
 from zeus_plugins.tools.mcp.transports import StartPlace, address, process, quiet
+from zeus_runtime.plugin import zeus_command
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -182,7 +183,7 @@ class Link:
         name = self.server.name
         return (
             f"its account lacks the scope {lacks!r}. List the needed scopes under mcpServers.{name}.oauth.scopes and"
-            f" authorise the account again: zeus auth login {name}"
+            f" authorise the account again: {zeus_command('auth', 'login', name, is_argument=True)}"
         )
 
     def _why_not_started(self, failure: Failure) -> str:

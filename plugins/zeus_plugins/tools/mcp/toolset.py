@@ -122,6 +122,14 @@ class McpToolset(Toolset):
         begins = [f"{server.prefix}__" if server.prefix else "" for server in self._servers]
         return any(each.startswith(head) or head.startswith(each) for each in (*begins, *RESOURCE_TOOLS))
 
+    def foreseen(self, name: str) -> Tool | None:
+        servers = [server for server in self._servers if _may_have(server, name)]
+        # A name without a prefix may be any server's.
+        if len(servers) != 1 or name in RESOURCE_TOOLS:
+            return None
+        (server,) = servers
+        return Tool(name, "", {}, _unopened, category=server.category, setting=server.setting)
+
     async def awaited(self, name: str) -> str:
         import asyncio
 
@@ -219,6 +227,10 @@ class McpToolset(Toolset):
 
 def _may_have(server: PlannedServer, name: str) -> bool:
     return not server.prefix or name.startswith(f"{server.prefix}__") or name in RESOURCE_TOOLS
+
+
+async def _unopened(_arguments: Mapping[str, Any]) -> str:
+    raise AssertionError("a foreseen tool is not called")
 
 
 def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:

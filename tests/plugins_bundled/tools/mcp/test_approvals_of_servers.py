@@ -475,3 +475,30 @@ async def test_the_address_of_a_page_comes_before_the_servers_text() -> None:
     result = await elicited("small", params, run, lambda *_: None, may_wait=True)
     assert asked[0].startswith("The MCP server 'small' asks you to open https://evil.example: https://bank")
     assert (result.action, result.content) == ("accept", None)
+
+
+OTHERS: list[dict[str, Any]] = [{"env": {"STAGE": "prod"}}, {"args": [*server()["args"], "more"]}]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+async def test_an_answer_is_for_the_server_that_asked(tmp_path: Path, other: dict[str, Any]) -> None:
+    model = script(calling(call("small__wonder", "1", text="Wall?")), "done")
+
+    def to(**keys: Any) -> Agent:
+        return agent(tmp_path, model, {"small": {**server(), **keys}})
+
+    async with to() as asking:
+        session = (await play(asking, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await asking.pending_approvals(session)
+        assert not pending.outdated
+        await asking.decide(session, {pending.id: Decision("approve", arguments={"colour": "red"})})
+    async with to(**other) as changed:
+        assert waits_for(await events_of(changed.resume(session))) == {"1": "Wall?"}
+        (anew,) = await changed.pending_approvals(session)
+        assert anew.id != pending.id
+        assert not anew.outdated
+    async with to() as asking:
+        for told in (*await asking.pending_approvals(session), await asking.previewed(anew.id)):
+            assert told.outdated
+        events = await events_of(asking.resume(session))
+    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "red"}}

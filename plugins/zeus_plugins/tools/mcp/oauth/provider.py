@@ -23,7 +23,7 @@ from pydantic import AnyUrl
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError
 from zeus_plugins.tools.mcp.oauth.asking import asked, refuse_plain, refused_issuer
-from zeus_runtime.plugin import OptionsError, cut_address, cut_text
+from zeus_runtime.plugin import OptionsError, cut_address, cut_text, zeus_command
 from zeus_runtime.plugin.tool import LoginPage, finished, in_thread
 
 if TYPE_CHECKING:
@@ -367,7 +367,8 @@ class AccountProvider(OAuthClientProvider):
     def _refused(self, what: str) -> UnauthorizedError:
         name = self._server.name
         self.refusal = UnauthorizedError(
-            f"The account of the MCP server {name!r} {what}. Authorise it: zeus auth login {name}"
+            f"The account of the MCP server {name!r} {what}. Authorise it:"
+            f" {zeus_command('auth', 'login', name, is_argument=True)}"
         )
         return self.refusal
 

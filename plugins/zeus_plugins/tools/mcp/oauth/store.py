@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.plugin import OptionsError, accounts_folder
+from zeus_runtime.plugin import OptionsError, accounts_folder, zeus_command
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -98,7 +98,8 @@ class AccountStore:
         raise OptionsError(
             f"the account of {self.name!r} cannot be decrypted: it is damaged, its key has changed, or the keyring"
             " with the key does not answer",
-            remedy=f"Unlock the keyring, or authorise the account again: zeus auth login {self.name}.",
+            remedy="Unlock the keyring, or authorise the account again:"
+            f" {zeus_command('auth', 'login', self.name, is_argument=True)}",
         )
 
     def check(self) -> None:

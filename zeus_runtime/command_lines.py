@@ -1,0 +1,41 @@
+"""Commands of ``zeus`` that a user may copy into a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Final
+
+from zeus_runtime.escaping import shell_line
+
+_CONFIG: Final[ContextVar[tuple[str | None, Sequence[str]]]] = ContextVar("config", default=(None, ()))
+
+
+def name_config(config: str | None, laid_over: Sequence[str]) -> None:
+    """Set what names the config of this process's command line, until the present context ends.
+
+    Args:
+        config: a file or a preset's name; None for ``zeus.yaml``.
+        laid_over: the options ``--env`` and ``--set`` with their values.
+    """
+    _CONFIG.set((config, tuple(laid_over)))
+
+
+def zeus_command(*words: str, is_argument: bool = False) -> str:
+    """A command of ``zeus`` for a shell, with the words that name the config of this process's command line.
+
+    Args:
+        words: those behind ``zeus``, of a command that has the options ``--env`` and ``--set``.
+        is_argument: whether the command takes the config as an argument, the last one; else as the option ``--config``.
+    """
+    return command_for(*_CONFIG.get(), *words, is_argument=is_argument)
+
+
+def command_for(config: str | None, laid_over: Sequence[str], *words: str, is_argument: bool = False) -> str:
+    """``zeus_command`` with these words for the config, as in ``name_config``."""
+    if not is_argument:
+        return shell_line("zeus", *words, *([] if config is None else ["--config", config]), *laid_over)
+    # Before the options, as a person writes it.
+    place = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    named = [] if config is None else [config]
+    return shell_line("zeus", *words[:place], *named, *laid_over, *words[place:])
