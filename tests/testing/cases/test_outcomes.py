@@ -7,6 +7,7 @@ import errno
 import os
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -60,11 +61,11 @@ def test_no_more_runs_than_allowed_go_on_and_the_report_has_the_files_order(
 async def test_a_run_without_a_folder_costs_no_other_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def folder(*_: Any, **__: Any) -> nullcontext[str]:
+    def folder(_prefix: str) -> nullcontext[Path]:
         made.append("folder")
         if len(made) == 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return nullcontext(".")
+        return nullcontext(Path())
 
     class Bench:
         def __init__(self, *_: Any) -> None:
@@ -73,7 +74,7 @@ async def test_a_run_without_a_folder_costs_no_other_its_outcome(monkeypatch: py
         async def outcome(self, begun: RunOutcome) -> RunOutcome:
             return replace(begun, status="passed")
 
-    monkeypatch.setattr(running, "TemporaryDirectory", folder)
+    monkeypatch.setattr(running, "own_folder", folder)
     monkeypatch.setattr(running, "_Bench", Bench)
     runs = planned(3)
     for each in runs:
