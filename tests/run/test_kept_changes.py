@@ -32,3 +32,29 @@ async def test_no_line_of_a_secret_stays_in_a_change(tmp_path: Path, to_model: s
     assert [(each["path"], each["removed"] > 0) for (each,) in kept] == [("/plan.md", True)] * 2
     assert "DEPLOY_KEY" in str(kept)
     assert "hunter2" not in str(kept)
+
+
+@pytest.mark.parametrize(
+    ("to_model", "held", "like"),
+    [("mask", "<secret:DEPLOY_KEY>", ""), ("allow", "hunter2-Qz81mPq44xw", " <secret:OTHER>")],
+)
+async def test_a_kept_change_tells_a_secret_from_a_text_that_looks_like_its_placeholder(
+    tmp_path: Path, to_model: str, held: str, like: str
+) -> None:
+    """As the question about the change does."""
+    secret = "hunter2-Qz81mPq44xw"
+    (tmp_path / "a.txt").write_text(f"one {secret}\n")
+    model = script(
+        calling(call("edit_file", "a", path="a.txt", old=f"one {held}", new=f"two {held}{like}")), "Done."
+    )
+    config = write_agent(tmp_path, f"secrets: {{to_model: {to_model}}}\n", tools="[probe, filesystem]")
+    environ = {"DEPLOY_KEY": secret}
+    async with Agent.from_config(config, directory=tmp_path, environ=environ, model=model) as agent:
+        result = await agent.run("go")
+        log = await agent.log()
+        payloads = [json.loads(each.payload) for each in await log.read(await log.find(result.session))]
+    assert (tmp_path / "a.txt").read_text() == f"two {secret}{like}\n"
+    ((kept,),) = [each["artifact"]["changes"] for each in payloads if each["role"] == "tool"]
+    lines = [each.rstrip("\n") for each in kept["lines"] if each[0] in "+-"]
+    told = like.replace("<secret", "<not the secret")
+    assert lines == ["-one <secret:DEPLOY_KEY>", f"+two <secret:DEPLOY_KEY>{told}"]

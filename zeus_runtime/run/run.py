@@ -50,7 +50,7 @@ from zeus_runtime.tools.kept_changes import CHANGES, kept
 from zeus_runtime.tools.masked_text import masked_result
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
-from zeus_runtime.tools.preview import Preview, masked, preview_of
+from zeus_runtime.tools.preview import Preview, preview_of
 from zeus_runtime.tools.question import MOST_LINES, shown_texts
 from zeus_runtime.tools.quota import COUNTED, PROGRAMS
 
@@ -336,9 +336,18 @@ class Run:
         """The part of the result's artifact with the changes that the call made."""
         if not result.changes:
             return {}
-        # Masked before they are compared: the lines of a diff may divide a secret.
-        shows = masked(Preview(result.changes), self._resources.known)
-        found = await asyncio.to_thread(kept, shows.changes)
+        # Masked before they are compared: the lines of a diff may divide a secret. A middleware may have made these.
+        text = self._resources.known.text
+        shown = [
+            replace(
+                each,
+                path=text(each.path),
+                before=None if each.before is None else text(each.before),
+                after=text(each.after),
+            )
+            for each in result.changes
+        ]
+        found = await asyncio.to_thread(kept, shown)
         return {CHANGES: [each.as_json() for each in found]} if found else {}
 
     def _shown(self, result: ToolResult) -> list[Picture]:
@@ -433,7 +442,7 @@ class Run:
         result = await self._resources.approvals.signed(
             tool, request, lambda: self._invoked(tool, request, view, clock)
         )
-        return masked_result(result, self._resources.secrets)
+        return masked_result(result, self._resources.secrets, self._resources.known)
 
     def _tool_run(self, tool: Tool, call: ToolCall, clock: Clock) -> ToolRunView:
         """The tool's view of the run, and its ways to ask and delegate."""

@@ -22,8 +22,15 @@ _WIDE: Final = ("utf-16-le", "utf-16-be")
 _LIKE_PLACEHOLDER: Final = re.compile(rf"{START}[^\s<>]*>?")
 
 
-def masked_result(result: ToolResult, secrets: Redactor) -> ToolResult:
-    """A tool's result with known secrets masked in its text, its state, its artifact and its changes."""
+def masked_result(result: ToolResult, secrets: Redactor, known: Redactor) -> ToolResult:
+    """A tool's result with secrets masked in its text, its state, its artifact and its changes.
+
+    Args:
+        known: those of its changes, which only people see.
+    """
+    if result.changes:
+        # Once: a second time, the placeholder of a secret would be a text that only looks like one.
+        result = replace(result, changes=masked(Preview(result.changes), known).changes)
     if not secrets.forms:
         return result
     return replace(
@@ -31,7 +38,6 @@ def masked_result(result: ToolResult, secrets: Redactor) -> ToolResult:
         content=secrets.text(result.content),
         state=secrets.masked(result.state),
         artifact=secrets.masked(result.artifact),
-        changes=masked(Preview(result.changes), secrets).changes,
     )
 
 
