@@ -449,10 +449,23 @@ def _decision(pending: PendingApproval, text: str) -> Decision:
             f' {{"decision": "reject", "reason": "not today"}}{problem}',
             reason="bad_decision",
         )
-    reason, answer = given.get("reason", ""), given.get("answer")
-    if not isinstance(reason, str) or not (answer is None or isinstance(answer, Mapping)):
-        raise BadRequestError("`reason` is a text, and `answer` an object", reason="bad_decision")
-    return Decision(said, reason=reason, arguments=answer)
+    # The service's own API calls the arguments of a call so, and the answer to a question too.
+    own = "answer" if pending.is_question else "changed"
+    # A member that is ignored would be a decision that nobody made: on the arguments of the model, say.
+    if unknown := sorted(map(repr, given.keys() - {"decision", "reason", "instruction", own})):
+        raise BadRequestError(
+            f"the decision on {pending.tool} has no {unknown[0]}: it has `decision`, `reason`, `instruction` and"
+            f" `{own}`",
+            reason="bad_decision",
+        )
+    reason, instruction, arguments = given.get("reason", ""), given.get("instruction", ""), given.get(own)
+    if not (
+        isinstance(reason, str) and isinstance(instruction, str) and isinstance(arguments, Mapping | None)
+    ):
+        raise BadRequestError(
+            f"`reason` and `instruction` are texts, and `{own}` is an object", reason="bad_decision"
+        )
+    return Decision(said, reason=reason, instruction=instruction, arguments=arguments)
 
 
 async def found(caller: ProtocolCaller, name: str) -> TurnAnswer:

@@ -16,6 +16,8 @@ ASKED: Final = "zeus_"
 """How the ids of calls of ``APPROVAL_TOOL`` begin."""
 APPROVAL_TOOL: Final = "zeus_approval"
 """A function of this name, if the client has it, is called with each call that waits for a decision."""
+_RESPONSE: Final = frozenset({"type", "id", "approval_request_id", "approve", "reason"})
+"""The members of a decision in the responses API."""
 LINES: Final = "zeus_lines"
 """Beside the arguments of a waiting call: the text of the question, with the change that the call would make."""
 
@@ -139,6 +141,9 @@ def of_items(given: Any, instructions: Any) -> ClientConversation:
             text = _text(each.get("output"), f"{where}.output")
             found.append(ClientMessage("tool", text, call=_string(each.get("call_id"), f"{where}.call_id")))
         elif kind == "mcp_approval_response":
+            # What is not read here, such as other arguments, must not seem to be approved.
+            if unknown := sorted(map(str, each.keys() - _RESPONSE)):
+                raise BadRequestError(f"{where} has no {unknown[0]!r}", param=f"{where}.{unknown[0]}")
             answer = {"decision": "approve" if each.get("approve") is True else "reject"}
             if each.get("reason"):
                 answer["reason"] = _string(each["reason"], f"{where}.reason")
