@@ -145,6 +145,18 @@ def test_a_config_that_a_new_line_of_the_only_config_names_is_read(tmp_path: Pat
     assert NEW in files.changed()
 
 
+def test_a_file_whose_time_was_set_back_is_read_again(tmp_path: Path) -> None:
+    former = "sk-live-Old-11aa22bb"
+    assert len(former) == len(NEW)
+    written(tmp_path, {"zeus.yaml": "version: 1\nmodel: x\n", ".env": "SHOP_TOKEN=SECRET\n"}, former)
+    files = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all")).secret_files
+    assert files.changed() == {}
+    status = (tmp_path / ".env").stat()
+    (tmp_path / ".env").write_text(f"SHOP_TOKEN={NEW}\n")
+    os.utime(tmp_path / ".env", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert files.changed() == {NEW: "SHOP_TOKEN"}
+
+
 def test_a_file_that_an_address_in_the_settings_of_a_service_names_is_read_when_it_changes(
     tmp_path: Path,
 ) -> None:

@@ -48,6 +48,8 @@ class _State(NamedTuple):
     is_folder: bool
     inode: int
     size: int
+    modified_ns: int
+    # A program may set the other time back, as `tar` does.
     changed_ns: int
 
 
@@ -274,4 +276,5 @@ def _state(path: Path) -> _State | None:
     # A pipe would wait for its writer, so it is as good as absent.
     is_folder = S_ISDIR(found.st_mode)
     is_read = is_folder or S_ISREG(found.st_mode)
-    return _State(is_folder, found.st_ino, found.st_size, found.st_mtime_ns) if is_read else None
+    state = _State(is_folder, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return state if is_read else None
