@@ -263,6 +263,27 @@ def test_a_certificate_beside_a_private_key_is_no_secret_of_its_own() -> None:
     assert certificate.strip() not in found
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        (
+            "APP_SECRETS",
+            {"a": "/srv/x9Kq2mZw7Lt4/app", "b": "https://x9kq2mzw7lt4.example/docs page9kq2mzw7l"},
+            (),
+        ),
+        ("APP_SECRETS", {"padded": f"{VALUE}=="}, (f"{VALUE}==",)),
+        ("APP_SECRETS", {"both": f"{VALUE}:{STRIPE}"}, (f"{VALUE}:{STRIPE}", STRIPE)),
+        ("API_KEYS", ["abcdefghijklmnopqrstuvwx", "word"], ("abcdefghijklmnopqrstuvwx",)),
+    ],
+)
+def test_what_is_an_item_of_a_secret(name: str, text: object, found: tuple[str, ...]) -> None:
+    assert set(secrets_in(name, json.dumps(text))) - {json.dumps(text)} == set(found)
+
+
+def test_the_lines_of_a_private_key_are_no_items() -> None:
+    assert not {*LINES} & {*secrets_in("TLS_KEY", PEM)}
+
+
 LEAVES = st.sampled_from(
     [
         STRIPE,
