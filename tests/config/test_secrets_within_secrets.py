@@ -6,6 +6,8 @@ import base64
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from zeus_runtime.config import Redactor
 from zeus_runtime.config.secrets.encoded import text_of_base64
@@ -188,3 +190,132 @@ def test_an_honest_value_has_no_secret_within(name: str, value: str, found: list
     prose = "admin:changeme 42|customer4711 deploy2024 foobarbazqux somemoreword correcthorsebattery acme"
     if value not in prose:
         assert secrets_of_environment({name: value}).text(prose) == prose
+
+
+STRIPE, MAPS = "sk_live_9Zq2Wm7Lx4Kp8Rt1", "AIzaSyD9x8K2mP4qR7tV1wZ3bN6cF"
+ORDINARY = {
+    "kty": "RSA",
+    "on": True,
+    "number": 12345678,
+    "stage": "production",
+    "word": "internationalizations",
+    "numbered": "value1234",
+    "url": "https://accounts.example.com/o/oauth2/auth",
+    "host": "db1abcdef2.rds.example.com",
+    "place": "/run/secrets/app",
+}
+SEVERAL = {"stripe": STRIPE, "maps": MAPS, **ORDINARY}
+
+
+def as_lines(pattern: str) -> str:
+    return "\n".join(pattern.format(name, value) for name, value in SEVERAL.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("APP_SECRETS", json.dumps(SEVERAL)),
+        ("APP_SECRETS", json.dumps(SEVERAL, indent=2)),
+        ("APP_SECRETS", encoded(json.dumps(SEVERAL))),
+        ("CREDENTIALS", json.dumps({"prod": {"stripe": STRIPE, "all": [MAPS, ORDINARY]}})),
+        ("APP_SECRET", json.dumps([{"name": "STRIPE_TOKEN", "value": STRIPE}, f"MAPS={MAPS}", ORDINARY])),
+        ("JWT_SIGNING_KEY", json.dumps({"kty": "oct", "k": MAPS, "inner": json.dumps({"d": STRIPE})})),
+        ("API_KEYS", json.dumps([STRIPE, MAPS])),
+        ("API_KEYS", json.dumps(SEVERAL)),
+        ("API_KEYS", f"stripe={STRIPE},maps={MAPS}"),
+        ("API_KEYS", f"stripe:{STRIPE};maps:{MAPS}"),
+        ("APP_SECRET", as_lines("{}={}")),
+        ("APP_SECRET", as_lines("{}: {}")),
+        ("APP_SECRET", as_lines('{} = "{}"')),
+        ("APP_SECRET", f"[login]\nann:{STRIPE}\nbob:{MAPS}"),
+    ],
+)
+def test_each_of_several_secrets_in_one_value_is_one_and_ordinary_values_are_not(
+    name: str, text: str
+) -> None:
+    places = {
+        "env": {"mcpServers": {"x": {"env": {name: text}}}},
+        "headers": {"headers": {f"X-{name}": text}},
+        "args": {"args": ["--api-token", text]},
+    }
+    founds = {"alone": secrets_in(name, text)} | {
+        place: written_secrets(each) for place, each in places.items()
+    }
+    for place, found in ((place, set(each)) for place, each in founds.items()):
+        assert {STRIPE, MAPS} <= found, place
+        # In such an `env`, a long word alone is one under any name.
+        assert found & {str(each) for each in ORDINARY.values()} <= (
+            {ORDINARY["word"]} if place == "env" else set()
+        ), place
+
+
+@pytest.mark.parametrize("name", ["credentials", "api_keys", "api_key", "secrets"])
+@pytest.mark.parametrize("value", [SEVERAL, {"deep": [{"value": STRIPE}, {"value": MAPS}], **ORDINARY}])
+def test_below_a_name_that_says_secret_random_values_of_a_map_are_secrets(name: str, value: object) -> None:
+    assert set(written_secrets({"extra": {name: value}})) == {STRIPE, MAPS}
+    assert written_secrets({"key": value}) == {}
+
+
+def test_a_certificate_beside_a_private_key_is_no_secret_of_its_own() -> None:
+    certificate = PEM.replace("PRIVATE KEY", "CERTIFICATE").replace("Q0s4", "Q0s5")
+    found = set(secrets_in("TLS_SECRETS", json.dumps({"crt": certificate, "own": PEM})))
+    assert PEM.strip() in found
+    assert certificate.strip() not in found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        (
+            "APP_SECRETS",
+            {"a": "/srv/x9Kq2mZw7Lt4/app", "b": "https://x9kq2mzw7lt4.example/docs page9kq2mzw7l"},
+            (),
+        ),
+        ("APP_SECRETS", {"padded": f"{VALUE}=="}, (f"{VALUE}==",)),
+        ("APP_SECRETS", {"both": f"{VALUE}:{STRIPE}"}, (f"{VALUE}:{STRIPE}", STRIPE)),
+        ("API_KEYS", ["abcdefghijklmnopqrstuvwx", "word"], ("abcdefghijklmnopqrstuvwx",)),
+    ],
+)
+def test_what_is_an_item_of_a_secret(name: str, text: object, found: tuple[str, ...]) -> None:
+    assert set(secrets_in(name, json.dumps(text))) - {json.dumps(text)} == set(found)
+
+
+def test_the_lines_of_a_private_key_are_no_items() -> None:
+    assert not {*LINES} & {*secrets_in("TLS_KEY", PEM)}
+
+
+LEAVES = st.sampled_from(
+    [
+        STRIPE,
+        MAPS,
+        PEM,
+        f"a={STRIPE}",
+        f"ann:{MAPS}",
+        "true",
+        7,
+        None,
+        "https://u:Zx81k@h/x",
+        *ORDINARY.values(),
+    ]
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc") | st.just("token"), inner)
+    ),
+)
+
+
+@settings(max_examples=40)
+@given(
+    value=st.lists(VALUES, min_size=1, max_size=3)
+    | st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1)
+)
+def test_a_name_that_says_more_never_finds_less(value: object) -> None:
+    text = json.dumps(value)
+    for more in ("APP_SECRETS", "API_KEY", "MY_TOKENS"):
+        assert set(secrets_in("APP_CONFIG", text)) <= set(secrets_in(more, text))
+        less, found = (
+            written_secrets({"servers": {"x": {"env": {name: text}}}}) for name in ("APP_CONFIG", more)
+        )
+        assert set(less) <= set(found)

@@ -241,7 +241,7 @@ def _as_written(name: str, value: str) -> Iterator[str]:
     if holds_secret(name, text):
         yield from filter(is_long_enough, _of_secret(text))
     if _is_list(name):
-        yield from (each for each in re.split(r"[\s,;]+", text) if is_random_item(each) and is_searched(each))
+        yield from filter(is_searched, _of_plural(text))
     if holds_headers(name):
         yield from filter(is_searched, _of_headers(text))
     if _is_command(name, text):
@@ -323,12 +323,47 @@ def _of_lines(text: str) -> Iterator[str]:
             yield from _as_written(_said(name, value), value)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """The random pieces of a header's value: of ``ApiKey VALUE``, ``Token token="VALUE"`` and schemes yet unknown.
+def _of_plural(text: str) -> Iterator[str]:
+    """The random items of a list of secrets, each also without the name or the user before it."""
+    value = _json_of(text)
+    if value is not None:
+        yield from _pieces(text)
+    for item in re.split(r"[\s,;]+", text) if value is None else value if isinstance(value, list) else ():
+        if isinstance(item, str) and is_random_item(item):
+            yield item
+            yield from _of_item(item)
 
-    Of a text with lines, JSON or an address, other rules find the secret parts.
+
+def _of_item(text: str) -> Iterator[str]:
+    """The random parts of one of several texts in a secret, and of what is behind its name if it has one.
+
+    Names and words are among them, so a word with a number is none, nor is a place, a host or an address.
     """
-    if "\n" not in text and text[:1] not in ("{", "["):
+    if is_key(text):
+        yield from _of_secret(text) if "PRIVATE KEY" in text else ()
+    elif not re.match(URL_START, text):
+        setting = re.fullmatch(_LINE, text)
+        value = "".join(setting.groups("")[1:]) if setting else text
+        parts = dict.fromkeys((value, text))
+        if not any(_is_place(each) or re.fullmatch(_HOST_OR_MAIL, each) for each in parts):
+            words = (
+                each for each in parts if not re.search(r"\s|://|\A[{\[]", each) and is_random_item(each)
+            )
+            for each in (*words, *_pieces(value)):
+                if any(map(_is_random_run, re.findall("[A-Za-z0-9]{8,}", each))):
+                    yield each
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The random pieces of a secret or a header's value: of ``ApiKey VALUE``, ``Token token="VALUE"`` and schemes yet
+    unknown, and of the texts in JSON and the lines of a file. In an address, other rules find the secret parts."""
+    if (value := _json_of(text)) is not None:
+        for each in _texts_in(value):
+            yield from _of_item(each.strip())
+    elif "\n" in text:
+        for each in () if is_key(text) else text.splitlines():
+            yield from _of_item(each.strip())
+    else:
         found = re.split(r"[\s;,=\"']+", text)
         yield from (each for each in found if "://" not in each and each != text and looks_random(each))
         for each in dict.fromkeys((text, *found)):
@@ -541,6 +576,10 @@ def _found(
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from _found(item, (*path, str(name)), str(name), rules)
+            says_secret = (looks_secret(str(name)) or _is_list(str(name))) and not is_lone_key(str(name))
+            for each in _texts_in(item) if says_secret and isinstance(item, Mapping | list) else ():
+                for part in filter(is_searched, _of_item(each.strip())):
+                    yield part, (*path, str(name))
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _found(item, (*path, index), key, rules)
@@ -561,7 +600,7 @@ def _as_text(value: Any) -> str | None:
 
 def _of_text(value: str, path: tuple[str | int, ...], key: str, rules: _Rules) -> Iterator[str]:
     yield from rules(_said(key, value), value)
-    if secret_entry(key, value) or len(path) < 2:
+    if len(path) < 2:
         return
     if holds_headers(path[-2]) and looks_random(value):
         yield value
