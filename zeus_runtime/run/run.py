@@ -50,7 +50,7 @@ from zeus_runtime.tools.kept_changes import CHANGES, kept
 from zeus_runtime.tools.masked_text import masked_result
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
-from zeus_runtime.tools.preview import Preview, preview_of
+from zeus_runtime.tools.preview import Preview, masked_changes, preview_of
 from zeus_runtime.tools.question import MOST_LINES, shown_texts
 from zeus_runtime.tools.quota import COUNTED, PROGRAMS
 
@@ -338,15 +338,7 @@ class Run:
             return {}
         # Masked before they are compared: the lines of a diff may divide a secret. A middleware may have made these.
         text = self._resources.known.text
-        shown = [
-            replace(
-                each,
-                path=text(each.path),
-                before=None if each.before is None else text(each.before),
-                after=text(each.after),
-            )
-            for each in result.changes
-        ]
+        shown = masked_changes(result.changes, text, path=text)
         found = await asyncio.to_thread(kept, shown)
         return {CHANGES: [each.as_json() for each in found]} if found else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -157,17 +157,24 @@ def masked(preview: Preview, secrets: Redactor) -> Preview:
 
     A text that only looks like a placeholder differs from the secret that the placeholder stands for.
     """
-    changes = tuple(
-        replace(
-            each,
-            path=secrets.text(each.path),
-            before=None if each.before is None else secrets.told(each.before),
-            after=secrets.told(each.after),
-        )
-        for each in preview.changes
-    )
+    changes = masked_changes(preview.changes, secrets.told, path=secrets.text)
     facts = tuple(map(secrets.text, preview.facts))
     return replace(preview, changes=changes, problem=secrets.text(preview.problem), facts=facts)
+
+
+def masked_changes(
+    changes: Iterable[Change], mask: Callable[[str], str], *, path: Callable[[str], str]
+) -> tuple[Change, ...]:
+    """Return changes with their texts masked by ``mask``, and their paths by ``path``."""
+    return tuple(
+        replace(
+            each,
+            path=path(each.path),
+            before=None if each.before is None else mask(each.before),
+            after=mask(each.after),
+        )
+        for each in changes
+    )
 
 
 async def preview_of(

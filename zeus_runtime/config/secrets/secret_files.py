@@ -273,8 +273,8 @@ def _state(path: Path) -> _State | None:
         found = path.stat()
     except (OSError, ValueError):
         return None
-    # A pipe would wait for its writer, so it is as good as absent.
     is_folder = S_ISDIR(found.st_mode)
-    is_read = is_folder or S_ISREG(found.st_mode)
-    state = _State(is_folder, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return state if is_read else None
+    # A pipe would wait for its writer, so it is as good as absent.
+    if not is_folder and not S_ISREG(found.st_mode):
+        return None
+    return _State(is_folder, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

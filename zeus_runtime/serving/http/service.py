@@ -456,8 +456,14 @@ class Service:
         Raises:
             UsageError: a decision is not possible.
         """
+
+        async def decided() -> None:
+            await found.agent.decide(session, decisions, seen=seen)
+            if by is not None:
+                await self._note_decisions(by, found.hosted.name, session, decisions)
+
         # A client that leaves must not part a decision from its row.
-        await finished(self._decided(found, session, decisions, seen=seen, by=by))
+        await finished(decided())
         # Of two who decide the last two calls at once, both may find none left: waking twice is harmless.
         if not await found.agent.pending_approvals(session):
             await self._continue(found, session)
@@ -465,18 +471,9 @@ class Service:
             # The time of the others may be over, or limited.
             await self.turns.resume_decided(found.hosted, await found.agent.log(), session)
 
-    async def _decided(
-        self,
-        found: OwnersAgent,
-        session: str,
-        decisions: Mapping[str, Decision],
-        *,
-        seen: Mapping[str, str | None] | None,
-        by: Principal | None,
+    async def _note_decisions(
+        self, by: Principal, agent: str, session: str, decisions: Mapping[str, Decision]
     ) -> None:
-        await found.agent.decide(session, decisions, seen=seen)
-        if by is None:
-            return
         for approval, decision in decisions.items():
             # Here and not with the request: one request of a protocol decides several calls, in no route of ours.
             await self.audit(
@@ -485,7 +482,7 @@ class Service:
                     user_id=None if by.owner is None else by.owner.user,
                     caller=by.id,
                     action="decide",
-                    agent=found.hosted.name,
+                    agent=agent,
                     session=session,
                     subject=approval,
                     decision=decision.answer,
