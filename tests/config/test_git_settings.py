@@ -29,7 +29,7 @@ NAMED = {
         "../a b.config",
         HEADER,
     ),
-    "another spelling": ("[Include] Path=../te\\\nam.inc;x\n", "team.inc", HEADER),
+    "another spelling": ("[Include] Path=../te\\\r\nam.inc;x\n", "team.inc", HEADER),
     "a file in the home folder": (INCLUDE + "~/team.inc\n", "../home/team.inc", HEADER),
     "logins": (STORE + "store --file=logins\n", "logins", LOGIN),
     "logins of one host": (
@@ -82,6 +82,14 @@ def test_settings_may_be_included_through_each_other_and_need_not_be_there(folde
     assert TOKEN not in checked(folder).document.redactor.text(TOKEN)
 
 
+def test_a_file_that_appears_or_changes_later_is_read_though_the_settings_stay(folder: Path) -> None:
+    put(folder / ".git/config", f"{INCLUDE}../team\n")
+    files = checked(folder).secret_files
+    for token in (TOKEN, TOKEN[::-1]):
+        put(folder / "team", HEADER.replace(TOKEN, token))
+        assert files.changed()[token] == "include.path"
+
+
 def test_many_submodules_do_not_use_up_the_files_that_are_followed(folder: Path) -> None:
     configs = [folder / f"modules/{number}/config" for number in range(150)]
     for each in configs:
@@ -90,7 +98,7 @@ def test_many_submodules_do_not_use_up_the_files_that_are_followed(folder: Path)
 
 
 def test_no_tool_changes_a_file_that_git_s_settings_name_nor_reads_logins(folder: Path) -> None:
-    put(folder / ".git/config", f"{INCLUDE}../team\n{INCLUDE}../..\n{STORE}store --file=logins\n")
+    put(folder / ".git/config", f"{INCLUDE}../team\n{INCLUDE}..\n{STORE}store --file=logins\n")
     put(folder / "team", "[http]\n\tcookieFile = new/cookies\n")
     deciding = Deciding()
     add_deciding(deciding, checked(folder))

@@ -18,7 +18,7 @@ _MOST_FILES: Final = 100
 _SETTING: Final = (
     r'\[([\w-]+)[\w.-]*(?:[ \t]+"(?:[^"\\\n]|\\.)*")?[ \t]*\]'
     r"|[#;][^\n]*"
-    r'|(?<![\w-])([A-Za-z][\w-]*+)[ \t]*=[ \t]*((?:"(?:[^"\\\n]|\\[\s\S])*"|\\[\s\S]|[^"\\\n#;])*)'
+    r'|(?<![\w-])([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:"(?:[^"\\\n]|\\[\s\S])*"|\\[\s\S]|[^"\\\n#;])*)'
 )
 """A section, a comment, which may look like a setting, or a setting."""
 _STORE: Final = r"(?:.*/)?(?:(?:git-)?credential-)?store"
@@ -71,7 +71,7 @@ def _at(folder: Path, named: str | Path, setting: _Setting) -> GitFile:
 
 def _files_of_helper(value: str, environ: Mapping[str, str]) -> Iterator[str | Path]:
     """The files of ``store``, also of ``!git credential-store`` and of its whole path."""
-    words = shell_words(value.removeprefix("!"))
+    words = shell_words(value)
     if not any(re.fullmatch(_STORE, each) for each in words):
         return
     given = [after for word, after in pairwise(words) if word == "--file"]
