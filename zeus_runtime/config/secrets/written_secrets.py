@@ -184,12 +184,13 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     except (OSError, ValueError):
         return {}
     whole = text.strip()
+    is_one = "\n" not in whole
+    is_named = variable and (is_one or len(whole) <= _MOST_CHARACTERS)
     found = secrets_of_file(path, environ) if whole.startswith(("{", "[")) else {}
     # A section of settings begins as a list does.
     if found or whole.startswith("{"):
-        return found
-    is_one = "\n" not in whole
-    if variable and "-----BEGIN " not in whole and (is_one or len(whole) <= _MOST_CHARACTERS):
+        return {**dict.fromkeys(secrets_in_file(whole) if is_named else (), variable), **found}
+    if is_named and "-----BEGIN " not in whole:
         return dict.fromkeys((*([whole] if is_one else ()), *secrets_in_file(whole)), variable)
     return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
 
