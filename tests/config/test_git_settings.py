@@ -107,6 +107,7 @@ def test_no_tool_changes_a_file_that_git_s_settings_name_nor_reads_logins(folder
         for name in ("team", "logins", "new/cookies", "new/other", "src")
     }
     assert found == {"team": False, "logins": True, "new/cookies": True, "new/other": None, "src": None}
+    assert [*deciding.unasked_files] == [str(folder / "team")], "git would execute what a command put there"
 
 
 def test_settings_are_read_as_git_reads_them(tmp_path: Path) -> None:

@@ -385,8 +385,10 @@ def _add_git(deciding: Deciding, checked: Checked) -> None:
     for file, setting in checked.secret_files.named_by_git:
         if not is_folder(file) and any(project.has(Path(each)) for each in _spellings(file)):
             # As of `.git/config`: Git executes what further settings say, and their secrets are masked.
-            is_read = setting == "include.path"
-            _add(deciding, file, f"`{setting}` names it for git", holds_keys=not is_read)
+            are_settings = setting == "include.path"
+            _add(deciding, file, f"`{setting}` names it for git", holds_keys=not are_settings)
+            if are_settings:
+                _add_unasked(deciding, file, is_file=True)
 
 
 def _file_at(text: str, *, is_absent: bool) -> Path | None:
