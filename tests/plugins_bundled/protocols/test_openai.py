@@ -887,3 +887,17 @@ async def test_a_decision_that_was_made_elsewhere_gets_no_answer_while_another_c
         assert (await native.post(f"/v1/approvals/{decided}", json=body)).status_code == 200
         with pytest.raises(BadRequestError, match="no call waits"):
             await ask(model="test", messages=[user("go"), said, results[0]], tools=OWN)
+
+
+async def test_a_client_gets_the_answer_of_a_turn_whose_call_a_person_answered(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, native, _model):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("the weather?")], tools=CHAT_TOOLS)
+        (pending,) = (await native.get("/v1/approvals")).json()
+        body = {"decision": "approve", "changed": {"result": "snow"}}
+        assert (await native.post(f"/v1/approvals/{pending['id']}", json=body)).status_code == 200
+        (turn,) = (await native.get(f"/v1/sessions/{pending['session']}/runs")).json()
+        await until(native, turn["run"], "complete")
+        messages: Any = [user("the weather?"), *answered(first, "rain")]
+        second = await ask(model="test", messages=messages, tools=CHAT_TOOLS)
+    assert second.choices[0].message.content == "It said: snow"

@@ -412,11 +412,15 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
 async def _decided_elsewhere(
     caller: ProtocolCaller, turn: StoredTurn, results: Mapping[str, str]
 ) -> int | None:
-    """After which event the turn went on, if these are decisions on calls that somebody decided elsewhere."""
+    """After which event the turn went on, if these are results of calls that somebody decided or answered elsewhere."""
     asked, last = None, 0
     while found := await _wait_after(caller, turn, last):
         last, pending = found
-        if any(_seal_in(name, each["id"]) is not None for each in pending for name in results):
+        if any(
+            name == each["call_id"] or _seal_in(name, each["id"]) is not None
+            for each in pending
+            for name in results
+        ):
             asked = last
     return None if turn.state == "waiting" and asked == last else asked
 
