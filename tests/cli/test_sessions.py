@@ -244,9 +244,9 @@ def test_signs_that_are_no_line_end_stay_in_a_view_of_a_session(zeus: Zeus, proj
     """They became line ends in an export, and vanished at the ends of a message. They are shown as escapes."""
     project.agent("\x85one\u2028two\x0b")
     session = zeus("run", "zeus.yaml", "go", "--output", "json").json["session"]
-    assert "> \\x85one\\u2028two\\x0b" in zeus("sessions", "export", session, "--format", "markdown").out
+    assert "> \\u0085one\\u2028two\\x0b" in zeus("sessions", "export", session, "--format", "markdown").out
     shown = zeus("sessions", "show", session).out
-    assert "\n  \\x85one\\u2028two\\x0b\n" in shown
+    assert "\n  \\u0085one\\u2028two\\x0b\n" in shown
 
 
 def test_no_text_of_an_exported_message_leaves_it(zeus: Zeus, project: Project) -> None:
