@@ -590,7 +590,7 @@ class Agent(ErrorsMasked):
 
         Args:
             bases: names of knowledge bases.
-            unread: called with each file that cannot be read, and the reason.
+            unread: called with each file that is not read, and the reason.
 
         Raises:
             UsageError: there is no such path or base.
