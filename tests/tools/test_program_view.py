@@ -6,8 +6,10 @@ import errno
 import itertools
 import json
 import os
+import sqlite3
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ import pytest
 
 from zeus_runtime import Agent
 from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PROGRAMS
+from zeus_runtime.store.database import make_private
 from zeus_runtime.tools import WorkspaceFiles, program_view
 from zeus_runtime.tools.gate import Gate, calling, reading_kept
 from zeus_runtime.tools.paths import WorkspaceError
@@ -217,6 +220,28 @@ def test_no_command_can_make_what_libraries_read_in_a_home_folder(
     assert [(folder / each).is_dir() for each in made] == [True, True, True, False, False]
     assert ((folder / ".npmrc").read_text(), (folder / ".npmrc").stat().st_mtime) == ("kept", 1)
     assert "/ann" not in found or found["/ann"] == "write"
+
+
+def test_no_command_can_make_a_log_that_sqlite_applies_to_a_database(tmp_path: Path) -> None:
+    """A command made the journal of a database, and the next Zeus took over the rows that it contained."""
+    databases = ("data/zeus.db", "data/cp.db", "data/service.db")
+    for each in databases:
+        make_private(tmp_path / each)
+    write(tmp_path / "zeus-serve.yaml", "storage: {url: 'sqlite:///data/service.db'}")
+    write(tmp_path / "data/other.db", "no database")
+    paths = [{"sqlite": {"path": path}} for path in ("data/cp.db", "data/other.db", "data/new.db")]
+    for number, each in enumerate(paths[1:]):
+        write(tmp_path / f".zeus/configs/p{number}.yaml", json.dumps({"version": 1, "checkpointer": each}))
+    files = workspace(tmp_path, {}, storage={"url": "sqlite:///data/zeus.db"}, checkpointer=paths[0])
+    found = view(files)
+    logs = [f"{each}-{end}" for each in databases for end in ("journal", "wal")]
+    assert [found.get(f"/{each}") for each in logs] == ["none"] * len(logs)
+    require_empty(*(tmp_path / each for each in logs))
+    beside = {each.name for each in (tmp_path / "data").iterdir()}
+    assert beside == {Path(each).name for each in (*databases, *logs)} | {"other.db"}
+    for each in databases:
+        with closing(sqlite3.connect(tmp_path / each)) as connection:
+            assert connection.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
 
 
 def test_the_guide_names_what_is_made_in_a_home_folder() -> None:

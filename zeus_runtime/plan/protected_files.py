@@ -41,6 +41,7 @@ from zeus_runtime.tools.own_folders import STATE, UPLOADS, marks_folder
 from zeus_runtime.tools.paths import folded
 from zeus_runtime.tools.patterns import folded_part
 from zeus_runtime.trust.compiled import compiled_folder
+from zeus_runtime.trust.databases import is_database, logs
 from zeus_runtime.trust.decision import records_folder
 
 if TYPE_CHECKING:
@@ -593,6 +594,10 @@ def _add_beginning(deciding: Deciding, file: Path, why: str, *, holds_keys: bool
     """Protect the file and its neighbours whose names begin with its name."""
     for at in _spellings(file):
         deciding.add_beginning(at, why, holds_keys=holds_keys)
+    # SQLite would apply a log that a command makes. An empty one is none.
+    real = Path(real_path(expanded(file).absolute()))
+    for log in logs(real) if is_database(real) else ():
+        _add_unasked(deciding, log, is_file=True)
 
 
 def _spellings(file: Path) -> Iterable[str]:
