@@ -10,13 +10,16 @@ import sqlite3
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from zeus_runtime import Agent
+from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PROGRAMS
+from zeus_runtime.plan.validated import check
 from zeus_runtime.store.database import make_private
 from zeus_runtime.tools import WorkspaceFiles, program_view
 from zeus_runtime.tools.gate import Gate, calling, reading_kept
@@ -242,6 +245,27 @@ def test_no_command_can_make_a_log_that_sqlite_applies_to_a_database(tmp_path: P
     for each in databases:
         with closing(sqlite3.connect(tmp_path / each)) as connection:
             assert connection.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize("root", [".", "agents"])
+def test_no_command_adds_a_config_to_a_folder_that_a_service_runs(tmp_path: Path, root: str) -> None:
+    """A command made `agents/evil.yaml`, and the next start of the service ran it for all users."""
+    write(tmp_path / "agents/note.md")
+    write(tmp_path / "agents/prompts/a.md")
+    workspace(tmp_path, {}, root=root)
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={})
+    served = replace(checked, service_folders=(tmp_path / "agents",))
+    found = view(make_plan(served).context.workspace)
+    if root == ".":
+        assert [found[f"/agents{each}"] for each in ("", "/note.md", "/prompts")] == [
+            "read",
+            "write",
+            "write",
+        ]
+        assert found["/."] == "write"
+    else:
+        # Else no command could make anything in the workspace.
+        assert found["/."] == "write"
 
 
 def test_the_guide_names_what_is_made_in_a_home_folder() -> None:

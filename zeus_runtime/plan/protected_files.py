@@ -102,6 +102,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     for file in (*_service_files(checked), *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
     for folder in checked.service_folders:
+        deciding.served |= {real_path(folder)}
         for at in dict.fromkeys((str(folder.absolute()), real_path(folder))):
             deciding.add_names(at, f"*{CONFIG_SUFFIX}", "a service would run it as an agent", holds_keys=True)
     # What users of a service upload for their own sessions.

@@ -392,6 +392,7 @@ class Deciding:
             them, as written.
         shown: the folders of options that programs see, as written.
         around: the working directories, and the folders of the configs.
+        served: the real paths of folders whose configs a service runs: a command makes nothing in them.
         sources: the configs whose files have been added.
     """
 
@@ -411,6 +412,7 @@ class Deciding:
         self.folders: dict[Path, None] = {}
         self.shown: dict[Path, None] = {}
         self.around: dict[Path, None] = {}
+        self.served: frozenset[str] = frozenset()
         self.sources: list[DecidingSource] = []
 
     def add(
@@ -507,6 +509,7 @@ class Deciding:
             self.unasked_files | other.unasked_files,
         )
         self.ways, self.folders = self.ways | other.ways, self.folders | other.folders
+        self.served |= other.served
         self.shown, self.around = self.shown | other.shown, self.around | other.around
 
     def now(self) -> Deciding:
