@@ -795,10 +795,14 @@ def test_what_a_service_closes_later_counts_in_a_plan_and_is_kept_once() -> None
     edited.shown[Path("/a/shown")] = edited.around[Path("/a/around")] = None
     edited.unasked_files["/a/.netrc"] = None
     edited.add_way("/a/made/__pycache__")
+    edited.add_modules("/a/src", {"json"}, "it is earlier")
+    edited.served = frozenset({"/a/agents"})
     for _ in range(2):
         later.take(edited)
     found = plan.now()
-    assert [bool(found.find(f"/a/{each}")) for each in ("own", "hook.py", "other")] == [True, True, False]
+    places = ("own", "hook.py", "src/json.py", "other")
+    assert [bool(found.find(f"/a/{each}")) for each in places] == [True, True, True, False]
+    assert found.served == {"/a/agents"}
     assert found.is_way("/a/made")
     assert (*found.unasked_files, *found.shown, *found.around, *found.archives) == (
         "/a/.netrc",
@@ -806,7 +810,7 @@ def test_what_a_service_closes_later_counts_in_a_plan_and_is_kept_once() -> None
         Path("/a/around"),
         "/a/kept",
     )
-    assert len(later._additions) == 2, "a text that is looked at again and again takes no more memory"
+    assert len(later._additions) == 3, "a text that is looked at again and again takes no more memory"
     assert plan.now() is found
 
 

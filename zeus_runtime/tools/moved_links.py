@@ -102,7 +102,9 @@ class FollowedDeciding(Deciding):
 
     def add_modules(self, folder: str, names: Set[str], why: str) -> None:
         super().add_modules(folder, names, why)
-        what = _Addition(folder, "modules", (names, why), lambda to, at: to.add_modules(at, names, why))
+        what = _Addition(
+            folder, "modules", (frozenset(names), why), lambda to, at: to.add_modules(at, names, why)
+        )
         self._additions.append(what)
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
