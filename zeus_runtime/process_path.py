@@ -93,6 +93,17 @@ def given_environ() -> dict[str, str]:
         return _PATH.given()
 
 
+def divided_python_path(path: str) -> tuple[str, str]:
+    """A ``PYTHONPATH`` without the folders in which an agent may work, and these folders."""
+    with _PATH.lock:
+        inside = [*_PATH.inside]
+    with suppress(FileNotFoundError):  # it was removed
+        inside += folder_places([Path.cwd()])
+    first = [*searched(path, inside)]
+    last = [entry for entry in path.split(os.pathsep) if entry and entry not in first]
+    return os.pathsep.join(first), os.pathsep.join(last)
+
+
 @contextmanager
 def system_programs() -> Iterator[None]:
     """While inside, libraries of this process find only the system's programs.

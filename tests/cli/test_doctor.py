@@ -53,6 +53,17 @@ def test_a_config_is_checked_with_its_model_and_database(zeus: Zeus, project: Pr
     assert "not made yet" not in findings(zeus)["database"][0]["detail"]
 
 
+def test_a_journal_beside_the_database_is_told_and_not_played_back(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    zeus("run", "zeus.yaml", "go")
+    journal = project.folder / ".zeus/zeus.db-journal"
+    journal.write_bytes(b"x")
+    found = findings(zeus)["database"][0]
+    assert (found["status"], str(journal) in found["remedy"]) == ("fail", True)
+    result = zeus("run", "zeus.yaml", "go")
+    assert (result.exit_code, "rollback journal" in result.err) == (4, True)
+
+
 def test_a_broken_config_is_a_failure_with_its_exit_code(zeus: Zeus, project: Project) -> None:
     project.write("zeus.yaml", "version: 1\nmodle: x\n")
     result = zeus("doctor")

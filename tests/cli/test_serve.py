@@ -100,6 +100,7 @@ def test_no_tool_makes_a_config_in_a_folder_that_a_service_runs(
     """The next start would run it, with rights that its writer chose."""
     monkeypatch.setenv("ZEUS_TRUST", "all")
     project.write("agents/one.yaml", "version: 1\nmodel: gpt-4o\ntools: [filesystem]\n")
+    (project.folder / "agents/folder.yaml").mkdir()  # a command of an agent made it
     seen: list[WorkspaceFiles] = []
 
     class Hosted(HostedAgent):

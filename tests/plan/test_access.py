@@ -795,10 +795,14 @@ def test_what_a_service_closes_later_counts_in_a_plan_and_is_kept_once() -> None
     edited.shown[Path("/a/shown")] = edited.around[Path("/a/around")] = None
     edited.unasked_files["/a/.netrc"] = None
     edited.add_way("/a/made/__pycache__")
+    edited.add_modules("/a/src", {"json"}, "it is earlier")
+    edited.served = frozenset({"/a/agents"})
     for _ in range(2):
         later.take(edited)
     found = plan.now()
-    assert [bool(found.find(f"/a/{each}")) for each in ("own", "hook.py", "other")] == [True, True, False]
+    places = ("own", "hook.py", "src/json.py", "other")
+    assert [bool(found.find(f"/a/{each}")) for each in places] == [True, True, True, False]
+    assert found.served == {"/a/agents"}
     assert found.is_way("/a/made")
     assert (*found.unasked_files, *found.shown, *found.around, *found.archives) == (
         "/a/.netrc",
@@ -806,7 +810,7 @@ def test_what_a_service_closes_later_counts_in_a_plan_and_is_kept_once() -> None
         Path("/a/around"),
         "/a/kept",
     )
-    assert len(later._additions) == 2, "a text that is looked at again and again takes no more memory"
+    assert len(later._additions) == 3, "a text that is looked at again and again takes no more memory"
     assert plan.now() is found
 
 
@@ -4309,6 +4313,42 @@ def test_no_tool_makes_a_distribution_in_a_relative_folder_on_the_path(
         with pytest.raises(WorkspaceError, match="next Python that starts would execute it"):
             files.write(str(Path(entry, path)), b"forged")
     files.write("other.py", b"mine")
+
+
+@pytest.mark.parametrize("entry", ["src", ""])
+def test_no_tool_makes_a_module_that_python_would_import_in_place_of_an_installed_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    """`PYTHONPATH=src` comes before the standard library, so the next `zeus` executed a `click.py` of the model."""
+    installed = folder / ".venv/lib/site-packages"
+    put(installed, "acme/__init__.py", "one.py", "taken.py", "wide/part/core.py", "broad/b.py", "data/x.json")
+    put(folder / entry, "taken.py", "logging/note.txt", "broad/note.txt")
+    monkeypatch.setattr("sys.path", [str(folder / entry), *sys.path, str(installed)])
+    files = files_of(folder)
+    closed = (
+        "click.py click/__init__.py json.py json/__init__.pyc pluggy/__init__.py Typing.PY acme.py one.pyc wide.py"
+        " acme/__init__.abi3.so wide/part/new.py logging/__init__.py"
+    )
+    for path in closed.split():
+        with pytest.raises(WorkspaceError, match="Python would import it in place of an installed module"):
+            files.write(str(Path(entry, path)), b"forged")
+    left_open = (
+        "taken.py taken/__init__.py broad/mine.py mine.py click.md click/notes.md acme/mine.py logging/a.py"
+        " mine/json.py data/x.py sys.py __init__.py other/click/__init__.py"
+    )
+    for path in left_open.split():
+        files.write(str(Path(entry, path)), b"mine")
+
+
+def test_a_folder_of_the_project_at_the_end_of_the_path_keeps_all_but_what_python_loads_unasked_open(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editable install puts it there: the standard library and the installed packages come first."""
+    put(folder / "more", "other.py")
+    monkeypatch.setattr("sys.path", [*sys.path, str(folder / "src"), str(folder / "more")])
+    files = files_of(folder)
+    for path in ("src/click.py", "src/other.py", "src/json/__init__.py", "more/typing.py"):
+        files.write(path, b"mine")
 
 
 async def test_a_relative_working_directory_is_that_of_the_moment_it_was_given(

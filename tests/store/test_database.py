@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import struct
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,8 +23,11 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.errors import MissingError, RunError, ZeusError
 from zeus_runtime.store.compiled_statements import Prepared
-from zeus_runtime.store.database import Database
+from zeus_runtime.store.database import Database, make_private
 from zeus_runtime.store.memory_tables import PLACE, create_memory_tables
+from zeus_runtime.trust import databases
+from zeus_runtime.trust.databases import is_made
+from zeus_runtime.trust.decision import records_folder
 
 ANN = Prepared(insert(PLACE).values(scope="user", scope_id="ann", changes=0).inline())
 NOWHERE = Prepared(text("INSERT INTO nowhere VALUES (1)"))
@@ -223,3 +229,107 @@ def test_a_new_file_that_sqlite_cannot_write_is_told_in_the_user_s_terms(
     monkeypatch.setattr("zeus_runtime.trust.databases.make", fails)
     with pytest.raises(ZeusError, match="unable to open database file"):
         Database("sqlite:///new.db", directory=tmp_path)
+
+
+def journal_of(pages: bytes, bytes_of_page: int) -> bytes:
+    """A rollback journal that restores these first pages (https://sqlite.org/fileformat2.html#the_rollback_journal)."""
+    each = [pages[at : at + bytes_of_page] for at in range(0, len(pages), bytes_of_page)]
+    head = bytes.fromhex("d9d505f920a163d7") + struct.pack(">5I", len(each), 0, len(each), 512, bytes_of_page)
+    records = (
+        struct.pack(">I", number) + page + struct.pack(">I", sum(page[bytes_of_page - 200 : 0 : -200]))
+        for number, page in enumerate(each, 1)
+    )
+    return head.ljust(512, b"\0") + b"".join(records)
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+async def test_a_journal_beside_a_database_in_use_is_not_played_back(
+    tmp_path: Path, *, is_moved: bool
+) -> None:
+    """Zeus writes a log, so another program made it: a command, or a commit of the repository."""
+    file = tmp_path / "a.db"
+    first = Database("sqlite:///a.db", directory=tmp_path)
+    await first.run(create_memory_tables)
+    if is_moved:
+        await first.checkpoint()
+    former = file.read_bytes()
+    assert (len(former) > 4096) == is_moved
+    await first.write(lambda connection: ANN.run(connection, {}))
+    if is_moved:
+        await first.close()
+    open_before = Database("sqlite:///a.db", directory=tmp_path)
+    journal = tmp_path / "a.db-journal"
+    journal.write_bytes(journal_of(former, 4096))
+    with pytest.raises(MissingError, match=r"rollback journal is beside the database .*a\.db") as found:
+        Database("sqlite:///a.db", directory=tmp_path)
+    assert str(journal) in (found.value.remedy or "")
+    with pytest.raises(MissingError, match="rollback journal"):
+        await open_before.run(lambda connection: None)
+    journal.unlink()
+    (tmp_path / "a.db-journal").touch()  # as Zeus makes it before commands
+    again = Database("sqlite:///a.db", directory=tmp_path)
+    assert await again.run(
+        lambda connection: connection.execute(select(PLACE.c.scope_id)).scalars().all()
+    ) == ["ann"]
+    for each in (again, open_before, *(() if is_moved else (first,))):
+        await each.close()
+
+
+def killed_before_the_first_page(file: Path) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("PRAGMA user_version=5")
+        journal = file.with_name(f"{file.name}-journal").read_bytes()
+    file.with_name(f"{file.name}-journal").write_bytes(journal)
+
+
+def killed_when_it_got_its_log(file: Path) -> None:
+    make_private(file)
+    former = file.read_bytes()
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    assert len(former) == 4096
+    file.with_name(f"{file.name}-journal").write_bytes(journal_of(former, 4096))
+
+
+def killed_in_a_program_that_took_its_log_away(file: Path) -> None:
+    make_private(file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE other (content)")
+        file.with_name(f"{file.name}-journal").write_bytes(journal_of(file.read_bytes(), 4096))
+
+
+@pytest.mark.parametrize(
+    "kill",
+    [killed_before_the_first_page, killed_when_it_got_its_log, killed_in_a_program_that_took_its_log_away],
+)
+async def test_a_database_whose_making_was_killed_is_made(
+    tmp_path: Path, kill: Callable[[Path], None]
+) -> None:
+    file = tmp_path / "a.db"
+    kill(file)
+    assert (tmp_path / "a.db-journal").stat().st_size
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    await database.run(create_memory_tables)
+    await database.close()
+    assert not (tmp_path / "a.db-journal").exists()
+    assert is_made(records_folder(os.environ), file)
+
+
+async def test_a_journal_that_a_starting_process_has_just_written_is_no_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process has made the database between two looks of this one, and its journal is gone."""
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    await database.run(create_memory_tables)
+    journal = tmp_path / "a.db-journal"
+    journal.write_bytes(b"x")
+    read = databases._header
+
+    def late(file: Path) -> bytes:
+        journal.unlink()
+        return read(file)
+
+    monkeypatch.setattr(databases, "_header", late)
+    databases.refuse_journal(tmp_path / "a.db")
+    await database.close()

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from zeus_runtime.plugin.tool import Apart, ApartError
-from zeus_runtime.tools.worker_process import processors
+from zeus_runtime.tools.worker_process import processors, started
 
+ROOT = Path(__file__).parents[2]
 EVAL = "builtins:eval"
 
 
@@ -82,6 +83,41 @@ def test_it_has_neither_secrets_nor_modules_of_the_working_directory(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     assert "sk-secret" not in str(apart(EVAL, b"dict(__import__('os').environ)", seconds=30))
+
+
+@pytest.fixture
+def of_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the project on ``PYTHONPATH``, in which a model has made a module of Python's."""
+    folder = tmp_path / "src"
+    folder.mkdir()
+    (folder / "json.py").write_text("raise SystemExit('the model was here')")
+    own = "import json, os, sys\ndef size(data): return len(data), 'OWN' in os.environ\n"
+    (folder / "own_reader.py").write_text(own + "print(sys.argv[1:], size(b'xy'), __name__)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{folder}:src:{ROOT}")
+    monkeypatch.setenv("OWN", "x")
+    return folder
+
+
+@pytest.mark.usefixtures("of_project")
+def test_a_project_s_folder_on_pythonpath_comes_after_the_standard_library(apart: Apart) -> None:
+    assert apart("own_reader:size", b"abc", seconds=10) == [3, False]
+
+
+@pytest.mark.usefixtures("of_project")
+async def test_it_does_so_in_other_workers_too() -> None:
+    process = await started("own_reader")
+    out, _ = await process.communicate()
+    assert out.decode() == f"['{os.getpid()}'] (2, True) __main__\n"
+
+
+def test_a_folder_elsewhere_on_pythonpath_stays_first(
+    of_project: Path, apart: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (of_project.parent / "work").mkdir()
+    monkeypatch.chdir(of_project.parent / "work")
+    with pytest.raises(ApartError):
+        apart("own_reader:size", b"abc", seconds=10)
 
 
 def test_what_a_library_prints_is_no_answer(apart: Apart) -> None:

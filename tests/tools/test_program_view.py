@@ -6,15 +6,21 @@ import errno
 import itertools
 import json
 import os
+import sqlite3
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from zeus_runtime import Agent
+from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PROGRAMS
+from zeus_runtime.plan.validated import check
+from zeus_runtime.store.database import make_private
 from zeus_runtime.tools import WorkspaceFiles, program_view
 from zeus_runtime.tools.gate import Gate, calling, reading_kept
 from zeus_runtime.tools.paths import WorkspaceError
@@ -217,6 +223,49 @@ def test_no_command_can_make_what_libraries_read_in_a_home_folder(
     assert [(folder / each).is_dir() for each in made] == [True, True, True, False, False]
     assert ((folder / ".npmrc").read_text(), (folder / ".npmrc").stat().st_mtime) == ("kept", 1)
     assert "/ann" not in found or found["/ann"] == "write"
+
+
+def test_no_command_can_make_a_log_that_sqlite_applies_to_a_database(tmp_path: Path) -> None:
+    """A command made the journal of a database, and the next Zeus took over the rows that it contained."""
+    databases = ("data/zeus.db", "data/cp.db", "data/service.db")
+    for each in databases:
+        make_private(tmp_path / each)
+    write(tmp_path / "zeus-serve.yaml", "storage: {url: 'sqlite:///data/service.db'}")
+    write(tmp_path / "data/other.db", "no database")
+    paths = [{"sqlite": {"path": path}} for path in ("data/cp.db", "data/other.db", "data/new.db")]
+    for number, each in enumerate(paths[1:]):
+        write(tmp_path / f".zeus/configs/p{number}.yaml", json.dumps({"version": 1, "checkpointer": each}))
+    files = workspace(tmp_path, {}, storage={"url": "sqlite:///data/zeus.db"}, checkpointer=paths[0])
+    found = view(files)
+    logs = [f"{each}-{end}" for each in databases for end in ("journal", "wal")]
+    assert [found.get(f"/{each}") for each in logs] == ["none"] * len(logs)
+    require_empty(*(tmp_path / each for each in logs))
+    beside = {each.name for each in (tmp_path / "data").iterdir()}
+    assert beside == {Path(each).name for each in (*databases, *logs)} | {"other.db"}
+    for each in databases:
+        with closing(sqlite3.connect(tmp_path / each)) as connection:
+            assert connection.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize("root", [".", "agents"])
+def test_no_command_adds_a_config_to_a_folder_that_a_service_runs(tmp_path: Path, root: str) -> None:
+    """A command made `agents/evil.yaml`, and the next start of the service ran it for all users."""
+    write(tmp_path / "agents/note.md")
+    write(tmp_path / "agents/prompts/a.md")
+    workspace(tmp_path, {}, root=root)
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={})
+    served = replace(checked, service_folders=(tmp_path / "agents",))
+    found = view(make_plan(served).context.workspace)
+    if root == ".":
+        assert [found[f"/agents{each}"] for each in ("", "/note.md", "/prompts")] == [
+            "read",
+            "write",
+            "write",
+        ]
+        assert found["/."] == "write"
+    else:
+        # Else no command could make anything in the workspace.
+        assert found["/."] == "write"
 
 
 def test_the_guide_names_what_is_made_in_a_home_folder() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.findings import DoctorFinding, missing
 from zeus_runtime.cli.streams import is_terminal, shows_colours
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import MissingError, ZeusError
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.options import ConfigArgs
@@ -308,12 +308,17 @@ def _sqlite(probe: Path, shown: Path, note: str = "") -> DoctorFinding:
     import sqlite3
     from contextlib import closing
 
+    from zeus_runtime.trust.databases import refuse_journal
+
     try:
+        refuse_journal(probe)
         with closing(sqlite3.connect(probe, timeout=5, isolation_level=None)) as connection:
             mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
             # Takes the write lock and writes nothing: a read-only file fails here, and a plain BEGIN would not.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
+    except MissingError as error:
+        return missing("database", str(error), error.remedy or "")
     except sqlite3.Error as error:
         remedy = "Check its permissions and free space, or set storage.url to another place."
         return missing("database", f"{shown} cannot be written: {error}", remedy)

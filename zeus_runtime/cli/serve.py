@@ -386,7 +386,8 @@ def _files(process: Process, configs: tuple[str, ...], settings: ReadSettings) -
         files = sorted(
             path
             for path in folder.glob(f"*{CONFIG_SUFFIX}")
-            if not _is_overlay(path) and path.name != SERVICE_FILE
+            # A command of an agent may have made a folder of such a name.
+            if not (_is_overlay(path) or path.is_dir()) and path.name != SERVICE_FILE
         )
         if not files:
             raise UsageError(f"the folder {each} has no YAML file", remedy="Name a config.")

@@ -41,6 +41,7 @@ from zeus_runtime.tools.own_folders import STATE, UPLOADS, marks_folder
 from zeus_runtime.tools.paths import folded
 from zeus_runtime.tools.patterns import folded_part
 from zeus_runtime.trust.compiled import compiled_folder
+from zeus_runtime.trust.databases import is_database, logs
 from zeus_runtime.trust.decision import records_folder
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercu
 """Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
 
 _EXECUTED: Final = "the next Python that starts would execute it"
+_IS_EARLIER: Final = "Python would import it in place of an installed module of its name"
+_ENDINGS: Final = tuple(all_suffixes())
 _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
 _DECIDES_SERVICE: Final = "it decides who may use a service"
@@ -100,6 +103,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     for file in (*_service_files(checked), *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
     for folder in checked.service_folders:
+        deciding.served |= {real_path(folder)}
         for at in dict.fromkeys((str(folder.absolute()), real_path(folder))):
             deciding.add_names(at, f"*{CONFIG_SUFFIX}", "a service would run it as an agent", holds_keys=True)
     # What users of a service upload for their own sessions.
@@ -415,6 +419,7 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
     for source in _on_the_path(checked.directory):
         for name in _EXECUTED_NAMES:
             deciding.add_names(source, name, _EXECUTED)
+    _add_earlier_modules(deciding, checked.directory)
     modules = {
         each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
     }
@@ -447,6 +452,69 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
             _add_unasked(deciding, own)
     # The memory and environment of the processes contain the secrets that are masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
+
+
+def _add_earlier_modules(deciding: Deciding, directory: Path) -> None:
+    """Keep tools from making a module in the project that Python would import in place of an installed one.
+
+    ``PYTHONPATH`` and the folder of a script come before the standard library and the packages that run Zeus. What the
+    project has already stays open.
+    """
+    path = [Path(entry).absolute() for entry in sys.path]
+    own = [_is_of(each, directory) and deciding.find(real_path(each)) is None for each in path]
+    for number, folder in enumerate(path):
+        later = [each for each, is_own in zip(path[number:], own[number:], strict=True) if not is_own]
+        if not (own[number] and later):
+            continue
+        found = [_modules_later(str(each)) for each in later]
+        here = _modules_in(str(folder))
+        modules = set(chain.from_iterable(chain.from_iterable(found))) - here.modules
+        packages = (
+            modules & set(chain.from_iterable(each.open_packages for each in found)) - here.open_packages
+        )
+        for at in dict.fromkeys((str(folder), real_path(folder))):
+            deciding.add_modules(at, modules, _IS_EARLIER)
+            for name in packages:
+                deciding.add_names(at, escape(name), _IS_EARLIER)
+
+
+class _Modules(NamedTuple):
+    """The names that a folder of the path gives to modules.
+
+    Args:
+        modules: those with code.
+        open_packages: folders without ``__init__``, of which an earlier folder of the path may have another part.
+    """
+
+    modules: frozenset[str]
+    open_packages: frozenset[str]
+
+
+@lru_cache(maxsize=64)
+def _modules_later(folder: str) -> _Modules:
+    if Path(folder) == Path(os.__file__).parent:
+        # Python finds those that are built in without the path.
+        return _Modules(sys.stdlib_module_names.difference(sys.builtin_module_names), frozenset())
+    modules, packages = _modules_in(folder)
+    return _Modules(modules, frozenset(name for name in packages if _has_code(f"{folder}/{name}")))
+
+
+def _has_code(folder: str) -> bool:
+    modules, packages = _modules_in(folder)
+    return bool(modules) or any(_has_code(f"{folder}/{name}") for name in packages)
+
+
+def _modules_in(folder: str) -> _Modules:
+    modules: set[str] = set()
+    packages: set[str] = set()
+    for each in _entries(folder):
+        name, _, ending = each.name.partition(".")
+        if f".{ending}" in _ENDINGS:
+            modules.add(name)
+        elif name == each.name and name.isidentifier() and each.is_dir():
+            has_code = any(os.path.exists(f"{each.path}/__init__{end}") for end in _ENDINGS)  # noqa: PTH110 - quicker
+            (modules if has_code else packages).add(name)
+    return _Modules(frozenset(modules), frozenset(packages))
 
 
 def _add_unasked(deciding: Deciding, place: Path, *, is_file: bool = False) -> None:
@@ -520,7 +588,7 @@ def _installed(directory: Path) -> Iterator[Path]:
     # Users cannot write to a system's own folders, which contain much else; the folders with modules follow below.
     yield from (Path(each) for each in (sys.prefix, sys.base_prefix) if each not in ("/usr", "/usr/local"))
     for each in (Path(os.__file__).parent, Path(site.getusersitepackages()), *map(Path, sys.path)):
-        is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
+        is_source = _is_of(each, directory)
         # Virtual environments are often in the project, so the name decides about a folder of packages.
         if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
             yield each
@@ -530,8 +598,12 @@ def _on_the_path(directory: Path) -> Iterator[str]:
     """The project's own folders in which this Python looks for modules."""
     # A relative one, such as the empty one of Python's prompt, starts where the process is.
     for each in (Path(entry).absolute() for entry in sys.path):
-        if each.is_relative_to(directory) or directory.is_relative_to(each):
+        if _is_of(each, directory):
             yield from {str(each), real_path(each)}
+
+
+def _is_of(folder: Path, directory: Path) -> bool:
+    return folder.is_relative_to(directory) or directory.is_relative_to(folder)
 
 
 class _Searched(NamedTuple):
@@ -606,6 +678,10 @@ def _add_beginning(deciding: Deciding, file: Path, why: str, *, holds_keys: bool
     """Protect the file and its neighbours whose names begin with its name."""
     for at in _spellings(file):
         deciding.add_beginning(at, why, holds_keys=holds_keys)
+    # SQLite would apply a log that a command makes. An empty one is none.
+    real = Path(real_path(expanded(file).absolute()))
+    for log in logs(real) if is_database(real) else ():
+        _add_unasked(deciding, log, is_file=True)
 
 
 def _spellings(file: Path) -> Iterable[str]:

@@ -433,13 +433,19 @@ def make_private(file: Path) -> None:
 
     The config's check decides whether an existing one may be used. If a digest in ``ZEUS_TRUST`` allows it, it is
     recorded too.
+
+    Raises:
+        MissingError: a rollback journal is beside it (``trust.databases.refuse_journal``), or as ``adopt_given``.
+        LinkedFolderError, OSError: as ``make_file``.
     """
-    from zeus_runtime.trust.databases import adopt_given, make
+    from zeus_runtime.trust.databases import adopt_given, make, refuse_journal
     from zeus_runtime.trust.decision import records_folder
 
     make_file(file)
     if file.stat().st_size:
+        # First: a digest also allows the journal that came with a database.
         adopt_given(records_folder(os.environ), file.resolve())
+        refuse_journal(file.resolve())
         return
     if file.parent.name == ".zeus":
         _leave_out_of_git(file.parent)
@@ -513,6 +519,10 @@ def _connect_sqlite(file: Path | None, timeout_seconds: float) -> Connection:
     tries = _TRIES if timeout_seconds else 0
 
     def opened() -> sqlite3.Connection:
+        if file is not None:
+            from zeus_runtime.trust.databases import refuse_journal
+
+            refuse_journal(file)
         # The path, not a URL, which would be parsed a second time and could name another file than the checked one.
         name = ":memory:" if file is None else file
         raw = sqlite3.connect(name, timeout=timeout_seconds, check_same_thread=False)

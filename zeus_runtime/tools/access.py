@@ -9,10 +9,11 @@ keys, the path rules of components, and the policies of the agents above a sub-a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property, lru_cache
 from glob import escape
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -339,6 +340,7 @@ _WORKTREES: Final = "worktrees"
 _RECORDS: Final = Protected("Zeus keeps its sessions and records there", holds_keys=True)
 _READABLE_STATE: Final = ("configs", "prompts", "plugins", "skills", SANDBOXES, *ARCHIVES)
 """Folders of ``.zeus`` that tools may read; who may read the archive's files depends on the session."""
+_MODULES: Final = frozenset(map(folded, all_suffixes()))
 _ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
 FLOOR_NAMES: Final = (".env*", *_NAMES)
 """Names that the floor protects at any place in a path."""
@@ -390,6 +392,7 @@ class Deciding:
             them, as written.
         shown: the folders of options that programs see, as written.
         around: the working directories, and the folders of the configs.
+        served: the real paths of folders whose configs a service runs: a command makes nothing in them.
         sources: the configs whose files have been added.
     """
 
@@ -397,6 +400,7 @@ class Deciding:
         self._paths: dict[str, Protected] = {}
         self._patterns: dict[str, dict[str, tuple[PartTest, Protected]]] = {}
         self._in_each: dict[str, dict[str, dict[str, tuple[PartTest, Protected]]]] = {}
+        self._modules: dict[str, tuple[Set[str], Protected]] = {}
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
         self.key_folders: dict[str, None] = {}
@@ -408,6 +412,7 @@ class Deciding:
         self.folders: dict[Path, None] = {}
         self.shown: dict[Path, None] = {}
         self.around: dict[Path, None] = {}
+        self.served: frozenset[str] = frozenset()
         self.sources: list[DecidingSource] = []
 
     def add(
@@ -453,6 +458,17 @@ class Deciding:
         if holds_keys:
             self.key_folders[folder] = None
 
+    def add_modules(self, folder: str, names: Set[str], why: str) -> None:
+        """Protect the files in a folder as which Python would import modules of these names, whether they exist or not.
+
+        Args:
+            folder: one in which Python looks for modules.
+            names: without a dot.
+        """
+        self.added[f"{folder.rstrip('/')}/*.py"] = None
+        self._found.clear()
+        self._modules[_folded_host(folder)] = frozenset(map(folded, names)), Protected(why)
+
     def add_beginning(self, file: str, why: str, *, holds_keys: bool = False) -> None:
         """Protect a file and its neighbours whose names begin with its name, such as SQLite's ``-wal``."""
         folder, _, name = file.rpartition("/")
@@ -493,6 +509,7 @@ class Deciding:
             self.unasked_files | other.unasked_files,
         )
         self.ways, self.folders = self.ways | other.ways, self.folders | other.folders
+        self.served |= other.served
         self.shown, self.around = self.shown | other.shown, self.around | other.around
 
     def now(self) -> Deciding:
@@ -528,6 +545,8 @@ class Deciding:
         inner = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
         if inner is None and self._in_each:
             inner = self._named_in_each(at, folded(name))
+        if inner is None and self._modules:
+            inner = self._module(at, folded(name))
         hit = None if inner is None else (inner, 0)
         return hit if above is None else above if hit is None else _stricter(above, hit)
 
@@ -552,6 +571,15 @@ class Deciding:
                 if found := next((protected for fits, protected in tests if fits(name)), None):
                     return found
         return None
+
+    def _module(self, folder: str, name: str) -> Protected | None:
+        stem, _, ending = name.partition(".")
+        if f".{ending}" not in _MODULES:
+            return None
+        if stem == "__init__":
+            folder, _, stem = folder.rpartition("/")
+        names, protected = self._modules.get(folder, (frozenset(), None))
+        return protected if stem in names else None
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()

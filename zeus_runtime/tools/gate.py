@@ -539,6 +539,10 @@ class Gate:
                     if found is None or not os.path.lexists((each.parent, *each.parent.parents)[found[1]]):
                         yield each, are_folders
 
+    def is_served(self, host: str) -> bool:
+        """Whether a service runs the configs in a folder, also those that are made there later."""
+        return any(host in gate._deciding.served for gate in self._all)
+
     def deciding_links(self) -> frozenset[str]:
         """Return the links on the way to files that the rules or the built-in protection name.
 

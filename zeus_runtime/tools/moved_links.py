@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import NamedTuple, TypeAlias
 
 from zeus_runtime.disk_paths import links_passed, real_path
@@ -99,6 +99,13 @@ class FollowedDeciding(Deciding):
         super().add_beginning(file, why, holds_keys=holds_keys)
         # Not only its folder may be behind a link, but the file may be one.
         self._additions.append(_Addition(file, "beginning", (why, holds_keys), again))
+
+    def add_modules(self, folder: str, names: Set[str], why: str) -> None:
+        super().add_modules(folder, names, why)
+        what = _Addition(
+            folder, "modules", (frozenset(names), why), lambda to, at: to.add_modules(at, names, why)
+        )
+        self._additions.append(what)
 
     def add_in_each(self, folder: str, below: tuple[str, str], why: str) -> None:
         super().add_in_each(folder, below, why)

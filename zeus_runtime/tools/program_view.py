@@ -397,7 +397,7 @@ class _Scan:
                 return "none"
         elif not stat.S_ISDIR(status.st_mode):  # a socket leads to another program, which nothing contains
             return "none"
-        full = self._full(parts, host)
+        full = "read" if self._gate.is_served(host) else self._full(parts, host)
         return self._entries(parts, host) if full == "write" and stat.S_ISDIR(status.st_mode) else full
 
     def _entries(self, parts: Parts, host: str) -> ProgramRight:

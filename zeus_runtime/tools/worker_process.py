@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.process_path import divided_python_path
 
 if TYPE_CHECKING:
     import asyncio
@@ -155,13 +156,15 @@ class Apart:
 def _started() -> subprocess.Popen[bytes]:
     # It does not share the working directory, where a model may write modules, nor this process's secrets. It also does
     # not get the terminal's Ctrl-C, because the file would then seem to have killed it.
+    named = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    command, environment = _start_of(__name__, named)
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, str(os.getpid())],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+            env=environment,
             process_group=0 if os.name == "posix" else None,
         )
     except OSError as error:
@@ -224,6 +227,27 @@ def _limit(seconds: float) -> None:
             resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
+_START: Final = """\
+import os, runpy, sys
+sys.path += sys.argv[1].split(os.pathsep)
+del sys.argv[:2]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def _start_of(module: str, environment: Mapping[str, str]) -> tuple[list[str], Mapping[str, str]]:
+    """The command and the variables for a process of ``python -m module ID``.
+
+    The project's folders on ``PYTHONPATH`` come last there: a model may have made a ``json.py`` in one meanwhile. They
+    stay, since one may have a plugin.
+    """
+    python, of_process = [sys.executable, "-P"], str(os.getpid())
+    first, last = divided_python_path(environment.get("PYTHONPATH", ""))
+    if not last:
+        return [*python, "-m", module, of_process], environment
+    return [*python, "-c", _START, last, module, of_process], {**environment, "PYTHONPATH": first}
+
+
 async def started(module: str, environment: Mapping[str, str] | None = None) -> asyncio.subprocess.Process:
     """A new process of ``python -m module ID`` with pipes, ID being this process's, for ``end_with``.
 
@@ -235,12 +259,9 @@ async def started(module: str, environment: Mapping[str, str] | None = None) -> 
     """
     import asyncio
 
+    command, environment = _start_of(module, os.environ if environment is None else environment)
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        module,
-        str(os.getpid()),
+        *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -22,9 +22,13 @@ DatabaseUse: TypeAlias = Literal["agents", "service"]
 """Whose database it is: that of agents, or that of a service, which decides who may use the agents."""
 
 _MAGIC: Final = b"SQLite format 3\x00"
+_PAGE_BYTES: Final = slice(16, 18)
+_WRITE_VERSION: Final = slice(18, 19)
 _USER_VERSION: Final = slice(60, 64)
 _APPLICATION_ID: Final = slice(68, 72)
 """Where SQLite's header has two numbers for applications (https://sqlite.org/fileformat2.html#the_database_header)."""
+_WITH_LOG: Final = b"\2"
+"""The write version of a database with a write-ahead log."""
 _PATIENCE_SECONDS: Final = 10.0
 _PART_BYTES: Final = 1 << 20
 _MOST_KEPT: Final = 256
@@ -38,12 +42,47 @@ _given: Final[dict[Path, tuple[Part, str]]] = {}
 def is_database(file: Path) -> bool:
     """Whether SQLite finds content in a file: the file's own, or that of a log beside it."""
     header = _header(file)
-    return header.startswith(_MAGIC) or (bool(header) and any(map(_header, _logs(file))))
+    return header.startswith(_MAGIC) or (bool(header) and any(map(_header, logs(file))))
 
 
-def _logs(file: Path) -> tuple[Path, ...]:
+def logs(file: Path) -> tuple[Path, ...]:
     """The logs from which SQLite completes a database when it opens it, whatever the file itself has."""
     return tuple(file.with_name(f"{file.name}{end}") for end in ("-wal", "-journal"))
+
+
+def refuse_journal(file: Path) -> None:
+    """Refuse a rollback journal beside a database with a write-ahead log, before SQLite plays it back.
+
+    SQLite writes a journal only until the database has its log: while Zeus makes it, which then has one page at most,
+    and which another process may do at this moment. So a later journal is somebody else's.
+
+    Args:
+        file: with all links resolved.
+
+    Raises:
+        MissingError: there is one.
+    """
+    log, journal = logs(file)
+    if not _size(journal):
+        return
+    header = _header(file)
+    # In the header, 1 stands for 65,536, the largest page.
+    page_bytes = max(512, int.from_bytes(header[_PAGE_BYTES], "big"))
+    is_in_use = header[_WRITE_VERSION] == _WITH_LOG and (_size(file) > page_bytes or _size(log))
+    # Looked at again: it was there while another process made the database, which is in use since.
+    if is_in_use and _size(journal):
+        raise MissingError(
+            f"a rollback journal is beside the database {file}, and Zeus writes none: SQLite would put what it contains"
+            " into the database",
+            remedy=f"find out who made {journal}, and delete it: the database is complete without it",
+        )
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def is_made(records: Path | None, file: Path) -> bool:
@@ -292,7 +331,7 @@ def _identity(file: Path) -> object:
 
 def _content(file: Path) -> tuple[tuple[Path, str], ...]:
     """The SHA-256 of the file and of its logs; of those that are empty, missing or unreadable, none."""
-    return tuple((each, _sha256(each)) for each in (file, *_logs(file)) if _header(each))
+    return tuple((each, _sha256(each)) for each in (file, *logs(file)) if _header(each))
 
 
 def _digest(mark: str) -> str:
