@@ -567,9 +567,7 @@ class WorkspaceFiles:
             try:
                 with self._counted(place, None, len(data)):
                     making = self._making(place, parts)
-                    atomic.replace(
-                        place.folder, place.name, data, old=None, publishing=making, exclusive=True
-                    )
+                    atomic.create(place.folder, place.name, data, publishing=making)
             except FileExistsError:
                 return False
             return True
