@@ -57,6 +57,11 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
     "a worktree": {".git/config.worktree": REMOTE},
     "a fetch": {".git/FETCH_HEAD": "abc\t\tbranch 'main' of https://ann:SECRET@example.com/x\n"},
     "a submodule": {".git/modules/libs/config": REMOTE, ".git/config": "[core]\n"},
+    "settings of git that are included": {".git/config": "[include]\n\tpath = ../team\n", "team": REMOTE},
+    "logins of git": {
+        ".git/config": "[credential]\n\thelper = store --file=logins\n",
+        "logins": "https://ann:SECRET@example.com\n",
+    },
     "a repository around it": {"../.git/config": REMOTE},
     "the repository of a route": {"routed/.git/config": REMOTE},
     "the config": {"zeus.yaml": MAIN + CONFIG},

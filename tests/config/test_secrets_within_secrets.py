@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from zeus_runtime.config import Redactor
 from zeus_runtime.config.secrets.encoded import text_of_base64
 from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.parts import secrets_in
-from zeus_runtime.config.secrets.written_secrets import written_secrets
+from zeus_runtime.config.secrets.written_secrets import secrets_of_key_file, written_secrets
 
 LINES = ["MIIEvQIBADANBgkqhkiG9w0B", "ZZk39dkslKJDkjd93jdkLLs0", "Q0s4Zm9vYmFy"]
 PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *LINES, "-----END PRIVATE KEY-----", ""])
@@ -254,6 +255,34 @@ def test_each_of_several_secrets_in_one_value_is_one_and_ordinary_values_are_not
 def test_below_a_name_that_says_secret_random_values_of_a_map_are_secrets(name: str, value: object) -> None:
     assert set(written_secrets({"extra": {name: value}})) == {STRIPE, MAPS}
     assert written_secrets({"key": value}) == {}
+
+
+@pytest.mark.parametrize("name", ["JWT_PRIVATE_JWK", "JWK", "OIDC_KEYSET", "SETTINGS"])
+def test_the_secret_members_of_a_jwk_are_secrets_under_any_name(name: str) -> None:
+    """Their names do not say secret: `d`, `k` and the parts of an RSA key."""
+    members = {each: f"{each}-{STRIPE[::-1]}" for each in ("d", "p", "q", "dp", "dq", "qi", "k")}
+    public = {"kty": "RSA", "kid": "2024-05-key", "n": MAPS, "e": "AQAB", "x": MAPS[::-1], "use": "sig"}
+    text = json.dumps({"set": [{**public, **members}, {"d": "Ab-20240131-1200xY"}]})
+    assert set(secrets_in(name, text)) == set(members.values())
+    assert set(written_secrets({name: {**public, **members}})) == set(members.values())
+
+
+def test_in_a_file_that_a_variable_names_each_of_several_secrets_in_json_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "app.json"
+    ordinary = {str(each) for each in ORDINARY.values()}
+    for value in (SEVERAL, {"deep": [{"value": STRIPE}, f"maps={MAPS}", ORDINARY], "tls": PEM}):
+        for indent in (None, 2):
+            file.write_text(json.dumps(value, indent=indent))
+            found = secrets_of_key_file(file, {}, variable="SECRETS_FILE")
+            assert {STRIPE, MAPS} <= set(found)
+            assert not ordinary & set(found)
+            assert found[STRIPE] == "SECRETS_FILE"
+            assert not {STRIPE, MAPS} & set(secrets_of_key_file(file, {})), (
+                "an option's file may be of any kind"
+            )
+    file.write_text(json.dumps({"api_token": STRIPE}))
+    found = secrets_of_key_file(file, {}, variable="SECRETS_FILE")
+    assert found == {STRIPE: "app.json/api_token"}, "a name in the file says more"
 
 
 def test_a_certificate_beside_a_private_key_is_no_secret_of_its_own() -> None:

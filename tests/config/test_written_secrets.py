@@ -335,17 +335,17 @@ def test_a_secret_in_an_address_that_git_keeps_is_known(tmp_path: Path, file: st
     kept = tmp_path / ".git" / file
     kept.parent.mkdir(parents=True)
     kept.write_text(text.replace("TOKEN", token))
-    found = secrets_of_repository(tmp_path / ".git")
+    found = secrets_of_repository(tmp_path / ".git", {})
     assert found.pop(token) == f".git/{file}"
     assert all(token in each for each in found), "and nothing else but what is around it"
 
 
 def test_a_repository_without_secrets_or_with_what_cannot_be_read_has_none(tmp_path: Path) -> None:
-    assert secrets_of_repository(tmp_path / ".git") == {}
+    assert secrets_of_repository(tmp_path / ".git", {}) == {}
     (tmp_path / ".git" / "config").mkdir(parents=True)
     (tmp_path / ".git" / "FETCH_HEAD").write_bytes(b"\xff = \x00\n[core]\n\tbare = false\n")
     os.mkfifo(tmp_path / ".git" / "config.worktree")
-    assert secrets_of_repository(tmp_path / ".git") == {}
+    assert secrets_of_repository(tmp_path / ".git", {}) == {}
 
 
 def _git(folder: Path, *words: str) -> None:
@@ -380,7 +380,7 @@ def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
     (tmp_path / ".git" / "objects").mkdir(parents=True)
     (tmp_path / ".git" / "config").write_text("[core]\n")
     (tmp_path / ".git" / "objects" / "config").write_text("url = https://ann:ghpQ7x9Zk2mB@example.com/\n")
-    assert secrets_of_repository(tmp_path / ".git") == {}
+    assert secrets_of_repository(tmp_path / ".git", {}) == {}
 
 
 @pytest.mark.timeout(60)  # the square of the length would take minutes
@@ -388,7 +388,7 @@ def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
 def test_a_repositorys_file_with_a_long_line_is_read_in_linear_time(tmp_path: Path, word: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f"a ={word * (300_000 // len(word))}x =")
-    assert secrets_of_repository(tmp_path / ".git") == {}
+    assert secrets_of_repository(tmp_path / ".git", {}) == {}
 
 
 @pytest.mark.parametrize(

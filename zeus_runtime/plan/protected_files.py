@@ -27,7 +27,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded, home_folders, real_path
+from zeus_runtime.disk_paths import expanded, home_folders, is_folder, real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
@@ -96,6 +96,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         _add_homes(deciding, each, named, work)
         _add_linked_keys(deciding, each, work)
         _add_environment(deciding, each)
+        _add_git(deciding, each)
     for file in (*_service_files(checked), *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
     for folder in checked.service_folders:
@@ -376,6 +377,18 @@ def _add_environment(deciding: Deciding, checked: Checked) -> None:
             file = _file_at(text, is_absent=is_secret)
             if file is not None and any(project.has(Path(each)) for each in _spellings(file)):
                 _add(deciding, file, f"the variable {name} names it for Zeus", holds_keys=is_secret)
+
+
+def _add_git(deciding: Deciding, checked: Checked) -> None:
+    """The files of the project that settings of its Git repositories name."""
+    project = project_of(checked.document, checked.config, checked.trust)
+    for file, setting in checked.secret_files.named_by_git:
+        if not is_folder(file) and any(project.has(Path(each)) for each in _spellings(file)):
+            # As of `.git/config`: Git executes what further settings say, and their secrets are masked.
+            are_settings = setting == "include.path"
+            _add(deciding, file, f"`{setting}` names it for git", holds_keys=not are_settings)
+            if are_settings:
+                _add_unasked(deciding, file, is_file=True)
 
 
 def _file_at(text: str, *, is_absent: bool) -> Path | None:

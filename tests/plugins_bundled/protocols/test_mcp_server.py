@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from mcp.types import (
     ElicitRequestParams,
     ElicitResult,
 )
+from sse_starlette.sse import AppStatus
 
 from tests.serving.test_http_keys import made, ready_database
 from tests.serving.test_two_services import two_databases
@@ -348,6 +349,30 @@ async def test_a_service_that_stops_cancels_no_turn(tmp_path: Path) -> None:
         (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
         assert turn["state"] == "running"
         await asyncio.wait_for(model.began.wait(), 10)
+
+
+async def test_a_call_that_waits_is_told_that_the_service_stops_though_its_stream_has_heard_so_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK's streams look for SIGTERM twice a second, and end with it unless they are told otherwise."""
+    monkeypatch.setattr(AppStatus, "original_handler", None)
+    monkeypatch.setattr(AppStatus, "should_exit", False)
+
+    async def call(native: httpx.AsyncClient) -> CallToolResult:
+        answer: Any = None
+        with suppress(ExceptionGroup):  # the goodbye to a service that is gone by now
+            async with connected(native, "legacy") as client:
+                answer = await client.call_tool("test", {"prompt": "hang"})
+        return answer
+
+    async with serving(tmp_path) as (native, model):
+        calling = asyncio.create_task(call(native))
+        await asyncio.wait_for(model.began.wait(), 10)
+        AppStatus.handle_exit()
+        await asyncio.sleep(0.6)
+    answer = await calling
+    assert answer.is_error
+    assert "the service stops" in answer.content[0].text  # type: ignore[union-attr]
 
 
 async def test_wrong_calls_are_told(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def test_podman_is_asked_as_it_wants() -> None:
     words = made(Options(), "n1", SandboxLimits(), podman=True)
     assert "--init" not in words
     assert "--read-only-tmpfs=false" in words
+    assert "--http-proxy=false" in words, "it would hand the proxy's password to the container"
     assert all("nr_inodes" not in word for word in words)
     assert all("notmpcopyup" in word for word in words if word.startswith(("/workspace:", "/tmp:")))
     assert removed("n1", podman=True)[-3:] == ["--time", "0", "n1"]

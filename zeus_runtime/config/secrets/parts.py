@@ -61,6 +61,8 @@ _HINTS: Final = ("key", "token", "secret", "credential", "authorization", "pass"
 _COMMAND_HINTS: Final = (*_HINTS, "-u", "user", "://")
 _COMMANDS: Final = frozenset({"COMMAND", "CMD", "ARGS", "OPTS", "OPTIONS", "FLAGS"})
 """The last word of a name whose text is words of a command: ``command``, ``JAVA_OPTS``."""
+_OF_JWK: Final = frozenset("d p q dp dq qi k".split())
+"""The secret members of a key in JSON, beside its ``kty`` (RFC 7518, section 6)."""
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
@@ -218,7 +220,11 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
 
 
 def secrets_in_file(text: str) -> Iterator[str]:
-    """The secrets in the text of a file that is known to hold some: one, settings, or words that look random."""
+    """The secrets in the text of a file that is known to hold some: one, settings, or words that look random; in JSON,
+    those of a map or a list."""
+    if _json_of(text) is not None:
+        yield from filter(is_searched, _pieces(text))
+        return
     if "\n" not in text.strip():
         yield from secrets_in(_SECRET, text)
     yield from _of_lines(text)
@@ -575,7 +581,8 @@ def _found(
 ) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _found(item, (*path, str(name)), str(name), rules)
+            named = _SECRET if name in _OF_JWK and "kty" in value else str(name)
+            yield from _found(item, (*path, str(name)), named, rules)
             says_secret = (looks_secret(str(name)) or _is_list(str(name))) and not is_lone_key(str(name))
             for each in _texts_in(item) if says_secret and isinstance(item, Mapping | list) else ():
                 for part in filter(is_searched, _of_item(each.strip())):

@@ -28,6 +28,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 from zeus_runtime.config.secrets.written_secrets import (
     addressed_key_files,
     files_of_repository,
+    named_by_repository,
     repositories_of,
     secrets_of_file,
     secrets_of_key_file,
@@ -38,6 +39,7 @@ from zeus_runtime.process_path import given_environ
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
+    from zeus_runtime.config.secrets.git_settings import GitFile
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.config.yaml.tree import Node
 
@@ -169,10 +171,23 @@ class SecretFiles:
             yield _single(file, self._of_json)
         for file, variable in self._key_files().items():
             yield _single(file, partial(self._of_keys, variable))
-        kept = (each for folder in self._folders for each in repositories_of(folder))
-        for each in dict.fromkeys(kept):
-            yield _Source(each, partial(files_of_repository, each), partial(secrets_of_repository, each))
+        for each in self._repositories:
+            read = partial(secrets_of_repository, each, self._environ)
+            yield _Source(each, partial(self._files_of_repository, each), read)
         yield _Source("", self._places_of_unloaded, self._of_unloaded)
+
+    @property
+    def named_by_git(self) -> Sequence[GitFile]:
+        """The files that settings of the repositories name, there or not."""
+        return [file for each in self._repositories for file in named_by_repository(each, self._environ)]
+
+    @property
+    def _repositories(self) -> Iterable[Path]:
+        return dict.fromkeys(each for folder in self._folders for each in repositories_of(folder))
+
+    def _files_of_repository(self, kept: Path) -> Iterator[Path]:
+        yield from files_of_repository(kept)
+        yield from (each.path for each in named_by_repository(kept, self._environ))
 
     def _json_files(self) -> Sequence[Path]:
         marked = (each for document in self._readings for each in document.marked if each.holds_secrets)

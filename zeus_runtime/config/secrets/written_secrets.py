@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
+from zeus_runtime.config.secrets.git_settings import GitFile, git_files
 from zeus_runtime.config.secrets.parts import holds_secret, key_files, secrets_in_file, secrets_within
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.disk_paths import is_file
@@ -77,25 +78,39 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def secrets_of_repository(kept: Path) -> dict[str, str]:
-    """The secrets in the addresses and headers of a Git repository and its submodules, each with its file's name.
+def secrets_of_repository(kept: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The secrets in the addresses and headers of a Git repository and its submodules, each with its file's name, and
+    in the files that their settings name, each with the setting.
 
     Args:
         kept: the folder in which Git keeps it (``.git``).
+        environ: the process environment, with ``HOME``.
     """
     found: dict[str, str] = {}
-    for file in filter(is_file, files_of_repository(kept)):
-        try:
-            with file.open("rb") as stream:
-                text = stream.read(_MOST_BYTES).decode("utf-8", "replace")
-        except OSError:
-            continue  # then no tool of this process reads it either
-        for line in text.splitlines():
-            # An address may be anywhere (a section's name, a comment); a header is a key's value.
-            parts = [line.strip(), *(each.strip().strip('"') for each in line.partition("=")[2:])]
-            for secret in written_secrets({"lines": parts}):
-                found.setdefault(secret, f".git/{file.relative_to(kept).as_posix()}")
+    for file in files_of_repository(kept):
+        for secret in _secrets_of_addresses(file):
+            found.setdefault(secret, f".git/{file.relative_to(kept).as_posix()}")
+    for file, setting in named_by_repository(kept, environ):
+        is_table = setting == "http.cookieFile"
+        for secret in (
+            secrets_of_key_file(file, environ, variable=setting) if is_table else _secrets_of_addresses(file)
+        ):
+            found.setdefault(secret, setting)
     return found
+
+
+def _secrets_of_addresses(file: Path) -> Iterator[str]:
+    try:
+        if not is_file(file):
+            return
+        with file.open("rb") as stream:
+            text = stream.read(_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return  # then no tool of this process reads it either
+    for line in text.splitlines():
+        # An address may be anywhere (a section's name, a comment); a header is a key's value.
+        parts = [line.strip(), *(each.strip().strip('"') for each in line.partition("=")[2:])]
+        yield from written_secrets({"lines": parts})
 
 
 def files_of_repository(kept: Path) -> Iterator[Path]:
@@ -107,6 +122,12 @@ def files_of_repository(kept: Path) -> Iterator[Path]:
         folders[:] = sorted(set(folders) - (_WITHOUT_ADDRESSES if "config" in files else frozenset()))
         if folder != str(kept) and _WITH_ADDRESSES.intersection(files):
             yield from (Path(folder, name) for name in sorted(_WITH_ADDRESSES))
+
+
+def named_by_repository(kept: Path, environ: Mapping[str, str]) -> Iterator[GitFile]:
+    """The files with settings, logins and cookies that the settings of a repository and its submodules name."""
+    configs = (file for file in files_of_repository(kept) if file.name != "FETCH_HEAD")
+    return git_files(configs, kept.parent, environ)
 
 
 def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
@@ -163,12 +184,13 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     except (OSError, ValueError):
         return {}
     whole = text.strip()
+    is_one = "\n" not in whole
+    is_named = variable and (is_one or len(whole) <= _MOST_CHARACTERS)
     found = secrets_of_file(path, environ) if whole.startswith(("{", "[")) else {}
     # A section of settings begins as a list does.
     if found or whole.startswith("{"):
-        return found
-    is_one = "\n" not in whole
-    if variable and "-----BEGIN " not in whole and (is_one or len(whole) <= _MOST_CHARACTERS):
+        return {**dict.fromkeys(secrets_in_file(whole) if is_named else (), variable), **found}
+    if is_named and "-----BEGIN " not in whole:
         return dict.fromkeys((*([whole] if is_one else ()), *secrets_in_file(whole)), variable)
     return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
 

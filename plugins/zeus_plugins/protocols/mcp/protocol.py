@@ -27,6 +27,7 @@ from mcp.types import (
     TextContent,
     TextResourceContents,
 )
+from sse_starlette.sse import AppStatus
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -97,9 +98,13 @@ class McpProtocol(ServedProtocol):
     async def running(self) -> AsyncIterator[None]:
         self._manager = StreamableHTTPSessionManager(self._server)
         async with self._manager.run():
+            # It would end streams within half a second of SIGTERM, perhaps before their answer, which tells that the
+            # service stops, is written. The service ends streams itself.
+            AppStatus.enable_automatic_graceful_drain = False
             try:
                 yield
             finally:
+                AppStatus.enable_automatic_graceful_drain = True
                 # Before the manager ends, which cancels requests: `_call_tool` must not think that clients did.
                 self._is_stopping = True
 

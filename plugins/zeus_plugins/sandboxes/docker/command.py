@@ -36,7 +36,8 @@ def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = F
 
     Args:
         podman: whether the client is Podman. Podman cannot limit a file system's files and needs a separate program for
-            ``--init``. Unless options prevent it, it fills file systems in memory from the image and adds further ones.
+            ``--init``. Unless options prevent it, it fills file systems in memory from the image and adds further ones,
+            and hands its own ``HTTPS_PROXY``, perhaps with a password, to the container.
     """
     mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"
     # Docker's runtime gives the file system the mode of the image's folder at that path, but not its owner.
@@ -45,7 +46,7 @@ def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = F
     memory = f"{limits.memory_bytes + 2 * limits.disk_bytes}b"
     return [
         *("run", "--detach", "--rm", "--name", name),
-        *(("--read-only-tmpfs=false",) if podman else ("--init",)),
+        *(("--read-only-tmpfs=false", "--http-proxy=false") if podman else ("--init",)),
         *("--network", "none", "--ipc", "private", "--read-only"),
         *("--user", USER, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
         *("--memory", memory, "--memory-swap", memory, "--cpus", f"{options.cpus:g}"),
