@@ -74,10 +74,10 @@ class MountTable:
 def mount_table() -> MountTable:
     """The present mounts of this process."""
     # By process: after a fork the descriptor is shared, and one process would take the news of the other.
-    return _watched(os.getpid()).now()
+    return _process_mounts(os.getpid()).now()
 
 
-class _Watched:
+class _ProcessMounts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._descriptor = _opened()
@@ -93,8 +93,8 @@ class _Watched:
 
 
 @lru_cache(maxsize=1)
-def _watched(process: int) -> _Watched:
-    return _Watched()
+def _process_mounts(process: int) -> _ProcessMounts:
+    return _ProcessMounts()
 
 
 def _opened() -> int | None:

@@ -14,7 +14,7 @@ import pytest
 from zeus_runtime import Agent
 from zeus_runtime.mount_table import MountTable
 from zeus_runtime.tools import WorkspaceFiles, second_mounts
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.paths import WorkspaceError
 
 CONFIG = "version: 1\nmodel: gpt-4o\ntools: [filesystem]\nextends: base.yaml\ninstructions: {file: p.md}\n"

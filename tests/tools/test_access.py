@@ -33,7 +33,8 @@ from zeus_runtime.tools.access import (
     Ruling,
     strictest,
 )
-from zeus_runtime.tools.gate import AccessAsked, Gate, calling
+from zeus_runtime.tools.calling_tool import calling
+from zeus_runtime.tools.gate import AccessAsked, Gate
 from zeus_runtime.tools.links import RESOLVED
 from zeus_runtime.tools.mounts import Mounts, parts_below
 from zeus_runtime.tools.paths import WorkspaceError, folded

@@ -16,7 +16,8 @@ import pytest
 from zeus_runtime import Agent
 from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PROGRAMS
 from zeus_runtime.tools import WorkspaceFiles, program_view
-from zeus_runtime.tools.gate import Gate, calling, reading_kept
+from zeus_runtime.tools.calling_tool import calling, reading_kept
+from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.program_view import JudgedFolders
 
