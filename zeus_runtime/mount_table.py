@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -29,6 +30,8 @@ class MountTable:
 
     def __init__(self, text: str) -> None:
         self._mounts = [*map(_mount, filter(None, text.split("\n")))]
+        devices = Counter(each.device for each in self._mounts)
+        self._shared = [each for each in self._mounts if devices[each.device] > 1]
 
     @cached_property
     def procs(self) -> frozenset[int]:
@@ -36,7 +39,7 @@ class MountTable:
         found = [each.device.split(":") for each in self._mounts if each.kind == "proc"]
         return frozenset(os.makedev(int(major), int(minor)) for major, minor in found)
 
-    @lru_cache(maxsize=8)  # noqa: B019 - there are few tables, and each tool call asks
+    @lru_cache(maxsize=256)  # noqa: B019 - there are few tables, and each tool call of each agent asks
     def has_once(self, places: tuple[str, ...]) -> bool:
         """Whether the system lists its mounts, and none shows something of these places, or above them, again.
 
@@ -44,7 +47,7 @@ class MountTable:
             places: real paths.
         """
         # By each mount around a place, and not only by the innermost: that one may be hidden by a later one above it.
-        pairs = ((place, each) for place in places for each in self._mounts if _is_in(place, each.at))
+        pairs = ((place, each) for place in places for each in self._shared if _is_in(place, each.at))
         return bool(self._mounts) and not any(any(self._again(*pair)) for pair in pairs)
 
     def again(self, folders: Iterable[Path]) -> Iterator[Path]:
