@@ -19,6 +19,7 @@ from zeus_runtime.escaping import (
     exact,
     exact_blanks,
     exact_json,
+    exact_label,
     exact_line,
     json_text,
     printable,
@@ -171,7 +172,7 @@ def test_what_a_language_needs_stays_in_an_answer(text: str) -> None:
     [
         ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
         ("a\rb\x08", "a\\x0db\\x08"),
-        ("\x9b31m", "\\x9b31m"),
+        ("\x9b31m", "\\u009b31m"),
         ("evil\u202etxt.exe", "evil\\u202etxt.exe"),
         ("pass\u200dword", "pass\\u200dword"),
         ("\u2066x\u2069", "\\u2066x\\u2069"),
@@ -181,7 +182,7 @@ def test_what_a_language_needs_stays_in_an_answer(text: str) -> None:
         ("漢\ufe00\ufe01\ufe02", "漢\ufe00\\ufe01\\ufe02"),
         ("漢\u200d\u200d漢", "漢\\u200d\\u200d漢"),
         ("\u200d漢", "\\u200d漢"),
-        ("\ud800\udc85", "\\ud800\\udc85"),
+        ("\ud800\udc85", "\\ud800\\x85"),
         ("\ue000\uffff", "\\ue000\\uffff"),
         ("\u3164\u034f", "\\u3164\\u034f"),
         ("/old\ufffc/tmp", "/old\\ufffc/tmp"),
@@ -232,7 +233,7 @@ def test_the_marks_that_a_script_needs_stay_in_an_answer(text: str) -> None:
         ("\\x1b", "\\\\x1b"),
         ("\\\x1b", "\\\\\\x1b"),
         ("\\\\n", "\\\\\\n"),
-        ("curl\u00a0x\u3000y", "curl\\xa0x\\u3000y"),
+        ("curl\u00a0x\u3000y", "curl\\u00a0x\\u3000y"),
         (FAMILY, "\U0001f468\\u200d\U0001f469\\u200d\U0001f467"),
         ("print('a\\n')\n", "print('a\\n')\n"),
     ],
@@ -243,6 +244,16 @@ def test_an_approval_tells_an_escape_from_its_text(text: str, shown: str) -> Non
 
 def test_a_byte_of_a_file_name_that_is_no_utf_8_shows_as_that_byte() -> None:
     assert printable("caf\udce9\n") == "caf\\xe9\\n"
+
+
+def test_a_byte_that_is_no_utf_8_has_one_form_which_no_character_has() -> None:
+    for byte in range(0x80, 0x100):
+        raw, shown = chr(0xDC00 + byte), f"\\x{byte:02x}"
+        assert {f(raw) for f in (exact, exact_line, exact_blanks, exact_label, printable, terminal_text)} == {
+            shown
+        }
+        assert bytes([byte]).decode(errors="backslashreplace") == shown, "as a tool's result has it"
+        assert shown not in (exact(chr(byte)), printable(chr(byte)), terminal_text(chr(byte)), exact(shown))
 
 
 @given(texts)
@@ -392,7 +403,7 @@ def test_of_two_spellings_that_are_drawn_alike_the_rare_one_is_shown_as_escapes(
 
 
 def test_the_sign_of_a_millionth_is_not_the_greek_letter() -> None:
-    assert exact("5 \u00b5 \u03bc") == "5 \\xb5 \u03bc"
+    assert exact("5 \u00b5 \u03bc") == "5 \\u00b5 \u03bc"
 
 
 def test_no_letter_looks_like_its_parts() -> None:

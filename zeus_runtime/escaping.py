@@ -142,7 +142,7 @@ def printable(text: str) -> str:
     return "".join(
         char
         if char.isprintable() and not _BLANK.match(char) and place not in heaped
-        else _NAMED.get(char) or _byte(char) or escape(char)
+        else _NAMED.get(char) or escape(char)
         for place, char in enumerate(text)
     )
 
@@ -252,10 +252,13 @@ def is_unseen(char: str) -> bool:
 
 
 def escape(char: str) -> str:
-    """``\\x1b``, ``\\u202e`` or ``\\U000e0041``."""
+    """``\\x1b``, ``\\u202e`` or ``\\U000e0041``.
+
+    From 80 on, ``\\xe9`` is a byte that is not UTF-8 (``surrogateescape``), since ``é`` is ``\\u00e9``.
+    """
     code = ord(char)
-    if code < 0x100:
-        return f"\\x{code:02x}"
+    if code < 0x80 or "\udc80" <= char <= "\udcff":
+        return f"\\x{code & 0xFF:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
@@ -439,10 +442,6 @@ def _is_variant(char: str) -> bool:
     # Other letters of several, such as the Armenian ``և``, are ordinary, or do not look like their parts.
     is_latin = letters.isascii() or unicodedata.name(char).startswith("LATIN")
     return len(letters) == 1 or is_latin
-
-
-def _byte(char: str) -> str:
-    return f"\\x{ord(char) - 0xDC00:02x}" if "\udc80" <= char <= "\udcff" else ""
 
 
 def _json_escape(char: str) -> str:

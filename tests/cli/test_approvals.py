@@ -498,7 +498,7 @@ def test_what_is_asked_cannot_control_the_terminal(project: Project) -> None:
         assert terminal.end() == 0
         assert "\x1b[2J" not in terminal.raw
         assert "\x1b]" not in terminal.raw
-        assert "text: \\x1b]0;owned\\x07\\x1b[2Jhid\\x9b31mden" in terminal.screen
+        assert "text: \\x1b]0;owned\\x07\\x1b[2Jhid\\u009b31mden" in terminal.screen
 
 
 def test_the_approvals_of_a_session_are_exported(zeus: Zeus, project: Project) -> None:

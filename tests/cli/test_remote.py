@@ -324,6 +324,12 @@ def test_sessions_are_listed_shown_and_deleted(service: ScriptedService, zeus: Z
         terminal.end()
     assert "hello" in asked
     assert "the files and memories that it has alone?" in " ".join(asked.split())
+    with PseudoTerminal(["--remote", service.url, "sessions", "delete", session], tmp_path) as terminal:
+        terminal.until("[y/N]")
+        assert zeus("--remote", service.url, "run", "since", "--session", session).exit_code == 0
+        terminal.press("y\r")
+        terminal.until("was not deleted: it changed after it was shown")
+        terminal.end()
     assert zeus("--remote", service.url, "sessions", "delete", session, "--yes").exit_code == 0
     gone = zeus("--remote", service.url, "sessions", "show", session)
     assert gone.exit_code == 2

@@ -52,7 +52,7 @@ def test_on_a_terminal_in_another_encoding_no_value_begins_where_our_lines_begin
             assert [line for line in question if line.startswith("  because:")] == [
                 "  because: write_file is not on your allowlist"
             ]
-            assert "    + \\\\\\xe9\\t\\\\xe9" in question
+            assert "    + \\\\\\u00e9\\t\\\\xe9" in question
             terminal.press("n\r")
             terminal.end()
 

@@ -25,9 +25,12 @@ def talk(zeus: Zeus, *prompts: str) -> str:
     return session
 
 
-def test_a_deletion_shows_what_goes_before_it_asks(zeus: Zeus, project: Project) -> None:
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_deletion_shows_what_goes_before_it_asks(zeus: Zeus, project: Project, archived: bool) -> None:
     project.agent("fine", "fine")
     first, second = talk(zeus, "of ships"), talk(zeus, "of harbours")
+    if archived:
+        assert zeus("sessions", "archive", first).exit_code == 0
     for key, left in (("n", {first, second}), ("y", {second})):
         with PseudoTerminal(["sessions", "delete", first], project.folder) as terminal:
             shown = terminal.until("Delete this with all messages?")
@@ -35,7 +38,11 @@ def test_a_deletion_shows_what_goes_before_it_asks(zeus: Zeus, project: Project)
             terminal.end()
         assert "of ships" in shown
         assert "of harbours" not in shown
-        assert {each["session"] for each in zeus("sessions", "list", "--json").json} == left
+        stays = [
+            *zeus("sessions", "list", "--json").json,
+            *zeus("sessions", "list", "--archived", "--json").json,
+        ]
+        assert {each["session"] for each in stays} == left
 
 
 OWN = """
@@ -244,9 +251,9 @@ def test_signs_that_are_no_line_end_stay_in_a_view_of_a_session(zeus: Zeus, proj
     """They became line ends in an export, and vanished at the ends of a message. They are shown as escapes."""
     project.agent("\x85one\u2028two\x0b")
     session = zeus("run", "zeus.yaml", "go", "--output", "json").json["session"]
-    assert "> \\x85one\\u2028two\\x0b" in zeus("sessions", "export", session, "--format", "markdown").out
+    assert "> \\u0085one\\u2028two\\x0b" in zeus("sessions", "export", session, "--format", "markdown").out
     shown = zeus("sessions", "show", session).out
-    assert "\n  \\x85one\\u2028two\\x0b\n" in shown
+    assert "\n  \\u0085one\\u2028two\\x0b\n" in shown
 
 
 def test_no_text_of_an_exported_message_leaves_it(zeus: Zeus, project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.serving.test_http_memory import next_of
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import TOKEN, begun, service_of, serving, told, until
 from zeus_runtime import Agent
-from zeus_runtime.client import AsyncServiceClient
+from zeus_runtime.client import AsyncServiceClient, ServiceChangedError
 from zeus_runtime.errors import RunError
 
 
@@ -276,3 +277,20 @@ async def test_a_title_shows_no_part_of_a_secret_that_the_prompt_has_further_on(
             _ = [event async for event in typed.run(prompt)]
         (session,) = (await client.get("/v1/sessions")).json()
     assert session["title"].startswith("Use <secret:LONG_TOKEN> and <secret:OTHER_TOKEN>. ")
+
+
+@pytest.mark.parametrize("archived", [False, True])
+async def test_a_session_is_deleted_only_as_it_was_read(tmp_path: Path, archived: bool) -> None:
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("One.", "Two."))) as web:
+        session, run = await begun(web, "go")
+        await until(web, run, "complete")
+        async with AsyncServiceClient(str(web.base_url), TOKEN) as client:
+            if archived:
+                await client.archive_session(session)
+            read = await client.session(session)
+            for other in (replace(read, messages=1), replace(read, updated_ms=read.updated_ms - 1)):
+                with pytest.raises(ServiceChangedError, match="changed after it was shown"):
+                    await client.delete_session(other)
+            await client.delete_session(read)
+            assert [*await client.sessions(archived=archived)] == []

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from zeus_plugins.tools.filesystem import changed_part
 
 from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools.approval import PendingApproval
@@ -76,11 +79,39 @@ def test_lines_of_a_part_are_counted_from_where_it_begins_and_what_it_leaves_out
     (found,) = kept([Change("/a", text, text.replace("5", "x"), first_line=101, left=(7, 8, 90))])
     assert found.lines[0] == DiffLine("@", "103")
     assert found.lines[-1] == DiffGap(15, 90)
-    assert (found.removed, found.added, found.is_compared) == (8, 9, False)
+    assert (found.removed, found.added, found.uncompared) == (1, 2, 15)
     (unseen,) = kept([Change("/a", "", "", left=(1, 1, 900_000))])
     assert unseen.lines == [DiffGap(2, 900_000)]
+    assert change_lines([unseen])[0].text == "  /a: at least 0 removed, 0 added; 2 lines not compared"
     (new,) = kept([Change("/a", None, "x\n", left=(0, 5, 90))])
     assert (new.added, new.is_compared) == (6, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("first\n" + "x\ny\n" * 9 + "last\n", "1st\n" + "x\ny\n" * 9 + "end\n"),
+        ("".join(f"{n}\n" for n in range(20)), "new\n" + "".join(f"{n}\n" for n in range(19)) + "end\n"),
+        ("".join(f"{n}\n" for n in range(20)), "one\n"),
+        ("one\n", "".join(f"{n}\n" for n in range(20))),
+        ("x\n" * 20, "y\n" * 30),
+        ("".join(f"{n}\n" for n in range(20)), "".join(f"{n}\n" for n in range(8, 20))),
+    ],
+)
+def test_of_large_texts_no_more_changes_are_counted_than_there_are(old: str, new: str) -> None:
+    (whole,) = kept([Change("/a", old, new)])
+    for most in range(2, 60, 3):
+        with mock.patch.multiple(changed_part, MOST_COMPARED=most, _MARGIN=0):
+            part = changed_part.changed_part(old.encode(), new.encode())
+        assert part.before is not None
+        change = Change("/a", part.before.decode(), part.after.decode(), left=part.left)
+        (found,) = kept([change])
+        assert found.removed <= whole.removed
+        assert found.added <= whole.added
+        assert whole.removed + whole.added <= found.removed + found.added + found.uncompared
+        (read,) = changes_of({"artifact": {"changes": [found.as_json()]}})
+        heading = change_lines([read])[0].text
+        assert ("at least" in heading) == (f"; {found.uncompared} line" in heading) == bool(any(part.left))
 
 
 def test_a_result_without_changes_has_none() -> None:

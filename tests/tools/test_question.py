@@ -418,6 +418,7 @@ def test_where_too_much_would_be_compared_the_question_says_so_and_shows_the_arg
     preview = Preview((Change("/n", old, new),), ("old", "new"))
     lines = shown({"old": "0", "new": "1"}, preview)
     assert lines[1:3] == ['  old: "0"', '  new: "1"']
+    assert lines[3].startswith("  /n: at most ")
     assert lines[3].endswith(" added, too different to compare")
     assert not difference(old, new).is_compared
 

@@ -87,7 +87,9 @@ export const agents = () => get<AgentInfo[]>("v1/agents");
 export const sessions = () => part<SessionInfo[]>("v1/sessions?limit=200");
 export const session = (id: string) => get<SessionInfo>(of(id));
 export const newSession = (agent: string, title: string) => post<SessionInfo>("v1/sessions", { agent, title });
-export const deleteSession = (id: string) => call<void>("DELETE", of(id));
+/** Delete a session as it was read; one that changed since stays. */
+export const deleteSession = (read: SessionInfo) =>
+  call<void>("DELETE", `${of(read.session)}?messages=${read.messages}&updated_ms=${read.updated_ms}`);
 export const messages = (id: string) => getExactly<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);
 /** Without a prompt the model is asked again about the last message. */

@@ -37,6 +37,7 @@ const texts = {
   "Result": "结果",
   "Change": "改动",
   "{a} lines added, {b} removed": "新增 {a} 行，删除 {b} 行",
+  "At least {a} lines added, {b} removed; {c} not compared": "至少新增 {a} 行，删除 {b} 行；{c} 行未比较",
   "writing the call": "正在写调用",
   "needs your decision": "需要您决定",
   "done": "完成",

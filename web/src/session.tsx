@@ -90,7 +90,7 @@ export function SessionView(props: {
   const [loaded, setLoaded] = useState<Loaded | null>(session ? null : { turns: [], active: null, queued: [] });
   const [agentName, setAgentName] = useState(props.agents[0]?.name ?? "");
   const [problem, setProblem] = useState("");
-  const [isDeleting, setDeleting] = useState(false);
+  const [deleting, setDeleting] = useState<api.SessionInfo | null>(null);
   const [hasFiles, setFiles] = useState(false);
   const isPutAway = useRef(false);
   const reload = useCallback(async () => {
@@ -139,10 +139,15 @@ export function SessionView(props: {
   };
   const isArchived = isPutAway.current || info?.archived_ms != null;
   const remove = async () => {
-    await api.deleteSession(session!);
-    setDeleting(false);
-    go({ session: null });
-    await props.changed();
+    try {
+      await api.deleteSession(deleting!);
+      setDeleting(null);
+      go({ session: null });
+      await props.changed();
+    } catch (error) {
+      setDeleting(null);
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
   };
 
   useEffect(() => {
@@ -180,7 +185,7 @@ export function SessionView(props: {
                 <a href={api.exported(session, "markdown")} download={`${session}.md`}>{t("Export as Markdown")}</a>
                 <a href={api.exported(session, "json")} download={`${session}.json`}>{t("Export as JSON")}</a>
                 {!isArchived && <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void put(api.archive); }}>{t("Archive")}</button>}
-                <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; setDeleting(true); }}>{t("Delete")}</button>
+                <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void api.session(session).then(setDeleting, (error) => setProblem(String(error.message ?? error))); }}>{t("Delete")}</button>
               </div>
             </details>
           </>
@@ -202,11 +207,11 @@ export function SessionView(props: {
         )
       )}
       {hasFiles && session && <Artifacts session={session} close={() => setFiles(false)} />}
-      {isDeleting && (
-        <Dialog title={t("Delete")} close={() => setDeleting(false)}>
+      {deleting && (
+        <Dialog title={t("Delete")} close={() => setDeleting(null)}>
           <p>{t("Delete this session with all its messages, its sub-agents' sessions, and the files and memories that it has alone?")}</p>
           <div class="actions">
-            <button onClick={() => setDeleting(false)}>{t("Cancel")}</button>
+            <button onClick={() => setDeleting(null)}>{t("Cancel")}</button>
             <button class="danger" onClick={() => void remove()}>{t("Delete")}</button>
           </div>
         </Dialog>

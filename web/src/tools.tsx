@@ -96,9 +96,13 @@ function Made({ session, seq }: { session: string; seq: number }) {
 
 /** How many lines a call's changes added and removed. */
 function Size({ changes }: { changes: KeptChange[] }) {
-  const [added, removed] = changes.reduce(([more, less], each) => [more + each.added, less + each.removed], [0, 0]);
-  if (!added && !removed) return null;
-  return <span class="size" title={t("{a} lines added, {b} removed", { a: added, b: removed })}><ins>+{added}</ins> <del>−{removed}</del></span>;
+  const [added, removed, open] = changes.reduce(
+    ([more, less, unsure], each) => [more + each.added, less + each.removed, unsure + (each.uncompared ?? 0)], [0, 0, 0]);
+  if (!added && !removed && !open) return null;
+  const title = open
+    ? t("At least {a} lines added, {b} removed; {c} not compared", { a: added, b: removed, c: open })
+    : t("{a} lines added, {b} removed", { a: added, b: removed });
+  return <span class="size" title={title}>{open > 0 && "≥ "}<ins>+{added}</ins> <del>−{removed}</del></span>;
 }
 
 /** A sub-agent's work: as it happens, or read when a user asks for it. */

@@ -14,7 +14,8 @@ export interface ToolPart {
   /** The arguments with which a user let the call run instead of its own. */
   changed: Json | null;
 }
-export interface KeptChange { path: string; removed: number; added: number }
+/** A text that a call changed; with `uncompared` lines, at least so many were removed and added. */
+export interface KeptChange { path: string; removed: number; added: number; uncompared?: number }
 /** The session that worked on a call's task; `live` while it works. */
 export interface SubTurn { agent: string; session: string; live: LiveTurn | null }
 export type Part = TextPart | ToolPart;

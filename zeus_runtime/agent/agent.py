@@ -590,7 +590,7 @@ class Agent(ErrorsMasked):
 
         Args:
             bases: names of knowledge bases.
-            unread: called with each file that cannot be read, and the reason.
+            unread: called with each file that is not read, and the reason.
 
         Raises:
             UsageError: there is no such path or base.
@@ -720,14 +720,20 @@ class Agent(ErrorsMasked):
         lifecycle = await self._runner.lifecycle()
         return await Pruner(lifecycle, retention or config.retention, agent, dry_run).run()
 
-    async def delete_session(self, session: str) -> None:
+    async def delete_session(
+        self, session: str, *, messages: int | None = None, updated_ms: int | None = None
+    ) -> None:
         """Delete a session, archived or not, with all its messages and checkpoints.
+
+        Args:
+            messages, updated_ms: of the session, as it was read.
 
         Raises:
             UsageError: the session does not exist, or it is running.
+            ChangedError: it changed since it was read.
         """
         lifecycle = await self._runner.lifecycle()
-        await lifecycle.delete(session)
+        await lifecycle.delete(session, messages=messages, updated_ms=updated_ms)
         await lifecycle.log.database.compact()
 
     async def aclose(self) -> None:

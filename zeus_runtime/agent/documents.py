@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,10 +30,11 @@ async def document_parts(
 
     Args:
         bases: names of knowledge bases.
-        workspace: the agent's; a file that its tools may not read is left out.
+        workspace: the agent's; a file that its tools may not read is left out, and one whose reading needs an approval
+            unless ``paths`` has the file itself.
         directory: what the names of files are relative to.
         secrets: masked in names and texts, before a text is cut into parts.
-        unread: called with each file that cannot be read, and the reason.
+        unread: called with each file that is not read, and the reason.
 
     Raises:
         UsageError: there is no such path or base.
@@ -52,13 +53,13 @@ async def document_parts(
     sources = [str((directory / each).absolute()) for each in paths]
     found = list(files_of(sources, unread))
     parts = await asyncio.to_thread(
-        _read, found, workspace, lambda each: _name(each, directory), "tool", secrets, unread
+        _read, found, sources, workspace, lambda each: _name(each, directory), "tool", secrets, unread
     )
     for base in bases:
         assert knowledge is not None, "refused above"
         files = await knowledge.files(base, unread)
         parts += await asyncio.to_thread(
-            _read, files, workspace, _labelled(base), "knowledge_base", secrets, unread
+            _read, files, (), workspace, _labelled(base), "knowledge_base", secrets, unread
         )
     return parts
 
@@ -78,6 +79,7 @@ def _name(found: FoundFile, directory: Path) -> str:
 
 def _read(
     files: Iterable[FoundFile],
+    approved: Collection[str],
     workspace: WorkspaceFiles,
     name_of: Callable[[FoundFile], str],
     by: Author,
@@ -94,6 +96,10 @@ def _read(
     with Apart() as apart:
         for each in files:
             try:
+                # Who names a folder has not seen which of its files a question would be about.
+                if each.path not in approved and workspace.needs_question(Path(each.real)):
+                    unread(each.path, "a rule asks before it is read; name the file itself to read it")
+                    continue
                 # Before and after: a form may write a secret over several places, and hide it in an encoding.
                 data = masked_bytes(read_allowed(each, workspace), secrets)
                 text = secrets.text(convert_file(each.name, data, apart=apart).text)

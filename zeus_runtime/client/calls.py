@@ -134,10 +134,20 @@ def search_sessions(
     return ServiceCall("GET", "/v1/sessions/search", list_of(ServiceFoundMessage), query=wanted)
 
 
-def delete_session(name: str) -> ServiceCall[None]:
-    """Delete a session with all its messages."""
+def delete_session(session: ServiceSession | str) -> ServiceCall[None]:
+    """Delete a session with all its messages.
+
+    Args:
+        session: as it was read: refused if it changed since. Of an id, however it is.
+
+    Raises:
+        ServiceChangedError: it changed since it was read.
+    """
+    read = None if isinstance(session, str) else session
+    name = session if isinstance(session, str) else session.session
+    query = {} if read is None else {"messages": read.messages, "updated_ms": read.updated_ms}
     # Sent once: the second time, there is no such session.
-    return ServiceCall("DELETE", of_session(name), nothing, is_safe=False)
+    return ServiceCall("DELETE", of_session(name), nothing, query=query, is_safe=False)
 
 
 def roll_back(session: str, to: int, *, before: bool = False) -> ServiceCall[int]:

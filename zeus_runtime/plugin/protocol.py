@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.visible_results import visible_text as visible_text
     from zeus_runtime.store.turns import StoredTurn as StoredTurn
     from zeus_runtime.tools.client_tool import ClientTool as ClientTool
+    from zeus_runtime.tools.client_tool import client_arguments as client_arguments
 
 _ROOMS = {
     "AgentInfo": "serving.http.protocols",
@@ -39,6 +40,7 @@ _ROOMS = {
     "ServedProtocol": "serving.http.protocols",
     "StoredTurn": "store.turns",
     "UsageError": "errors",
+    "client_arguments": "tools.client_tool",
     "is_clients": "serving.http.protocols",
     "visible_answers": "serving.mcp_answers",
     "visible_errors": "serving.mcp_answers",

@@ -74,11 +74,19 @@ class SessionLifecycle:
             await self._refuse_sub_agents(thread)
             return await restore(self.log, thread)
 
-    async def delete(self, session: str, *, shown: Sequence[SessionInfo] | None = None) -> None:
+    async def delete(
+        self,
+        session: str,
+        *,
+        shown: Sequence[SessionInfo] | None = None,
+        messages: int | None = None,
+        updated_ms: int | None = None,
+    ) -> None:
         """Delete a session, archived or not, with its sub-agents' sessions: messages, checkpoints and originals.
 
         Args:
             shown: the sessions that a person was shown before they agreed, these among them.
+            messages, updated_ms: of the session, as somebody read it.
 
         Raises:
             UsageError: the session does not exist, is running, or is a sub-agent's.
@@ -88,14 +96,19 @@ class SessionLifecycle:
 
         async with self.claimed(session) as thread:
             await self._refuse_sub_agents(thread)
+            # Not `info`, which refuses an archived session that is claimed.
+            now = await self.log.seek(session)
+            assert now is not None, "it is claimed"
+            changed = messages not in (None, now.messages) or updated_ms not in (None, now.updated_ms)
             if shown is not None:
                 seen = {(each.session, each.messages, each.updated_ms) for each in shown}
-                for each in await family(self.log, await self.log.info(thread)):
-                    if (each.session, each.messages, each.updated_ms) not in seen:
-                        raise ChangedError(
-                            f"{session} was not deleted: it changed after it was shown",
-                            remedy="Look at it again, then delete it.",
-                        )
+                found = await family(self.log, now)
+                changed |= any((each.session, each.messages, each.updated_ms) not in seen for each in found)
+            if changed:
+                raise ChangedError(
+                    f"{session} was not deleted: it changed after it was shown",
+                    remedy="Look at it again, then delete it.",
+                )
             await delete(self, thread)
 
     async def goes_along(self, sessions: Sequence[str]) -> tuple[int, int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -69,7 +70,7 @@ def tools_of_client(given: Sequence[ClientTool], taken: Sequence[str]) -> list[T
 def _tool(given: ClientTool) -> Tool:
     async def wait(arguments: Mapping[str, JSON], run: ToolRun) -> ToolResult:
         # The arguments are in the question, so an answer is bound to them.
-        question = f"The client runs {given.name} with {json_shown(dict(arguments))}"
+        question = f"{_runs(given.name)}{json_shown(dict(arguments))}"
         answer = await run.ask(question, RESULT_SCHEMA)
         if answer is None:
             return ToolResult("The client did not run this call.", is_error=True)
@@ -86,6 +87,25 @@ def _tool(given: ClientTool) -> Tool:
         takes_run=True,
         takes_whole=True,
     )
+
+
+def _runs(name: str) -> str:
+    return f"The client runs {name} with "
+
+
+def client_arguments(name: str, asked: Mapping[str, Any]) -> str:
+    """The arguments with which the client runs its tool, as JSON: as decided, perhaps not as the model wrote them.
+
+    Args:
+        name: the tool's name.
+        asked: the ``arguments`` of the question that waits for the result.
+    """
+    shown = str(asked["question"]).removeprefix(_runs(name))
+    try:
+        return json.dumps(json.loads(shown), ensure_ascii=False)
+    except ValueError:
+        # A number that is a secret is masked in the question, and so no JSON any more.
+        return shown
 
 
 def _schema_problem(tool: Tool) -> str:

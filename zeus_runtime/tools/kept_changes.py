@@ -26,10 +26,11 @@ class KeptChange:
     Args:
         path: as the preview of the call names it.
         is_new: the call made the text.
-        removed: how many lines.
-        added: how many lines.
+        removed: how many lines; with ``uncompared``, at least so many.
+        added: how many lines; with ``uncompared``, at least so many.
         is_compared: as of ``Diff``.
         lines: the diff, cut where it is long; empty where a list leaves them out.
+        uncompared: how many lines, of both texts, may have stayed or changed: the texts are too large to tell.
     """
 
     path: str
@@ -38,6 +39,7 @@ class KeptChange:
     added: int
     is_compared: bool = True
     lines: Sequence[DiffLine | DiffGap] = ()
+    uncompared: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """A small JSON object: a line is its kind and its text, a gap an object.
@@ -55,6 +57,7 @@ class KeptChange:
             "removed": self.removed,
             "added": self.added,
             **({} if self.is_compared else {"compared": False}),
+            **({"uncompared": self.uncompared} if self.uncompared else {}),
             "lines": [
                 each.kind + written(each.text)
                 if isinstance(each, DiffLine)
@@ -80,6 +83,7 @@ class KeptChange:
             value["added"],
             value.get("compared", True),
             lines,
+            value.get("uncompared", 0),
         )
 
 
@@ -100,19 +104,32 @@ def kept(changes: Iterable[Change]) -> list[KeptChange]:
         old_left, new_left, characters_left = each.left
         if not diff.lines and each.before is not None and not characters_left:
             continue
-        removed, added = (sum(line.kind == kind for line in diff.lines) for kind in "-+")
-        is_compared = diff.is_compared and (each.before is None or not characters_left)
+        removed, added, uncompared = _counts(each, diff.lines)
         shown = cut_diff([_moved(line, each.first_line - 1) for line in diff.lines], lines, characters)
         lines = max(0, lines - len(shown))
         characters -= sum(len(line.text) for line in shown if isinstance(line, DiffLine))
         if characters_left:
             shown.append(DiffGap(old_left + new_left, characters_left))
         found.append(
-            KeptChange(
-                each.path, each.before is None, removed + old_left, added + new_left, is_compared, shown
-            )
+            KeptChange(each.path, each.before is None, removed, added, diff.is_compared, shown, uncompared)
         )
     return found
+
+
+def _counts(change: Change, lines: Sequence[DiffLine]) -> tuple[int, int, int]:
+    """How many lines were at least removed and added, and how many may have stayed as well.
+
+    Lines that differ where a part ends may be among those that it leaves out: they moved there.
+    """
+    removed, added = (sum(line.kind == kind for line in lines) for kind in "-+")
+    old_left, new_left, characters_left = change.left
+    if change.before is None or not characters_left:
+        return removed + old_left, added + new_left, 0
+    size = next((size for size, line in enumerate(reversed(lines)) if line.kind in " @"), len(lines))
+    end = [line.kind for line in lines[len(lines) - size :]]
+    open_old, open_new = end.count("-") if new_left else 0, end.count("+") if old_left else 0
+    old, new = open_old + old_left, open_new + new_left
+    return removed - open_old + max(0, old - new), added - open_new + max(0, new - old), old + new
 
 
 def _moved(line: DiffLine, lines: int) -> DiffLine:

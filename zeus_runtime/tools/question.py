@@ -394,18 +394,25 @@ def _made(change: KeptChange) -> Iterator[StyledLine]:
         change.added,
         is_new=change.is_new,
         is_compared=change.is_compared,
+        uncompared=change.uncompared,
     )
     for each in change.lines:
         yield from _diff_line(each) if isinstance(each, DiffLine) else _diff_gap(each, "not kept")
 
 
-def _heading(path: str, removed: int, added: int, *, is_new: bool, is_compared: bool) -> StyledLine:
+def _heading(
+    path: str, removed: int, added: int, *, is_new: bool, is_compared: bool, uncompared: int = 0
+) -> StyledLine:
     if is_new:
         did = f"new file, {added:,} {'line' if added == 1 else 'lines'}"
     else:
         did = f"{removed:,} removed, {added:,} added" if removed or added else "no line changes"
     if not is_compared:
-        did += ", too different to compare"
+        did = f"{did if uncompared else f'at most {did}'}, too different to compare"
+    elif uncompared:
+        did = f"at least {removed:,} removed, {added:,} added"
+    if uncompared:
+        did += f"; {uncompared:,} {'line' if uncompared == 1 else 'lines'} not compared"
     return StyledLine(f"  {exact_line(path)}: {did}", "bold")
 
 

@@ -771,3 +771,133 @@ async def test_unseen_characters_are_escapes_in_the_json_that_a_client_may_print
         assert not set(told) & set("\u202e\u200b\u009b"), told
         assert "\\u202e" in told
     assert text in str(answer.choices[0].message.content)
+
+
+OWN: Any = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+    for name in ("buy", "zeus_approval")
+]
+BUYING = PositionModel(
+    lambda request: (
+        f"got {request.messages[-1].content}"
+        if request.messages[-1].type == "tool"
+        else calling(call("buy", "c1", item="model"))
+    )
+)
+
+
+async def test_the_client_runs_its_tool_with_the_arguments_that_were_decided(tmp_path: Path) -> None:
+    served = talking(tmp_path, NATIVE, model=BUYING, allow="[echo], ask: ['*']")
+    async with served as (native, _, _model), client_of(native) as client:
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        mine = json.dumps({"decision": "approve", "changed": {"item": "person\u202e é"}})
+        second = await ask(model="test", messages=[user("go"), *answered(first, mine)], tools=OWN)
+    (wanted,) = second.choices[0].message.tool_calls or ()
+    assert (wanted.id, wanted.function.name) == ("c1", "buy")  # type: ignore[union-attr]
+    assert json.loads(wanted.function.arguments) == {"item": "person\u202e é"}  # type: ignore[union-attr]
+
+
+def answered(completion: Any, text: str) -> list[Any]:
+    said = completion.choices[0].message
+    results = [{"role": "tool", "tool_call_id": each.id, "content": text} for each in said.tool_calls]
+    return [said.model_dump(exclude_none=True), *results]
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_client_gets_what_came_after_a_call_was_decided_elsewhere(tmp_path: Path, api: str) -> None:
+    """Each request with the decision was refused for the result of a call that the client was never sent."""
+    served = talking(tmp_path, NATIVE, model=BUYING, allow="[echo], ask: ['*']")
+    async with served as (native, _, _model), client_of(native) as client:
+
+        async def decided() -> None:
+            (pending,) = (await native.get("/v1/approvals")).json()
+            body = {"decision": "approve", "changed": {"item": "person"}}
+            assert (await native.post(f"/v1/approvals/{pending['id']}", json=body)).status_code == 200
+            await no_call_waits(native)
+
+        if api == "responses":
+            buy: Any = [{"type": "function", "name": "buy", "parameters": {"type": "object"}}]
+            response = await client.responses.create(model="test", input="go", tools=buy)
+            (request,) = response.output
+            await decided()
+            no = {"approval_request_id": request.id, "approve": False, "type": "mcp_approval_response"}
+            after = await client.responses.create(
+                model="test", input=cast(Any, [no]), previous_response_id=response.id, tools=buy
+            )
+            (wanted,) = after.output
+            assert json.loads(wanted.arguments) == {"item": "person"}  # type: ignore[union-attr]
+            return
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        messages: Any = [user("go"), *answered(first, "reject")]
+        await decided()
+        for result, problem in (("zeus_other", "is missing"), ("c2", "is missing")):
+            unknown: Any = [*messages[:-1], {**messages[-1], "tool_call_id": result}]
+            with pytest.raises(BadRequestError, match=problem):
+                await ask(model="test", messages=unknown, tools=OWN)
+        with pytest.raises(BadRequestError, match="decided elsewhere: send its result without"):
+            await ask(model="test", messages=[*messages, user("go on")], tools=OWN)
+        second = await ask(model="test", messages=messages, tools=OWN)
+        (called,) = second.choices[0].message.tool_calls or ()
+        assert json.loads(called.function.arguments) == {"item": "person"}  # type: ignore[union-attr]
+        third = await ask(model="test", messages=[*messages, *answered(second, "bought")], tools=OWN)
+        assert "bought" in str(third.choices[0].message.content)
+
+
+async def no_call_waits(native: httpx.AsyncClient) -> None:
+    """The turn went on: it waits for the client's result, or is over."""
+    (session,) = (await native.get("/v1/sessions")).json()
+    (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+    while True:
+        now = await until(native, turn["run"], "waiting", "complete")
+        pending = (await native.get("/v1/approvals")).json()
+        if now["state"] == "complete" or any(each["kind"] == "question" for each in pending):
+            return
+        await asyncio.sleep(0.02)
+
+
+async def test_a_client_gets_the_answer_of_a_turn_whose_call_was_rejected_elsewhere(tmp_path: Path) -> None:
+    served = talking(tmp_path, NATIVE, model=BUYING, allow="[echo], ask: ['*']")
+    async with served as (native, _, _model), client_of(native) as client:
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        messages: Any = [user("go"), *answered(first, "approve")]
+        (pending,) = (await native.get("/v1/approvals")).json()
+        await native.post(
+            f"/v1/approvals/{pending['id']}", json={"decision": "reject", "reason": "not today"}
+        )
+
+        await no_call_waits(native)
+        second = await ask(model="test", messages=messages, tools=OWN)
+    assert "not today" in str(second.choices[0].message.content)
+
+
+async def test_a_decision_that_was_made_elsewhere_gets_no_answer_while_another_call_waits(
+    tmp_path: Path,
+) -> None:
+    two = calling(call("record", "r1", text="a"), call("record", "r2", text="b"))
+    served = talking(tmp_path, NATIVE, model=PositionModel(lambda _request: two))
+    async with served as (native, _, _model), client_of(native) as client:
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        said, *results = answered(first, "approve")
+        decided = results[0]["tool_call_id"].removeprefix("zeus_")
+        body = {"decision": "reject"}
+        assert (await native.post(f"/v1/approvals/{decided}", json=body)).status_code == 200
+        with pytest.raises(BadRequestError, match="no call waits"):
+            await ask(model="test", messages=[user("go"), said, results[0]], tools=OWN)
+
+
+async def test_a_client_gets_the_answer_of_a_turn_whose_call_a_person_answered(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, native, _model):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("the weather?")], tools=CHAT_TOOLS)
+        (pending,) = (await native.get("/v1/approvals")).json()
+        body = {"decision": "approve", "changed": {"result": "snow"}}
+        assert (await native.post(f"/v1/approvals/{pending['id']}", json=body)).status_code == 200
+        (turn,) = (await native.get(f"/v1/sessions/{pending['session']}/runs")).json()
+        await until(native, turn["run"], "complete")
+        messages: Any = [user("the weather?"), *answered(first, "rain")]
+        second = await ask(model="test", messages=messages, tools=CHAT_TOOLS)
+    assert second.choices[0].message.content == "It said: snow"

@@ -78,11 +78,11 @@ async def test_changes_of_large_and_binary_files_are_kept(tmp_path: Path) -> Non
         log = await agent.masked_log()
         messages = [each.payload for each in await log.read(await log.find(result.session))]
     found = [each for each in map(changes, messages) if each]
-    assert [(each.path, each.removed, each.added, each.is_compared) for (each,) in found] == [
-        ("/big.py", 1, 1, True),
-        ("/big.py", 60_002, 1, False),
-        ("/big.py", 1, 500_000, False),
-        ("/picture.png", 2, 1, True),
+    assert [(each.path, each.removed, each.added, each.uncompared) for (each,) in found] == [
+        ("/big.py", 1, 1, 0),
+        ("/big.py", 60_001, 0, 20_008),
+        ("/big.py", 0, 499_999, 300_001),
+        ("/picture.png", 2, 1, 0),
     ]
     assert "no diff of a file of this size" in str(messages)
 

@@ -212,7 +212,7 @@ def delete_session(process: Process, session: str, yes: bool) -> None:
         if not yes:
             complain_table(_table([info]), mask=process.redact)
             agree(f"Delete this with all messages, {_ALONG}?")
-        client.delete_session(session)
+        client.delete_session(session if yes else info)
     complain(f"deleted {session}")
 
 

@@ -6,7 +6,6 @@ that waits is the one that it would make now.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from zeus_plugins.protocols.openai.conversation import (
 from zeus_plugins.protocols.openai.errors import BadRequestError
 from zeus_runtime.plugin import printable
 from zeus_runtime.plugin.approval import Decision, json_shown, persons_json, question_and_form
-from zeus_runtime.plugin.protocol import NotFoundError, is_clients
+from zeus_runtime.plugin.protocol import NotFoundError, client_arguments, is_clients
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.approval import PendingApproval
@@ -86,7 +85,6 @@ class TurnAnswer:
     completion_tokens: int = 0
     cached_tokens: int = 0
     _pieces: list[tuple[int, str]] = field(default_factory=list)
-    _made: dict[str, Call] = field(default_factory=dict)
     _brief: set[str] = field(default_factory=set)
     _call_began: int = 0
     _is_cut: bool = False
@@ -157,7 +155,6 @@ class TurnAnswer:
                 self._drop_after(int(event["after"]))
             case "tool_call":
                 self._is_cut = True
-                self._made[event["call_id"]] = _call(event)
             case "token_usage":
                 self.prompt_tokens += event["prompt_tokens"]
                 self.completion_tokens += event["completion_tokens"]
@@ -190,8 +187,9 @@ class TurnAnswer:
             shown = {each.id: each for each in await self.caller.shown(self.turn.session)}
         for each in pending:
             if self._is_clients(each):
-                name = each["call_id"]
-                self.calls.append(self._made.get(name) or await self._call_before(name))
+                # Not those of the event of the call: a person may have changed the model's.
+                arguments = client_arguments(each["tool_name"], each["parameters"])
+                self.calls.append(Call(each["call_id"], each["tool_name"], arguments))
             else:
                 self.waiting.append({**each, **_change(shown.get(each["id"]))})
                 if not _says_more(shown.get(each["id"])):
@@ -201,15 +199,6 @@ class TurnAnswer:
         names = {each["name"] for each in self.turn.request.get("tools", ())}
         is_own = pending["session"] == self.turn.session and pending["tool_name"] in names
         return is_own and "answer_schema" in pending
-
-    async def _call_before(self, name: str) -> Call:
-        """A call of an earlier answer of the turn, which still waits."""
-        async with aclosing(self.caller.events(self.turn.run, follow=False)) as events:
-            async for each in events:
-                event = {} if each is None else each.event
-                if event.get("type") == "tool_call" and event["call_id"] == name:
-                    return _call(event)
-        raise NotFoundError(f"the call {name!r} is not among the stored events")
 
     def asks_by_call(self) -> None:
         """Show the waiting calls as calls of the client's ``APPROVAL_TOOL``: JSON that it may print."""
@@ -246,10 +235,6 @@ class TurnAnswer:
         if self.asked and not self.is_failed:
             said = ClientMessage("assistant", text, tuple(self.calls))
             await self.caller.set_mark(self.turn, mark(self.agent, (*self.asked, said)))
-
-
-def _call(event: Mapping[str, Any]) -> Call:
-    return Call(event["call_id"], event["tool_name"], json.dumps(event["parameters"], ensure_ascii=False))
 
 
 def _change(shown: PendingApproval | None) -> Mapping[str, Any]:
@@ -315,7 +300,7 @@ async def begun(caller: ProtocolCaller, request: AnswerRequest) -> TurnAnswer:
     # Only a turn that ends its session can be followed: an earlier one is a branch, and gets a new session.
     turn = await _turn_before(caller, request)
     if conversation.new[0].role == "tool":
-        if turn is None or turn.state != "waiting":
+        if turn is None:
             raise BadRequestError("no call waits for these results", reason="unknown_call")
         return await _continued(caller, request, turn)
     if any(each.role == "tool" for each in conversation.new):
@@ -392,16 +377,26 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
     if further := "\n\n".join(each.text for each in request.conversation.new if each.role == "user"):
         last = list(results)[-1]
         results[last] = f"{results[last]}\n\nThe user adds: {further}"
-    waiting = await caller.waiting(turn.session)
+    waiting = await caller.waiting(turn.session) if turn.state == "waiting" else ()
     own = [each.call_id for each in waiting if is_clients(turn, each)]
-    if missing := [each for each in own if each not in results]:
-        raise BadRequestError(f"the result of the call {missing[0]!r} is missing", reason="missing_result")
     decisions = {
         each.id: (_decision(each, results[name]), seen)
         for each in waiting
         if not is_clients(turn, each)
         for name, seen in _named(each, results)
     }
+    missing = [each for each in own if each not in results]
+    if not decisions and missing == own:
+        asked = await _decided_elsewhere(caller, turn, results)
+        if asked is not None and further:
+            raise BadRequestError(
+                "the call was decided elsewhere: send its result without a further message, to get what came since",
+                reason="decided_elsewhere",
+            )
+        if asked is not None:
+            return _answer(caller, request, turn, asked)
+    if missing:
+        raise BadRequestError(f"the result of the call {missing[0]!r} is missing", reason="missing_result")
     if not own and not decisions:
         raise BadRequestError("no call waits for these results", reason="unknown_call")
     # Before the decisions, which let the turn continue: its next event may be stored at once.
@@ -414,14 +409,48 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
     return _answer(caller, request, turn, after)
 
 
+async def _decided_elsewhere(
+    caller: ProtocolCaller, turn: StoredTurn, results: Mapping[str, str]
+) -> int | None:
+    """After which event the turn went on, if these are results of calls that somebody decided or answered elsewhere."""
+    asked, last = None, 0
+    while found := await _wait_after(caller, turn, last):
+        last, pending = found
+        if any(
+            name == each["call_id"] or _seal_in(name, each["id"]) is not None
+            for each in pending
+            for name in results
+        ):
+            asked = last
+    return None if turn.state == "waiting" and asked == last else asked
+
+
+async def _wait_after(
+    caller: ProtocolCaller, turn: StoredTurn, after: int
+) -> tuple[int, Sequence[Mapping[str, Any]]] | None:
+    """The number of the next event with which the turn waits, and the calls that wait then."""
+    async with aclosing(caller.events(turn.run, after, follow=False)) as events:
+        async for each in events:
+            if each is not None and each.ends and each.event.get("code") == "approval_needed":
+                return each.number, each.event["details"]["pending"]
+    return None
+
+
 def _named(pending: PendingApproval, names: Iterable[str]) -> Iterator[tuple[str, PendingApproval]]:
     """The ids of calls that mean a waiting one, each with the call as its client was shown it (``_seal``)."""
     for name in names:
-        for begin in (ASKED, APPROVAL):
-            seal = name.removeprefix(begin)
-            # With the `_`, the id `ab1` does not take what was said of `ab12`.
-            if seal != name and (seal == pending.id or seal.startswith(f"{pending.id}_")):
-                yield name, replace(pending, shown=seal.removeprefix(pending.id).removeprefix("_") or None)
+        if (seal := _seal_in(name, pending.id)) is not None:
+            yield name, replace(pending, shown=seal.removeprefix(pending.id).removeprefix("_") or None)
+
+
+def _seal_in(name: str, approval: str) -> str | None:
+    """The ``_seal`` in the id of a client's call or item; None if that is not about this approval."""
+    for begin in (ASKED, APPROVAL):
+        seal = name.removeprefix(begin)
+        # With the `_`, the id `ab1` does not take what was said of `ab12`.
+        if seal != name and (seal == approval or seal.startswith(f"{approval}_")):
+            return seal
+    return None
 
 
 def _answer(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn, after: int) -> TurnAnswer:

@@ -41,6 +41,9 @@ T = TypeVar("T")
 router = APIRouter(route_class=RevalidatedRoute)
 
 After = Annotated[int, Query(ge=0, le=MOST_NUMBER, description="The last event that the client has.")]
+AsRead = Annotated[
+    int | None, Query(ge=0, le=2**53, description="As it was read; if it is another now, the session stays.")
+]
 
 
 class NewSession(BaseModel):
@@ -204,10 +207,16 @@ async def one(request: Request, caller: Reader, session: str) -> dict[str, Any]:
 
 
 @router.delete("/sessions/{session}", status_code=204, tags=["sessions"])
-async def delete(request: Request, caller: Runner, session: str) -> Response:
-    """Delete a session with all its messages."""
+async def delete(
+    request: Request,
+    caller: Runner,
+    session: str,
+    messages: AsRead = None,
+    updated_ms: AsRead = None,
+) -> Response:
+    """Delete a session with all its messages; with `messages` and `updated_ms`, only if they are as they were read."""
     async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
-        await agent.delete_session(session)
+        await agent.delete_session(session, messages=messages, updated_ms=updated_ms)
     return Response(status_code=204)
 
 
