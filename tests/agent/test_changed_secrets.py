@@ -234,7 +234,7 @@ async def test_a_file_that_did_not_change_is_not_read(
             secret_files, name, lambda *words, **more: (reads.append(words[0]), real(*words, **more))[1]
         )
 
-    for each in ("file_text", "secrets_of_file", "secrets_of_key_file", "secrets_of_repository"):
+    for each in ("file_text", "key_files", "secrets_of_file", "secrets_of_key_file", "secrets_of_repository"):
         noted(each)
     model = PositionModel(lambda _request: "Done.")
     agent = Agent.from_config("zeus.yaml", directory=tmp_path, environ=ENVIRON, trust="all", model=model)

@@ -40,8 +40,9 @@ from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles, atomic, moved_links, workspace
 from zeus_runtime.tools.access import Deciding
 from zeus_runtime.tools.attachments import keep
-from zeus_runtime.tools.gate import AccessAsked, reading_kept
-from zeus_runtime.tools.gate import calling as calling_tool
+from zeus_runtime.tools.calling_tool import calling as calling_tool
+from zeus_runtime.tools.calling_tool import reading_kept
+from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.own_folders import LinkedFolderError
 from zeus_runtime.tools.question import MOST_CHARACTERS
 from zeus_runtime.trust.decision import recorded_trust

@@ -14,7 +14,8 @@ from tests.plan.test_access import GIT_COPIES, GIT_RECORDS
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
-from zeus_runtime.tools.gate import AccessAsked, calling
+from zeus_runtime.tools.calling_tool import calling
+from zeus_runtime.tools.gate import AccessAsked
 
 
 class Layer(NamedTuple):

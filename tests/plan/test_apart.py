@@ -17,7 +17,7 @@ from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.testing.cases.answers import RecordedModel, replaying
 from zeus_runtime.tools import WorkspaceFiles
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 
 CONFIG = {
     "version": 1,

@@ -156,22 +156,21 @@ def test_every_key_of_a_config_is_bound_or_free() -> None:
     assert not {key for key in known if not any(f"{leaf}.".startswith(f"{key}.") for leaf in leaves)}
 
 
-@pytest.mark.parametrize("key", BOUND)
+@pytest.mark.parametrize(
+    ("changes", "users"),
+    [
+        *(pytest.param({key: value}, USERS[part], id=key) for key, (value, part) in BOUND.items()),
+        pytest.param(FREE, set(), id="all that decide nothing"),
+    ],
+)
 def test_a_setting_that_decides_what_a_call_does_changes_the_tools_that_use_it(
-    key: str, folder: Path
+    changes: Mapping[str, Any], users: set[str], folder: Path
 ) -> None:
-    value, part = BOUND[key]
-    before, after = settings(folder), settings(folder, **{key: value})
-    changed = {name for name in before if before[name] != after[name]}
-    looked_at = {*USERS["files"], "memory_save", "web_fetch", "write_todos"}
-    assert changed & looked_at == USERS[part]
-
-
-def test_other_settings_change_no_tool(folder: Path) -> None:
-    before = settings(folder)
-    after = settings(folder, **FREE)
-    assert after == {name: before[name] for name in after}
+    before, after = settings(folder), settings(folder, **changes)
+    others = {"memory_save", "web_fetch", "write_todos"}
+    looked_at = USERS["files"] | others if users else after.keys()
     assert {"write_file", "run_command", "memory_save", "own"} <= after.keys()
+    assert {name for name in looked_at if before[name] != after[name]} == users
 
 
 def test_what_a_tool_protects_changes_also_the_other_tools_that_open_files(folder: Path) -> None:

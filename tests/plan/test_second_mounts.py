@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from zeus_runtime import Agent
+from zeus_runtime.mount_table import MountTable
 from zeus_runtime.tools import WorkspaceFiles, second_mounts
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.paths import WorkspaceError
 
 CONFIG = "version: 1\nmodel: gpt-4o\ntools: [filesystem]\nextends: base.yaml\ninstructions: {file: p.md}\n"
@@ -42,6 +46,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return identity_of(path)
 
     monkeypatch.setattr(second_mounts, "identity_of", mounted)
+    monkeypatch.setattr(second_mounts, "mount_table", lambda: MountTable(""))
     monkeypatch.setenv("ZEUS_TOKEN_FILE", str(tmp_path / "etc/t"))
     return tmp_path / "work"
 
@@ -105,6 +110,50 @@ def test_of_a_missing_place_the_folder_counts_in_which_it_would_be_made(
     numbers: dict[str, tuple[int, int]] = {"/a": (1, 1), "/w/x": (1, 1)}
     identity_of: Callable[[str], tuple[int, int] | None] = numbers.get
     monkeypatch.setattr(second_mounts, "identity_of", identity_of)
+    monkeypatch.setattr(second_mounts, "mount_table", lambda: MountTable(""))
     found = second_mounts.SecondMounts(["/a/b/c/p.md"])
     assert found.of("/w/x/b/c/p.md") == ("/a/b/c/p.md",)
     assert found.of("/a/b/c/p.md") == found.of("/w/p.md") == ()
+
+
+BOUND = """
+import pathlib, subprocess, sys
+from zeus_runtime.tools.second_mounts import SecondMounts
+
+one, two = f"{sys.argv[1]}/one", f"{sys.argv[1]}/two"
+
+def seen():
+    return [*SecondMounts([f"{one}/p.md"]).of(f"{two}/p.md")] == [f"{one}/p.md"]
+
+said = [seen()]
+subprocess.run(["mount", "--bind", one, two], check=True)
+said.append(seen())
+pathlib.Path(one, "p.md").unlink()
+pathlib.Path(one, "p.md").write_text("new")
+said.append(seen())
+subprocess.run(["umount", two], check=True)
+said.append(seen())
+print(said)
+"""
+
+
+def test_a_second_mount_counts_from_its_first_moment_to_its_last(tmp_path: Path) -> None:
+    apart = ["unshare", "--user", "--map-root-user", "--mount"]
+    for each in ("one", "two"):
+        (tmp_path / each).mkdir()
+    (tmp_path / "one/p.md").write_text("")
+    trial = [*apart, "mount", "--bind", str(tmp_path), str(tmp_path)]
+    if shutil.which("unshare") is None or subprocess.run(trial, capture_output=True).returncode:
+        pytest.skip("this machine does not let a user mount a folder")
+    done = subprocess.run(
+        [*apart, sys.executable, "-c", BOUND, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.stdout == "[False, True, True, False]\n", done.stderr
+
+
+def test_no_file_is_looked_at_where_nothing_is_mounted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(second_mounts, "identity_of", looked.append)
+    monkeypatch.setattr(second_mounts, "mount_table", lambda: MountTable("1 0 8:1 / / rw - ext4 /dev/a rw\n"))
+    assert second_mounts.SecondMounts(["/etc/p.md"]).of("/w/p.md") == ()
+    assert looked == []

@@ -133,6 +133,33 @@ def test_a_file_of_servers_counts_with_a_misspelt_key_too(checked: Checked) -> N
         assert "tools/check.py" in _there(checked, f"description: {prose}")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "instructions: {file: my tools/a check.py}",
+        "  - my tools/a check.py # Ours.",
+        '\tx: [python3, "${MY} tools/a check.py"]',
+        "x: ${MY} tools/a check.py  ",
+        "x: [${NONE}, my tools/a check.py]",
+    ],
+)
+def test_a_path_with_blanks_and_variables_is_found_in_a_text_that_is_no_yaml(
+    checked: Checked, line: str
+) -> None:
+    (checked.directory / "my tools").mkdir()
+    (checked.directory / "my tools/a check.py").write_text("")
+    (checked.directory / ".env").write_text("MY=my\n")
+    edited = _edited(checked.directory, "")
+    assert _there(edited, f"{line}\nmetadata: [") == {"my tools/a check.py"}
+    prose = "description: It reads my tools/a check.py each day.\nmetadata: ["
+    assert _there(edited, prose) <= {"my tools/a check.py"}
+
+
+def test_a_path_with_a_variable_is_found_in_servers_that_are_no_json(checked: Checked) -> None:
+    (checked.directory / ".mcp.json").write_text('{"mcpServers": {"s": {"args": ["${FOLDER}/check.py"],,}}}')
+    assert "tools/check.py" in _there(checked, "tools: [{mcp: {files: [.mcp.json]}}]")
+
+
 def test_a_path_from_the_home_folder_is_found(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(checked.directory))
     assert _there(checked, "instructions: {file: ~/tools/task.md}\nmetadata: [") == {"tools/task.md"}

@@ -14,8 +14,8 @@ from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.tools import WorkspaceError
-from zeus_runtime.tools.gate import calling as calling_tool
-from zeus_runtime.tools.gate import reading_kept
+from zeus_runtime.tools.calling_tool import calling as calling_tool
+from zeus_runtime.tools.calling_tool import reading_kept
 
 SECRET = "KRONOS-4711"
 READS = (

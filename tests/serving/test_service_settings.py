@@ -42,7 +42,7 @@ from zeus_runtime.serving.http.settings import Settings, read_settings, settings
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import AuditEntry, add_entry, entries
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.paths import WorkspaceError
 
 USED = AuditEntry(0, "ann", "key:1", "POST /x", None, None, None, None, 200, "done")

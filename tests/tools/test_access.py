@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zeus_runtime.mount_table import mount_table
 from zeus_runtime.tools.access import (
     ANY_TOOL,
     KINDS,
@@ -32,11 +33,11 @@ from zeus_runtime.tools.access import (
     Ruling,
     strictest,
 )
-from zeus_runtime.tools.gate import AccessAsked, Gate, calling
+from zeus_runtime.tools.calling_tool import calling
+from zeus_runtime.tools.gate import AccessAsked, Gate
 from zeus_runtime.tools.links import RESOLVED
 from zeus_runtime.tools.mounts import Mounts, parts_below
 from zeus_runtime.tools.paths import WorkspaceError, folded
-from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
 PARTS = st.sampled_from(["a", "b", "src", "Src", "é.txt", "key.pem", ".env", ".git", "zeus.yaml", "x"])
@@ -625,7 +626,7 @@ def test_files_of_processes_are_read_by_no_tool_wherever_they_are_mounted() -> N
         with pytest.raises(WorkspaceError, match="is in a proc file system"):
             reach()
     assert "is in a proc file system" in str(files.refusal_of(host))
-    assert not is_proc(Path(__file__).stat().st_dev)
+    assert Path(__file__).stat().st_dev not in mount_table().procs
 
 
 def test_what_a_link_led_to_is_judged_also_if_it_leads_elsewhere_a_moment_later(
@@ -648,17 +649,17 @@ def test_what_a_link_led_to_is_judged_also_if_it_leads_elsewhere_a_moment_later(
 
 REMOUNTED = """
 import os, subprocess, sys
-from zeus_runtime.tools.proc_files import is_proc
+from zeus_runtime.mount_table import mount_table
 
 def mounted(kind):
     subprocess.run(["mount", "-t", kind, "none", sys.argv[1]], check=True)
     return os.stat(sys.argv[1]).st_dev
 
-said = [is_proc(mounted("tmpfs"))]
+said = [mounted("tmpfs") in mount_table().procs]
 subprocess.run(["umount", sys.argv[1]], check=True)
-said.append(is_proc(mounted("proc")))
+said.append(mounted("proc") in mount_table().procs)
 subprocess.run(["umount", sys.argv[1]], check=True)
-said.append(is_proc(mounted("tmpfs")))
+said.append(mounted("tmpfs") in mount_table().procs)
 print(said)
 """
 

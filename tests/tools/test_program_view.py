@@ -22,7 +22,8 @@ from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PR
 from zeus_runtime.plan.validated import check
 from zeus_runtime.store.database import make_private
 from zeus_runtime.tools import WorkspaceFiles, program_view
-from zeus_runtime.tools.gate import Gate, calling, reading_kept
+from zeus_runtime.tools.calling_tool import calling, reading_kept
+from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.program_view import JudgedFolders
 

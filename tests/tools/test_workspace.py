@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import subprocess
 import sys
 import textwrap
@@ -483,6 +484,33 @@ def test_a_failing_write_leaves_the_old_file_and_no_litter(
         files.write("/b", b"new")
     assert [p.name for p in root.iterdir()] == ["a"]
     assert read(files, "/a") == "old"
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_a_write_that_gets_no_name_leaves_no_litter(
+    files: WorkspaceFiles, root: Path, monkeypatch: pytest.MonkeyPatch, unnamed: bool
+) -> None:
+    files.write("/a", b"old")
+    if not unnamed:
+        monkeypatch.setattr("zeus_runtime.tools.atomic._unnamed", lambda directory: None)
+
+    def full(*_words: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(WorkspaceError, match="no space is left"):
+        files.write("/a", b"new")
+    assert [p.name for p in root.iterdir()] == ["a"]
+
+
+def test_a_name_is_safe_on_disk_after_a_write(files: WorkspaceFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+    )
+    for write in (files.write, files.write, files.create):
+        write("/b" if write == files.create else "/a", b"x")
+    assert synced == [False, True] * 3
 
 
 @pytest.mark.parametrize("new", [True, False])

@@ -163,8 +163,8 @@ def _beside(plan: Plan, entries: Sequence[str], pending: PendingApproval) -> Pen
 
 def _foreseen(plan: Plan, name: str) -> Iterator[Tool]:
     """A tool that a toolset will have once it is open, with the setting that a run gives it."""
-    for planned in plan.opens:
-        if (tool := planned.create(plan.context).foreseen(name)) is not None:
+    for planned, toolset in zip(plan.opens, plan.unopened, strict=True):
+        if (tool := toolset.foreseen(name)) is not None:
             yield plan.reach.of(tool.within(planned.setting))
 
 

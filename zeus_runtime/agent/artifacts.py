@@ -13,7 +13,7 @@ from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.models.content import calls_of
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.run.stored_thread import messages_after
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
 

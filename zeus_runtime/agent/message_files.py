@@ -13,7 +13,7 @@ from zeus_runtime.models.pictures import KEY as PICTURES
 from zeus_runtime.models.pictures import picture_of
 from zeus_runtime.run.attachments import KEY as REFERENCES
 from zeus_runtime.run.stored_thread import message_at
-from zeus_runtime.tools.gate import calling, reading_kept
+from zeus_runtime.tools.calling_tool import calling, reading_kept
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
 

@@ -244,7 +244,7 @@ def _with_service(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.plan.services import knowledge_service
-    from zeus_runtime.tools.gate import calling
+    from zeus_runtime.tools.calling_tool import calling
 
     checked, _ = read_owner(process, which)
     context = make_plan(checked).context

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.knowledge.convert import MAX_BYTES
 from zeus_runtime.tools.access import ANY_TOOL
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.workspace import WorkspaceFiles

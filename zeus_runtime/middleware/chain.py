@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from zeus_runtime.errors import RunError, ZeusError, ends_process
 from zeus_runtime.middleware.protocol import Middleware
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 
 Q = TypeVar("Q")
 A = TypeVar("A")

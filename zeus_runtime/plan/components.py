@@ -13,7 +13,7 @@ from zeus_runtime.config import ConfigError
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, OptionsError, ZeusError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable

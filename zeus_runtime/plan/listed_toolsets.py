@@ -32,8 +32,7 @@ def listed_toolsets(plan: Plan, tools: Sequence[Tool]) -> Mapping[str, Toolset]:
     own = {each.tool.name for each in plan.tools}
     left = [tool for tool in tools if tool.name not in own]
     found: dict[str, Toolset] = {}
-    for planned in plan.opens:
-        made = planned.create(plan.context)
+    for planned, made in zip(plan.opens, plan.unopened, strict=True):
         mine = [tool for tool in left if made.may_have(tool.name)]
         # Each tool goes to one toolset, the first that may have it.
         left = [tool for tool in left if tool not in mine]

@@ -27,7 +27,7 @@ from zeus_runtime.plan.services import PlannedMemory, model_of, plan_context, pl
 from zeus_runtime.plan.tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
 from zeus_runtime.plan.workspace import planned_workspace
 from zeus_runtime.prompt import Section, stable_sections
-from zeus_runtime.tools import Tool, visible
+from zeus_runtime.tools import Tool, Toolset, visible
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Ref
@@ -58,6 +58,7 @@ class Plan:
         memory: the components of long-term memory; None without it.
         toolsets: the tool components.
         opens: those of them whose tools are known only when the agent runs.
+        unopened: the toolset that planning made of each, which tells of its tools before a run opens another.
         tools: every tool, in the order in which the model sees them.
         stable: sections 1 to 6.
         stable_with: makes sections 1 to 6 with other tools than the plan's.
@@ -87,6 +88,7 @@ class Plan:
     open_model: Callable[[str | Ref], Model] = field(repr=False)
     stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
     opens: tuple[PlannedComponent, ...] = ()
+    unopened: tuple[Toolset, ...] = field(default=(), repr=False, compare=False)
     fallbacks: tuple[PlannedModel, ...] = ()
     summary: tuple[PlannedModel, ...] = ()
     vision: tuple[PlannedModel, ...] = ()
@@ -192,6 +194,7 @@ def make_plan(
         stable=stable_with(given.bare),
         stable_with=stable_with,
         opens=tuple(planned for planned, _ in given.opens),
+        unopened=tuple(toolset for _, toolset in given.opens),
         fallbacks=fallbacks,
         summary=summary,
         vision=vision,

@@ -103,7 +103,7 @@ def parts_object(checked: Checked) -> list[dict[str, Any]]:
 
 def planned_servers(plan: Plan) -> list[Connection]:
     """The servers that a run starts; none is started."""
-    return [each for planned in plan.opens for each in planned.create(plan.context).status()]
+    return [each for toolset in plan.unopened for each in toolset.status()]
 
 
 def instructions_source(checked: Checked, plan: Plan) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
 from itertools import chain, islice
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, DISCOVERED
+from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.schema.walk import type_name, types, walk_with
 from zeus_runtime.config.secrets.unloaded_configs import agents_layers, with_extended
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _BETWEEN: Final = re.compile(r"(?:[\s\"'`\[\]{}(),:;|&<>=]|\.(?=\s|$))+")
 """What is between the paths of a text: the signs of YAML, of a shell, and of sentences."""
+_AROUND: Final = re.compile(r"[\n\"'\[\]{},]|:\s|(?:^|\s)[-#]\s")
+"""What is around the values of a text that is no YAML: a path may hold blanks."""
 _PATH: Final = re.compile(r"/|\w\.\w")
 _SPACE: Final = re.compile(r"\s")
 _READ: Final = (CONFIG_SUFFIX, ".yml", ".json")
@@ -123,6 +126,7 @@ class _Text:
     def __init__(self, checked: Checked, layer: UnloadedConfig, work: Collection[Path]) -> None:
         self._schema = checked.document.schema or {}
         self._layer = layer
+        self._environ = checked.document.environ
         own = project_of(checked.document, checked.config, checked.trust)
         self._project = replace(own, folders=tuple(dict.fromkeys((layer.file.parent, *own.folders, *work))))
 
@@ -130,6 +134,9 @@ class _Text:
         trees, folders = self._layer.trees, self._project.folders
         text = _raw(self._layer.file) if self._layer.text is None else self._layer.text
         values = [node.value for tree in trees for _, node in walk(tree) if isinstance(node.value, str)]
+        if not trees:
+            filled = "\n".join(_filled(line, self._environ) for line in text.split("\n"))
+            values = [each.strip() for each in _AROUND.split(filled)]
         words = map(_from_home, (*values, *_BETWEEN.split("\n".join((text, *values)))))
         named = {word: [_at(each, word) for each in folders] for word in words if is_path(word)}
         # A program may look for one word in the folder that another one names.
@@ -184,6 +191,13 @@ class _Text:
 
 def _has_servers(layer: UnloadedConfig) -> bool:
     return any(tree.value.keys() & SERVERS for tree in layer.trees)
+
+
+def _filled(line: str, environ: Mapping[str, str]) -> str:
+    try:
+        return interpolate(line, environ).text
+    except InterpolationError:
+        return line
 
 
 def _from_home(word: str) -> str:

@@ -63,7 +63,7 @@ def project_files(workspace: WorkspaceFiles, names: Sequence[str]) -> tuple[Proj
         names: possible names of the file; the first one that exists in a folder counts.
     """
     from zeus_runtime.tools import WorkspaceFiles
-    from zeus_runtime.tools.gate import calling
+    from zeus_runtime.tools.calling_tool import calling
 
     above = folders_above(workspace.root.resolve())
     found: list[ProjectFile] = []

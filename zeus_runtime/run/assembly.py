@@ -27,7 +27,7 @@ from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import Metered, UsageMeter
 from zeus_runtime.tools import Tool
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Ref

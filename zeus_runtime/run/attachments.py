@@ -18,7 +18,8 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, refused, too_large
 from zeus_runtime.tools.attachments import GivenFile, Kind, Reference, keep
-from zeus_runtime.tools.gate import calling, kept_path
+from zeus_runtime.tools.calling_tool import calling
+from zeus_runtime.tools.gate import kept_path
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError, split
 

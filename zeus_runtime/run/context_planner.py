@@ -24,7 +24,7 @@ from zeus_runtime.events import Event, Notice
 from zeus_runtime.middleware.chain import Blaming, overrides
 from zeus_runtime.middleware.protocol import Middleware
 from zeus_runtime.run.transcript import Transcript
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.worker_threads import in_thread
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from zeus_runtime.run.request_changes import RequestChanges
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.spans import context_attributes, note_answer, note_request, trace_compaction
 from zeus_runtime.run.transcript import Transcript
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.modes import has_connectors
 from zeus_runtime.tracing import Value
 

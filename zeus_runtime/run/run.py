@@ -44,8 +44,9 @@ from zeus_runtime.run.usage import Totals
 from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools import ToolCall, ToolResult, fitted_arguments, invoke, permitted
 from zeus_runtime.tools.approval import ApprovalRequest
+from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
-from zeus_runtime.tools.gate import AccessAsked, calling
+from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.kept_changes import CHANGES, kept
 from zeus_runtime.tools.masked_text import masked_result
 from zeus_runtime.tools.paths import WorkspaceError, join, split

@@ -21,7 +21,7 @@ from zeus_runtime.run.stored_thread import StoredThread
 from zeus_runtime.store.file_references import SAVED
 from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools.attachments import Reference
-from zeus_runtime.tools.gate import kept_now
+from zeus_runtime.tools.calling_tool import kept_now
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolMessage

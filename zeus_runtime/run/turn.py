@@ -35,7 +35,7 @@ from zeus_runtime.run.stored_thread import mode_of, read_thread
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.store.session_lock import EPOCH
 from zeus_runtime.tools.attachments import Reference
-from zeus_runtime.tools.gate import reading_kept
+from zeus_runtime.tools.calling_tool import reading_kept
 from zeus_runtime.tools.pausable_timeout import Clock
 from zeus_runtime.tools.run_to_completion import finished
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TypeAlias
 
 TEMPORARY_SUFFIX = ".zeus-tmp"
@@ -25,47 +26,85 @@ def replace(
     *,
     old: os.stat_result | None,
     publishing: AbstractContextManager[None],
-    exclusive: bool = False,
 ) -> None:
-    """Put ``data`` under ``name`` in the open ``directory``, durably.
+    """Put ``data`` under ``name`` in the open ``directory``, durably, also if something else got this name meanwhile.
 
-    If the system supports it (Linux), the bytes are first written to an unnamed file, so that a crash leaves no file
-    behind; the name is set at the very end. Mode (and, for root, the owner) are those of ``old``.
+    Mode (and, for root, the owner) are those of ``old``.
 
     Args:
         directory: file descriptor of the folder; nothing is looked up by path.
         old: status of the file that is replaced, None for a new one.
         publishing: entered when the data is safe on disk, left when it has its name; to leave the old file unchanged,
             it raises as it is entered.
-        exclusive: whether only a new file may be made.
 
     Raises:
-        FileExistsError: ``exclusive``, and there is one, perhaps since a moment ago.
         OSError: the system refused; the old file is untouched.
     """
-    temporary = f".{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
-    descriptor = _unnamed(directory)
-    named = descriptor is None
-    if descriptor is None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o666, dir_fd=directory)
-    try:
-        _fill(descriptor, data, old)
-        with publishing:
-            # A link never replaces a name. Over a file, only a second name and a rename do it in one step.
-            if exclusive and named:
-                os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-            elif exclusive:
-                _link(descriptor, directory, name)
-            elif named or old is not None or not _try_to_link(descriptor, directory, name):
-                named = named or _try_to_link(descriptor, directory, temporary)
-                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-                named = False
-    finally:
-        os.close(descriptor)
-        if named:
-            os.unlink(temporary, dir_fd=directory)
-    # The rename itself is durable only when the folder is on disk.
+    with _written(directory, data, old) as file, publishing:
+        file.replace(name, is_new=old is None)
+
+
+def create(directory: int, name: str, data: bytes, *, publishing: AbstractContextManager[None]) -> None:
+    """The same for a new file.
+
+    Raises:
+        FileExistsError: something has this name, perhaps since a moment ago; it is untouched.
+        OSError: the system refused.
+    """
+    with _written(directory, data, None) as file, publishing:
+        file.link(name)
+
+
+class _File:
+    """A file without a name, so that a crash leaves nothing behind; where that is impossible, with a temporary one."""
+
+    def __init__(self, directory: int) -> None:
+        self._directory = directory
+        self._temporary = f".{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+        found = _unnamed(directory)
+        self._is_named = found is None
+        if found is None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            found = os.open(self._temporary, flags, 0o666, dir_fd=directory)
+        self.descriptor = found
+
+    def link(self, name: str) -> None:
+        """Give it a name that nothing has."""
+        if self._is_named:
+            os.link(self._temporary, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        else:
+            _link(self.descriptor, self._directory, name)
+
+    def replace(self, name: str, *, is_new: bool) -> None:
+        """Give it a name, in one step also if something has it.
+
+        Args:
+            is_new: nothing had it a moment ago.
+        """
+        # A link never replaces a name. Over a file, only a second name and a rename do it in one step.
+        if not self._is_named:
+            if is_new:
+                with suppress(FileExistsError):
+                    self.link(name)
+                    return
+            self.link(self._temporary)
+            self._is_named = True
+        os.rename(self._temporary, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        self._is_named = False
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+        if self._is_named:
+            os.unlink(self._temporary, dir_fd=self._directory)
+
+
+@contextmanager
+def _written(directory: int, data: bytes, old: os.stat_result | None) -> Iterator[_File]:
+    """A file with this content that is safe on disk; it gets its name within."""
+    with closing(_File(directory)) as file:
+        _fill(file.descriptor, data, old)
+        yield file
+    # The name itself is durable only when the folder is on disk.
     os.fsync(directory)
 
 
@@ -85,14 +124,6 @@ def _unnamed(directory: int) -> int | None:
     except OSError:
         # Not every file system has unnamed files; a named one does the same work.
         return None
-
-
-def _try_to_link(descriptor: int, directory: int, name: str) -> bool:
-    try:
-        _link(descriptor, directory, name)
-    except FileExistsError:
-        return False
-    return True
 
 
 def _link(descriptor: int, directory: int, name: str) -> None:

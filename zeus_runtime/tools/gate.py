@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Final, NamedTuple
+from typing import Final
 
 from zeus_runtime.disk_paths import is_folder, links_passed, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.mount_table import mount_table
 from zeus_runtime.tools.access import (
     ANY_TOOL,
     FLOOR_NAMES,
@@ -31,119 +30,14 @@ from zeus_runtime.tools.access import (
     refusal_text,
     strictest,
 )
-from zeus_runtime.tools.links import RESOLVED, LinkedNames, folded_parts, once_in_call
+from zeus_runtime.tools.calling_tool import CallingTool, calling_now, kept_now
+from zeus_runtime.tools.git_folders import git_depth
+from zeus_runtime.tools.links import LinkedNames, folded_parts, once_in_call
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
 from zeus_runtime.tools.patterns import parts_of
-from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.second_mounts import SecondMounts
-
-
-class CallingTool(NamedTuple):
-    """The tool call that opens files.
-
-    Args:
-        tool: its tool's name; None for files that the user names or middlewares read.
-        approved: whether a person approved it.
-        files: the only files, folded, that an approval covers: those that its question showed. None: all.
-        of_session: whether files of the archive are opened as far as ``reading_kept`` allows; otherwise none is.
-    """
-
-    tool: str | None
-    approved: bool = False
-    files: frozenset[Parts] | None = None
-    of_session: bool = True
-
-    def covers(self, parts: Parts) -> bool:
-        """Whether an approval covers an access to a file.
-
-        Args:
-            parts: its path with links resolved. A question that named a link did not show the file, and since then the
-                link may lead to another one.
-        """
-        return self.approved if self.files is None else _folded(parts) in self.files
-
-    def covers_way(self, parts: Parts) -> bool:
-        """Whether an approval covers the making of a folder: the path of a file in it shows it too."""
-        if self.files is None:
-            return self.approved
-        folder = _folded(parts)
-        return any(each[: len(folder)] == folder for each in self.files)
-
-
-def calling(
-    tool: str | None,
-    *,
-    approved: bool = False,
-    files: Iterable[Parts] | None = None,
-    of_session: bool = False,
-) -> AbstractContextManager[None]:
-    """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares.
-
-    Args:
-        approved: whether a person approved the call.
-        files: the only files that an approval lets it change, which are also read without a question; None: all.
-        of_session: without a tool, files of the archive are opened only if this is set, as far as ``reading_kept``
-            allows: a path may be a link, which a program made. A tool always opens them so.
-    """
-    if tool is None and files is None and not approved:
-        return _Calling(_FOR_SESSION if of_session else _NO_TOOL, {})
-    named = None if files is None else frozenset(map(_folded, files))
-    return _Calling(CallingTool(tool, approved, named, of_session or tool is not None), {})
-
-
-class _Calling:
-    """A class, because a step enters it some 20 times, and a generator costs three times as much.
-
-    Args:
-        call: the tool call.
-        linked_keys: results for it: the folders are searched once per call, and only if a file has several names. None:
-            nothing is remembered.
-    """
-
-    __slots__ = ("_former", "_resolved", "call", "linked_keys")
-
-    def __init__(
-        self, call: CallingTool, linked_keys: dict[tuple[int, int], set[tuple[int, int]]] | None
-    ) -> None:
-        self.call = call
-        self.linked_keys = linked_keys
-
-    def __enter__(self) -> None:
-        self._former = _CALL.set(self)
-        is_set = self.call.tool is None and RESOLVED.get() is None
-        self._resolved = None if is_set else RESOLVED.set(None if self.call.tool is None else {})
-
-    def __exit__(self, *_: object) -> None:
-        _CALL.reset(self._former)
-        if self._resolved is not None:
-            RESOLVED.reset(self._resolved)
-
-
-_NO_TOOL: Final = CallingTool(None, of_session=False)
-_FOR_SESSION: Final = CallingTool(None)
-_UNKNOWN: Final = _Calling(CallingTool(ANY_TOOL), None)
-_CALL: Final[ContextVar[_Calling]] = ContextVar("zeus_tool_call", default=_UNKNOWN)
-"""Threads that a plugin starts do not inherit it: the default must be the strictest."""
-
-
-_KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", default=None)
-
-
-@contextmanager
-def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
-    """While inside, those files and folders of the archive can be opened whose paths ``may_read`` allows."""
-    token = _KEPT.set(may_read)
-    try:
-        yield
-    finally:
-        _KEPT.reset(token)
-
-
-def kept_now() -> Callable[[str], bool] | None:
-    """Return the function given to ``reading_kept``; None outside of it, where nobody can open the archive."""
-    return _KEPT.get()
 
 
 class AccessAsked(BaseException):
@@ -196,7 +90,7 @@ class Gate:
             host: its real path.
             foreign: ``parts`` is not a path of this workspace; outside of it only rules about names apply.
         """
-        return self._ruling(parts, host, kind, _CALL.get().call.tool, foreign=foreign)
+        return self._ruling(parts, host, kind, calling_now().call.tool, foreign=foreign)
 
     def way_ruling(self, parts: Parts, host: str) -> Ruling | None:
         """Return the ruling against making a missing folder on the way to a file that the running tool may write.
@@ -205,7 +99,7 @@ class Gate:
             parts: its virtual path.
             host: its real path.
         """
-        found = self._ruling(parts, host, "write", _CALL.get().call.tool, on_way=True)
+        found = self._ruling(parts, host, "write", calling_now().call.tool, on_way=True)
         return found and found._replace(why=f"the folder is missing, and {found.why}")
 
     def writing_elsewhere(self, parts: Parts, host: str) -> Ruling | None:
@@ -228,7 +122,7 @@ class Gate:
             parts: the folder's virtual path.
             folder: its real path.
         """
-        tool = _CALL.get().call.tool
+        tool = calling_now().call.tool
         base = folder.rstrip("/")
         written = self.mounts.written(parts)
         gates = [
@@ -350,7 +244,7 @@ class Gate:
         Archived texts, and the copies in a sandbox, were read under the rules of the agent that made them; another
         agent's rules may deny them.
         """
-        may_read = _KEPT.get() if _CALL.get().call.of_session else None
+        may_read = kept_now() if calling_now().call.of_session else None
         for path in self._kept_paths(reached.names, reached.host):
             if may_read is None or not may_read(path):
                 return _NOT_OWN
@@ -391,7 +285,7 @@ class Gate:
             return
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
-        call = _CALL.get().call
+        call = calling_now().call
         # After the denial: an approval never lifts one.
         if not looks and not call.covers(parts):
             raise _asking(call, parts, ruling)
@@ -408,7 +302,7 @@ class Gate:
                 shows the others.
         """
         asked: AccessAsked | WorkspaceError | None = None
-        call = _CALL.get().call
+        call = calling_now().call
         for parts, host in folders:
             ruling = self.way_ruling(parts, host)
             if ruling is None:
@@ -458,14 +352,14 @@ class Gate:
 
     def needs_question(self, parts: Parts, ruling: Ruling | None) -> bool:
         """Whether the running tool may access a file only after a question that it has not been asked."""
-        return ruling is not None and ruling.action == "ask" and not _CALL.get().call.covers(parts)
+        return ruling is not None and ruling.action == "ask" and not calling_now().call.covers(parts)
 
     def moved_rulings(self, host: str) -> Iterator[tuple[Parts, Ruling]]:
         """Yield the rulings against reading a file that is not at ``host`` any more, each with the path that it judges.
 
         The file may have any end of its path in the workspace of each agent, so each gate judges all as its own.
         """
-        tool = _CALL.get().call.tool
+        tool = calling_now().call.tool
         ends = [parts_of(host)[start:] for start in range(len(parts_of(host)))]
         for gate in self._all:
             for parts in ends:
@@ -514,7 +408,7 @@ class Gate:
 
     def seen_with(self) -> object:
         """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""
-        return _CALL.get().call.tool, [(dict(gate._links.targets), gate._deciding) for gate in self._all]
+        return calling_now().call.tool, [(dict(gate._links.targets), gate._deciding) for gate in self._all]
 
     def tops(self) -> Iterator[Path]:
         """Yield the folders that Zeus opens by their paths, as they are written, of all agents that run with this one.
@@ -603,7 +497,7 @@ class Gate:
             parts: its virtual path; None for a file that is not in the workspace, whose names are not judged.
             host: its real path.
         """
-        if is_proc(status.st_dev) and not self._is_judged_as_key(host):
+        if status.st_dev in mount_table().procs and not self._is_judged_as_key(host):
             return OF_PROCESSES
         if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
             return None
@@ -643,7 +537,7 @@ class Gate:
 
         Folders of packages are left out: a search of 100,000 files takes a second, and each call would need one.
         """
-        known = _CALL.get().linked_keys
+        known = calling_now().linked_keys
         key = (id(self), device)
         if known is None or key not in known:
             skipped = frozenset(map(folded, self.linked))
@@ -678,41 +572,6 @@ def kept_path(parts: Parts) -> str | None:
         if (name in ARCHIVES and (at == 0 or is_state)) or (name == SANDBOXES and is_state):
             return join((name, *parts[at + 1 :]))
     return None
-
-
-_GIT_HEAD: Final = "HEAD"
-_BESIDE_HEAD: Final = (("objects", "refs"), ("commondir",))
-GIT_NAMES: Final = (".git", _GIT_HEAD, *sorted({name for names in _BESIDE_HEAD for name in names}))
-"""The names in a folder that `git_depth` asks for."""
-
-
-def _folded(parts: Parts) -> Parts:
-    return tuple(map(folded, parts))
-
-
-def git_depth(host: str) -> int | None:
-    """Return how many parts of a real path are below a git folder, whatever the folder's name is.
-
-    A folder also counts if the file itself would make it a git folder. The search ends at the innermost working tree,
-    because its files may be in a bare repository.
-    """
-    folder, _, below = host.rpartition("/")
-    depth = 1
-    while folder:
-        if _has(folder, _GIT_HEAD, below) and any(
-            all(_has(folder, name, below) for name in names) for names in _BESIDE_HEAD
-        ):
-            return depth
-        if os.path.lexists(f"{folder}/.git"):
-            return None
-        folder, _, below = folder.rpartition("/")
-        depth += 1
-    return None
-
-
-def _has(folder: str, name: str, below: str) -> bool:
-    """Whether a folder has an entry of a name, or would have it with ``below``."""
-    return folded(below) == folded(name) or os.path.lexists(f"{folder}/{name}")
 
 
 def _overlap(one: str, other: str) -> bool:

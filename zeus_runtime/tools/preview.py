@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.calling_tool import calling
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor

@@ -26,7 +26,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.disk_paths import other_spelling, real_path
 from zeus_runtime.escaping import printable
-from zeus_runtime.tools.gate import GIT_NAMES, Gate, git_depth
+from zeus_runtime.tools.gate import Gate
+from zeus_runtime.tools.git_folders import GIT_NAMES, git_depth
 from zeus_runtime.tools.like_names import SETTLED_NANOSECONDS
 from zeus_runtime.tools.mounts import Parts, parts_below
 from zeus_runtime.tools.paths import LONGEST_PATH, WorkspaceError, folded, join

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from stat import S_ISLNK, S_ISREG
 
 from zeus_runtime.disk_paths import real_path
+from zeus_runtime.mount_table import mount_table
 
 _Identity = tuple[int, int]
 
@@ -25,7 +26,9 @@ class SecondMounts:
         self._at: dict[_Identity, dict[str, None]] = {}
         self._above: dict[str, tuple[str, ...]] = {"": ()}
         known: set[str] = set()
-        for place in places:
+        places = tuple(places)
+        # Most machines mount nothing of these places twice, and then no file needs to be looked at.
+        for place in () if mount_table().has_once(places) else places:
             at = place
             while at and at not in known:
                 known.add(at)
@@ -37,6 +40,8 @@ class SecondMounts:
 
     def of(self, host: str) -> Sequence[str]:
         """The other paths of what is at a real path, or of a new file there."""
+        if not self._at:
+            return ()
         folder, _, name = host.rpartition("/")
         return (*(f"{each}/{name}" for each in self._folders(folder)), *self._same(host))
 

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
+from zeus_runtime.mount_table import mount_table
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.access import Kind, Ruling, refusal_text, strictest
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
@@ -31,7 +32,6 @@ from zeus_runtime.tools.gate import OTHER_KEY, AccessAsked, Gate, host_of
 from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import LONGEST_PATH, NoSuchFileError, WorkspaceError, join, split
-from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.program_view import JudgedFolders, ProgramMount, ProgramRight, program_view
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
@@ -567,9 +567,7 @@ class WorkspaceFiles:
             try:
                 with self._counted(place, None, len(data)):
                     making = self._making(place, parts)
-                    atomic.replace(
-                        place.folder, place.name, data, old=None, publishing=making, exclusive=True
-                    )
+                    atomic.create(place.folder, place.name, data, publishing=making)
             except FileExistsError:
                 return False
             return True
@@ -802,7 +800,7 @@ class WorkspaceFiles:
     def _require_opened(self, place: OpenFolder, descriptor: int) -> None:
         if self.gate is not None:
             status = os.fstat(descriptor)
-            if status.st_nlink > 1 or is_proc(status.st_dev):
+            if status.st_nlink > 1 or status.st_dev in mount_table().procs:
                 host = self._host(place.parts, place.folder, (place.name,))
                 self.gate.require_opened(place.parts, host, status)
 

@@ -14,11 +14,11 @@ from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.mount_table import mount_table
 from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
 from zeus_runtime.trust.file_content import content_of
 from zeus_runtime.trust.masking import BareMask, PartMask
-from zeus_runtime.trust.mounted_again import mount_table, mounted_again
 
 PartKind: TypeAlias = Literal[
     "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
@@ -168,7 +168,7 @@ class Project:
     @cached_property
     def _all_places(self) -> tuple[Path, ...]:
         """Also those where something in the folders is mounted a second time."""
-        return tuple(dict.fromkeys((*self.places, *mounted_again(self.places, mount_table()))))
+        return tuple(dict.fromkeys((*self.places, *mount_table().again(self.places))))
 
 
 def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) -> Part:

@@ -99,6 +99,7 @@ class SecretFiles:
         self._anew: dict[Path, Document] = {}
         self._environ = environ
         self._pairs = self._present_pairs()
+        self._named_first = _named_files(document.environ.items())
         self._later: dict[str, str] = {}
 
     def copy(self) -> SecretFiles:
@@ -198,9 +199,9 @@ class SecretFiles:
         folder = self._document.directory
         marked = (each for document in self._readings for each in document.marked if each.may_name_file)
         found = {folder / each.text: "" for each in marked}
-        variables = chain(self._document.environ.items(), *self._variables.values(), self._later.items())
-        named = chain.from_iterable(key_files(name, value) for name, value in variables)
-        return found | self._addressed(each.root for each in self._readings) | self._places(named)
+        later = _named_files(chain(*self._variables.values(), self._later.items()))
+        addressed = self._addressed(each.root for each in self._readings)
+        return found | addressed | self._places((*self._named_first, *later))
 
     def _addressed(self, trees: Iterable[Node]) -> dict[Path, str]:
         return self._places(chain.from_iterable(map(addressed_key_files, trees)))
@@ -273,6 +274,10 @@ class SecretFiles:
 
 def _single(file: Path, read: Callable[[Path], Mapping[str, str]]) -> _Source:
     return _Source(file, lambda: (file,), partial(read, file))
+
+
+def _named_files(variables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    return [*chain.from_iterable(key_files(name, value) for name, value in variables)]
 
 
 def _together(each: Iterable[Mapping[str, str]]) -> Mapping[str, str]:

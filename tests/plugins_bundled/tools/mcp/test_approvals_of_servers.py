@@ -35,7 +35,10 @@ from tests.support.agents import (
 )
 from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ConfigError
+from zeus_runtime.agent.approval_preview import _foreseen
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
+from zeus_runtime.plan.components import PlannedComponent
+from zeus_runtime.plan.shown import planned_servers
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
@@ -502,3 +505,13 @@ async def test_an_answer_is_for_the_server_that_asked(tmp_path: Path, other: dic
             assert told.outdated
         events = await events_of(asking.resume(session))
     assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "red"}}
+
+
+async def test_no_further_toolset_is_made_to_tell_of_servers_and_their_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with agent(tmp_path, script("done"), {"small": server()}) as asking:
+        monkeypatch.setattr(PlannedComponent, "create", None)
+        assert [each.name for each in planned_servers(asking.plan)] == ["small"]
+        (tool,) = _foreseen(asking.plan, "small__wonder")
+    assert tool.setting

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from zeus_runtime.mount_table import MountTable, mount_table
 from zeus_runtime.trust import parts
-from zeus_runtime.trust.mounted_again import mount_table, mounted_again
 from zeus_runtime.trust.parts import Command, Project, covered_by
 
 TABLE = """\
@@ -34,15 +34,46 @@ TABLE = """\
     ],
 )
 def test_the_other_places_of_a_folder(folder: str, found: list[str]) -> None:
-    assert [*map(str, mounted_again([Path(folder)], TABLE))] == found
+    assert [*map(str, MountTable(TABLE).again([Path(folder)]))] == found
 
 
 def test_a_system_without_a_table_has_no_second_mounts() -> None:
-    assert [*mounted_again([Path("/opt")], "")] == []
+    assert [*MountTable("").again([Path("/opt")])] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "is_once"),
+    [
+        ("/opt/p.md", True),
+        ("/var/lib/zeus/cache/p.md", False),  # the mount around it may be hidden
+        ("/etc/bob/p.md", False),  # /mnt/home shows it too
+        ("/etc/shop2/new/p.md", False),
+        ("/var/lib/zeus/p.md", False),
+        ("/etc/other/p.md", True),
+        ("/etc", True),
+    ],
+)
+def test_a_place_is_there_once_if_nothing_around_it_or_in_it_is_shown_again(
+    place: str, is_once: bool
+) -> None:
+    assert MountTable(TABLE).has_once(("/opt", place)) is is_once
+    assert not MountTable("").has_once((place,)), "unknown"
+
+
+def test_a_folder_that_holds_something_that_is_shown_again_is_not_there_once() -> None:
+    table = MountTable("1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /w/sub /etc/sub rw - ext4 /dev/a rw\n")
+    assert [table.has_once((each,)) for each in ("/w", "/w/sub", "/w/sub/x", "/v")] == [False] * 3 + [True]
+
+
+def test_a_path_may_hold_any_sign() -> None:
+    table = MountTable(
+        "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /a\x85b\u2028 /c\\012\\134d rw - ext4 /dev/a rw\n"
+    )
+    assert [*table.again([Path("/a\x85b\u2028")])] == [Path("/c\n\\d")]
 
 
 def test_the_table_of_this_system_can_be_read() -> None:
-    assert all(isinstance(each, Path) for each in mounted_again([Path.cwd()], mount_table()))
+    assert all(isinstance(each, Path) for each in mount_table().again([Path.cwd()]))
 
 
 def test_a_program_that_is_mounted_from_the_project_is_covered(
@@ -59,5 +90,5 @@ def test_a_program_that_is_mounted_from_the_project_is_covered(
         return covered_by(Command("", ("python3", str(script))), project).paths
 
     assert paths() == ()
-    monkeypatch.setattr(parts, "mount_table", lambda: table)
+    monkeypatch.setattr(parts, "mount_table", lambda: MountTable(table))
     assert paths() == (script,)
