@@ -224,6 +224,33 @@ def test_revoking_takes_it_back(plugin: Project, zeus: Zeus) -> None:
     assert zeus("trust", "--revoke").exit_code == 2
 
 
+@pytest.mark.parametrize("config", ["-", "zeus.yaml", ".", "linked.yaml", "mine", "../zeus.yaml"])
+def test_one_name_allows_lists_runs_and_revokes(
+    plugin: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, config: str
+) -> None:
+    file = plugin.folder / "zeus.yaml"
+    text = file.read_text("utf-8")
+    (plugin.folder / "linked.yaml").symlink_to(file)
+    plugin.write(".zeus/configs/mine.yaml", text.replace("scripted.py", "../../scripted.py"))
+    if config.startswith(".."):
+        (plugin.folder / "below").mkdir()
+        monkeypatch.chdir(plugin.folder / "below")
+
+    def said(*words: str) -> tuple[int, bool]:
+        result = zeus(*words, stdin=text)
+        return result.exit_code, "scripted.py" in result.out
+
+    run = ("run", config, "hi")
+    assert zeus(*run, stdin=text).exit_code == 4
+    assert zeus("trust", config, stdin=text).exit_code == 0
+    assert said("trust", "--list", config) == (0, True)
+    assert zeus(*run, stdin=text).exit_code == 0
+    assert zeus("trust", "--revoke", config).exit_code == 0
+    assert said("trust", "--list", config) == (0, False)
+    assert zeus(*run, stdin=text).exit_code == 4
+    assert zeus("trust", "--revoke", config).exit_code == 2
+
+
 def test_the_list_is_for_programs_too(plugin: Project, zeus: Zeus) -> None:
     zeus("trust")
     (record,) = zeus("trust", "--list", "--json").json
