@@ -106,6 +106,29 @@ def test_validate_says_what_it_could_not_check_and_what_to_do(plugin: Project, z
     assert "unknown-component" not in result.out
 
 
+HOOK = "middlewares: [{hooks: {before_run: [%s]}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "exit_code"),
+    [
+        ("mcpServers: {small: {command: python3, args: [server.py]}}\n", 0),
+        ("mcpServers: {far: {url: 'https://x.example/mcp'}}\n", 0),
+        (HOOK % "{command: [sh, -c, x]}", 0),
+        (HOOK % "{url: 'https://x.example/hook'}", 4),
+        ("tools: [{shell: {env: {A: b}}}]\n", 4),
+    ],
+)
+def test_only_a_server_or_a_hooks_command_is_checked_whole_without_permission(
+    project: Project, zeus: Zeus, more: str, exit_code: int
+) -> None:
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\n{more}")
+    assert zeus("validate").exit_code == exit_code
+    plan = zeus("plan", "--format", "json")
+    assert plan.exit_code == exit_code
+    assert [each["trusted"] for each in plan.json["executes"]] == [False]
+
+
 def test_the_users_own_mistakes_are_told_all_the_same(plugin: Project, zeus: Zeus) -> None:
     plugin.agent("Hello.", more="limits: {max_step: 3}\n")
     result = zeus("validate")
