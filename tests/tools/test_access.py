@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zeus_runtime.proc_files import is_proc
 from zeus_runtime.tools.access import (
     ANY_TOOL,
     KINDS,
@@ -36,7 +37,6 @@ from zeus_runtime.tools.gate import AccessAsked, Gate, calling
 from zeus_runtime.tools.links import RESOLVED
 from zeus_runtime.tools.mounts import Mounts, parts_below
 from zeus_runtime.tools.paths import WorkspaceError, folded
-from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
 PARTS = st.sampled_from(["a", "b", "src", "Src", "é.txt", "key.pem", ".env", ".git", "zeus.yaml", "x"])
@@ -648,7 +648,7 @@ def test_what_a_link_led_to_is_judged_also_if_it_leads_elsewhere_a_moment_later(
 
 REMOUNTED = """
 import os, subprocess, sys
-from zeus_runtime.tools.proc_files import is_proc
+from zeus_runtime.proc_files import is_proc
 
 def mounted(kind):
     subprocess.run(["mount", "-t", kind, "none", sys.argv[1]], check=True)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from zeus_runtime.disk_paths import is_folder, links_passed, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.proc_files import is_proc
 from zeus_runtime.tools.access import (
     ANY_TOOL,
     FLOOR_NAMES,
@@ -36,7 +37,6 @@ from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
 from zeus_runtime.tools.patterns import parts_of
-from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.second_mounts import SecondMounts
 
 

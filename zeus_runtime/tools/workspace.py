@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
+from zeus_runtime.proc_files import is_proc
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.access import Kind, Ruling, refusal_text, strictest
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
@@ -31,7 +32,6 @@ from zeus_runtime.tools.gate import OTHER_KEY, AccessAsked, Gate, host_of
 from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import LONGEST_PATH, NoSuchFileError, WorkspaceError, join, split
-from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.program_view import JudgedFolders, ProgramMount, ProgramRight, program_view
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import threading
 from functools import lru_cache
+from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +18,26 @@ def is_proc(device: int) -> bool:
     """Whether a device (``st_dev``) is a proc file system."""
     # By process: after a fork the descriptor is shared, and one process would take the news of the other.
     return device in _mounted(os.getpid()).procs()
+
+
+def has_end(status: os.stat_result) -> bool:
+    """Whether a file can be read to its end: a pipe may have none, and ``/proc/self/pagemap`` has it after 256 GB."""
+    return stat.S_ISREG(status.st_mode) and not is_proc(status.st_dev)
+
+
+def opened(file: Path) -> BufferedReader:
+    """A file that can be read to its end, opened for reading.
+
+    Raises:
+        OSError: it is none, or it cannot be read.
+    """
+    # A pipe would wait for its writer.
+    unblocked = getattr(os, "O_NONBLOCK", 0)
+    stream = open(file, "rb", opener=lambda path, flags: os.open(path, flags | unblocked))  # noqa: SIM115
+    if not has_end(os.fstat(stream.fileno())):
+        stream.close()
+        raise OSError(errno.EINVAL, "it is no file of a disk", str(file))
+    return stream
 
 
 class _Mounted:
