@@ -31,6 +31,8 @@ from zeus_runtime.tools.access import (
     Reached,
     Right,
     Ruling,
+    is_floor_name,
+    is_key_name,
     strictest,
 )
 from zeus_runtime.tools.gate import AccessAsked, Gate, calling
@@ -608,6 +610,19 @@ def test_a_second_name_of_a_key_is_refused_whosever_key_it_is(tmp_path: Path, wh
         WorkspaceFiles(tmp_path, gate=gate).read("/node_modules/other", max_bytes=10)
     without = Gate(own.mounts, policy_of({}), ("node_modules",))
     assert WorkspaceFiles(tmp_path, gate=without).read("/node_modules/other", max_bytes=10) == b"secret"
+
+
+@pytest.mark.parametrize("name", [".env", ".env~", "#.env#", "#.ENV.local#", "#.env.d/key"])
+def test_what_an_editor_keeps_of_a_file_of_keys_is_closed_as_the_file_is(tmp_path: Path, name: str) -> None:
+    gate = gate_of(tmp_path, {})
+    place = tmp_path / name
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("KEY=1")
+    with pytest.raises(WorkspaceError, match="it may hold keys"):
+        WorkspaceFiles(tmp_path, gate=gate).read(f"/{name}", max_bytes=10)
+    assert is_floor_name(name.partition("/")[0])
+    assert is_key_name(name.partition("/")[0])
+    assert {".env*", "#.env*"} <= set(gate.protected())
 
 
 @pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")
