@@ -16,6 +16,7 @@ from zeus_runtime.tools.own_folders import LinkedFolderError, beside
 
 RUN: Final = ("run", "zeus.yaml", "hi")
 RECORD: Final = (*RUN, "--record", ".zeus/kept.jsonl")
+TAPE: Final = (*RUN, "--record", "tape.jsonl")
 LIST: Final = ("sessions", "list")
 DOCTOR: Final = ("doctor", "zeus.yaml")
 KEYS: Final = ("keys", "list")
@@ -42,9 +43,11 @@ WRITTEN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "cases.cassettes": [CASES],
     "cases.cassettes/a.jsonl": [CASES],
     "cases.cassettes/a.jsonl.part": [CASES],
+    "tape.jsonl": [TAPE],
     "zeus.yaml": [INIT],
 }
-"""The names in a project that the program or the config chooses, and the commands that write there.
+"""The names in a project that the program or the config chooses, and the commands that write there; also a name of the
+user's choice whose file holds the model's words.
 
 ``zeus.tuned.yaml`` is in the tests of ``zeus context tune``, since it takes a search.
 """
@@ -104,6 +107,14 @@ def test_no_command_writes_through_a_link_of_the_repository(
         assert as_it_is(outside) == before, words
         if ".db-" in name:
             assert f"{name} is a link" in done.err
+
+
+def test_a_link_in_the_place_of_a_cassette_is_named(clone: Project, zeus: Zeus) -> None:
+    (clone.folder / "tape.jsonl").symlink_to("other.jsonl")
+    done = zeus(*TAPE)
+    assert "tape.jsonl cannot be written: it is a link" in done.err
+    assert done.exit_code == 3
+    assert not (clone.folder / "other.jsonl").exists()
 
 
 def test_every_name_that_a_command_writes_by_itself_is_tried(clone: Project, zeus: Zeus) -> None:

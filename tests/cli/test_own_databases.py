@@ -571,3 +571,17 @@ def test_a_database_of_ones_own_stays_so_when_its_config_is_forgotten(project: P
     assert zeus("trust", "--revoke", str(config)).err == "forgotten: 1\n"
     assert zeus("trust", str(config)).exit_code == 0
     assert zeus("run", str(config), "hi").exit_code == 0
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("name", [".zeus/zeus.db", "data.db"])
+def test_a_link_to_a_file_that_may_have_no_end_is_asked_for_unread(
+    project: Project, zeus: Zeus, name: str
+) -> None:
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\nstorage: {{url: 'sqlite:///{name}'}}\n")
+    file = project.folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.symlink_to("/proc/version")
+    plan = zeus("plan", "--format", "json")
+    assert plan.exit_code == 4
+    assert [each["kind"] for each in plan.json["executes"]] == ["file"]

@@ -106,6 +106,29 @@ def test_validate_says_what_it_could_not_check_and_what_to_do(plugin: Project, z
     assert "unknown-component" not in result.out
 
 
+HOOK = "middlewares: [{hooks: {before_run: [%s]}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "exit_code"),
+    [
+        ("mcpServers: {small: {command: python3, args: [server.py]}}\n", 0),
+        ("mcpServers: {far: {url: 'https://x.example/mcp'}}\n", 0),
+        (HOOK % "{command: [sh, -c, x]}", 0),
+        (HOOK % "{url: 'https://x.example/hook'}", 4),
+        ("tools: [{shell: {env: {A: b}}}]\n", 4),
+    ],
+)
+def test_only_a_server_or_a_hooks_command_is_checked_whole_without_permission(
+    project: Project, zeus: Zeus, more: str, exit_code: int
+) -> None:
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\n{more}")
+    assert zeus("validate").exit_code == exit_code
+    plan = zeus("plan", "--format", "json")
+    assert plan.exit_code == exit_code
+    assert [each["trusted"] for each in plan.json["executes"]] == [False]
+
+
 def test_the_users_own_mistakes_are_told_all_the_same(plugin: Project, zeus: Zeus) -> None:
     plugin.agent("Hello.", more="limits: {max_step: 3}\n")
     result = zeus("validate")
@@ -222,6 +245,33 @@ def test_revoking_takes_it_back(plugin: Project, zeus: Zeus) -> None:
     assert zeus("validate").exit_code == 4
     assert zeus("trust", "--list").out == "nothing is allowed\n"
     assert zeus("trust", "--revoke").exit_code == 2
+
+
+@pytest.mark.parametrize("config", ["-", "zeus.yaml", ".", "linked.yaml", "mine", "../zeus.yaml"])
+def test_one_name_allows_lists_runs_and_revokes(
+    plugin: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, config: str
+) -> None:
+    file = plugin.folder / "zeus.yaml"
+    text = file.read_text("utf-8")
+    (plugin.folder / "linked.yaml").symlink_to(file)
+    plugin.write(".zeus/configs/mine.yaml", text.replace("scripted.py", "../../scripted.py"))
+    if config.startswith(".."):
+        (plugin.folder / "below").mkdir()
+        monkeypatch.chdir(plugin.folder / "below")
+
+    def said(*words: str) -> tuple[int, bool]:
+        result = zeus(*words, stdin=text)
+        return result.exit_code, "scripted.py" in result.out
+
+    run = ("run", config, "hi")
+    assert zeus(*run, stdin=text).exit_code == 4
+    assert zeus("trust", config, stdin=text).exit_code == 0
+    assert said("trust", "--list", config) == (0, True)
+    assert zeus(*run, stdin=text).exit_code == 0
+    assert zeus("trust", "--revoke", config).exit_code == 0
+    assert said("trust", "--list", config) == (0, False)
+    assert zeus(*run, stdin=text).exit_code == 4
+    assert zeus("trust", "--revoke", config).exit_code == 2
 
 
 def test_the_list_is_for_programs_too(plugin: Project, zeus: Zeus) -> None:

@@ -258,6 +258,17 @@ def test_a_pipe_that_nobody_writes_to_is_an_empty_config_and_not_waited_for(tmp_
     assert failing(directory=tmp_path).diagnostics[0].code == "empty-file"
 
 
+@pytest.mark.parametrize("text", ["", "extends: base.yaml\n", None])
+def test_a_config_that_a_shell_gives_as_a_pipe_is_named_by_a_dash(tmp_path: Path, text: str | None) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading):
+        with os.fdopen(writing, "w") as stream:
+            stream.write(text or "")
+        source = "/dev/fd/none" if text is None else f"/dev/fd/{reading}"
+        assert "name `-`" in str(failing(source, directory=tmp_path))
+    assert "name `-`" not in str(failing("/dev/null", directory=tmp_path))
+
+
 def test_a_pipe_that_somebody_writes_to_is_read(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.write(writing, WHOLE.encode())

@@ -312,6 +312,16 @@ def test_a_malformed_profiles_file_is_an_error_with_its_place(
     assert str(caught.value.where) == f"{folder / 'configs' / 'profiles.yaml'}{place}"
 
 
+@pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="needs Linux's /proc")
+def test_a_profiles_file_that_cannot_be_read_is_an_error_with_its_place(tmp_path: Path, table: Table) -> None:
+    file = home(tmp_path, "") / "configs/profiles.yaml"
+    file.unlink()
+    file.symlink_to("/proc/self/pagemap")
+    with pytest.raises(ProfileFileError, match="cannot be read") as caught:
+        lookup("m", homes=[file.parent.parent], table=table)
+    assert str(caught.value.where) == str(file)
+
+
 def test_a_home_may_say_that_a_model_sees_no_pictures(tmp_path: Path, table: Table) -> None:
     assert lookup("gpt-5.2", homes=[HOME], table=table).vision
     folder = home(tmp_path, "models:\n  gpt-5.2: {vision: false, input_cost_per_token: 0}\n")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.mount_table import mount_table
+from zeus_runtime.proc_files import is_proc
 from zeus_runtime.tools.access import (
     ANY_TOOL,
     KINDS,
@@ -31,6 +31,8 @@ from zeus_runtime.tools.access import (
     Reached,
     Right,
     Ruling,
+    is_floor_name,
+    is_key_name,
     strictest,
 )
 from zeus_runtime.tools.calling_tool import calling
@@ -611,6 +613,19 @@ def test_a_second_name_of_a_key_is_refused_whosever_key_it_is(tmp_path: Path, wh
     assert WorkspaceFiles(tmp_path, gate=without).read("/node_modules/other", max_bytes=10) == b"secret"
 
 
+@pytest.mark.parametrize("name", [".env", ".env~", "#.env#", "#.ENV.local#", "#.env.d/key"])
+def test_what_an_editor_keeps_of_a_file_of_keys_is_closed_as_the_file_is(tmp_path: Path, name: str) -> None:
+    gate = gate_of(tmp_path, {})
+    place = tmp_path / name
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("KEY=1")
+    with pytest.raises(WorkspaceError, match="it may hold keys"):
+        WorkspaceFiles(tmp_path, gate=gate).read(f"/{name}", max_bytes=10)
+    assert is_floor_name(name.partition("/")[0])
+    assert is_key_name(name.partition("/")[0])
+    assert {".env*", "#.env*"} <= set(gate.protected())
+
+
 @pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")
 def test_files_of_processes_are_read_by_no_tool_wherever_they_are_mounted() -> None:
     """No rule knows the path: the mount at /proc stands for one that a container has elsewhere."""
@@ -626,7 +641,7 @@ def test_files_of_processes_are_read_by_no_tool_wherever_they_are_mounted() -> N
         with pytest.raises(WorkspaceError, match="is in a proc file system"):
             reach()
     assert "is in a proc file system" in str(files.refusal_of(host))
-    assert Path(__file__).stat().st_dev not in mount_table().procs
+    assert not is_proc(Path(__file__).stat().st_dev)
 
 
 def test_what_a_link_led_to_is_judged_also_if_it_leads_elsewhere_a_moment_later(
@@ -649,17 +664,17 @@ def test_what_a_link_led_to_is_judged_also_if_it_leads_elsewhere_a_moment_later(
 
 REMOUNTED = """
 import os, subprocess, sys
-from zeus_runtime.mount_table import mount_table
+from zeus_runtime.proc_files import is_proc
 
 def mounted(kind):
     subprocess.run(["mount", "-t", kind, "none", sys.argv[1]], check=True)
     return os.stat(sys.argv[1]).st_dev
 
-said = [mounted("tmpfs") in mount_table().procs]
+said = [is_proc(mounted("tmpfs"))]
 subprocess.run(["umount", sys.argv[1]], check=True)
-said.append(mounted("proc") in mount_table().procs)
+said.append(is_proc(mounted("proc")))
 subprocess.run(["umount", sys.argv[1]], check=True)
-said.append(mounted("tmpfs") in mount_table().procs)
+said.append(is_proc(mounted("tmpfs")))
 print(said)
 """
 

@@ -455,6 +455,20 @@ def test_an_entry_that_cannot_be_read_hides_no_other_file_of_its_folder(
     assert ": cannot be read: " in told[1]
 
 
+@pytest.mark.skipif(not Path("/proc/sys/kernel").is_dir(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("target", ["/proc/version", "/proc/sys/kernel"])
+def test_what_a_link_into_proc_leads_to_is_not_read(tmp_path: Path, target: str) -> None:
+    """Its files may have no end, such as ``/proc/self/pagemap``, and its folders lead to all of the machine."""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/__main__.py").write_text("")
+    (tmp_path / "tools/link").symlink_to(target)
+    found = part(Form(("x", "tools"), ""), tmp_path)
+    assert [each for each, _ in found.held] == [tmp_path / "tools/__main__.py"]
+    told = [value for label, value in found.lines if label == "file"]
+    assert len(told) == 2
+    assert told[1].startswith("tools/link: cannot be read: it is no f")
+
+
 @pytest.mark.parametrize("names", [("safe", "other"), ("safe/run.py", "other/run.py")])
 @pytest.mark.parametrize("link", ["tools/zz", "tools/aa", "lib/zz"])
 def test_where_a_link_in_a_covered_folder_leads_is_in_the_digest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,6 +25,7 @@ from zeus_runtime.trust.parts import (
     Project,
     Remote,
     command_part,
+    destination_part,
     is_here,
     one_line,
     option_part,
@@ -404,3 +406,15 @@ def hosts_of(address: str) -> Iterator[str | None]:
     # Without a host, the library takes that of a variable.
     yield from str(read.get("host", "")).split(",")
     assert "hostaddr" not in read
+
+
+@pytest.mark.parametrize("kind", ["pipe", "proc"])
+def test_a_destination_in_a_file_without_an_end_is_not_read(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "ca.pem"
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/proc/version")
+    part = destination_part("model.litellm.extra.ssl_verify", "ca.pem", file=file)
+    assert dict(part.lines)["content"] == "cannot be read: it is no file of a disk"
+    assert part.held == ()

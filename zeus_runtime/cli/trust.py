@@ -153,7 +153,7 @@ def _list(process: Process, which: ConfigArgs, *, as_object: bool) -> None:
     elif which.config is None:
         records = all_records(folder)
     else:
-        records = given_for(folder, str(_file(process, which.config)))
+        records = given_for(folder, _name_in_record(process, which.config))
     rows = [(one_line(each.file), each.kind, one_line(each.name), each.digest[:19]) for each in records]
     told = [
         {"file": each.file, "kind": each.kind, "name": each.name, "digest": each.digest, "lines": each.lines}
@@ -173,15 +173,23 @@ def _revoke(process: Process, which: ConfigArgs) -> None:
     from zeus_runtime.trust.records import revoke
 
     folder = records_folder(process.environ)
-    file = _file(process, which.config)
-    count = revoke(folder, str(file)) if folder is not None else 0
+    file = _name_in_record(process, which.config)
+    count = revoke(folder, file) if folder is not None else 0
     if not count:
         raise UsageError(f"nothing is allowed for {file}", remedy="`zeus trust --list` shows what is allowed")
     complain(f"forgotten: {count}")
 
 
+def _name_in_record(process: Process, config: str | None) -> str:
+    """The config in the record, also where its file is gone or no longer valid; a preset's name is looked up."""
+    from zeus_runtime.config.layers.loading import STDIN
+    from zeus_runtime.trust.decision import name_in_record
+
+    path = None if config == "-" else _file(process, config)
+    return name_in_record(path, STDIN, process.directory)
+
+
 def _file(process: Process, config: str | None) -> Path:
-    """The config's absolute path, also where the file is gone or no longer valid; a preset's name is looked up."""
     from zeus_runtime.config.layers.files import Layers
     from zeus_runtime.config.layers.merge import ref_places
     from zeus_runtime.config.messages.diagnostics import ConfigError
@@ -197,7 +205,6 @@ def _file(process: Process, config: str | None) -> Path:
             ref_places(Config),
             lambda rules: installed_homes(rules, process.environ),
         )
-        found = layers.locate(config)
+        return layers.locate(config)
     except ConfigError:
-        found = process.directory / expanded(config or "zeus.yaml")
-    return found.resolve()
+        return process.directory / expanded(config or "zeus.yaml")

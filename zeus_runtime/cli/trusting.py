@@ -11,6 +11,7 @@ from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.output import folded_lines, padded
 from zeus_runtime.cli.streams import complain, is_terminal, terminal_columns
 from zeus_runtime.escaping import terminal_line
+from zeus_runtime.proc_files import opened
 from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
@@ -408,7 +409,8 @@ def _contents(parts: Sequence[Part]) -> Iterator[str]:
     for file in dict.fromkeys([*(file for place in places for file in _files(place)), *held]):
         yield f"--- {one_line(str(file))}"
         try:
-            data = file.read_bytes()
+            with opened(file) as stream:
+                data = stream.read()
         except OSError as error:
             if file in held:
                 raise _changed(file, parts) from None

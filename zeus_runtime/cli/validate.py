@@ -48,8 +48,8 @@ def command(
     problems go to standard output. Nothing is run, no model is asked.
 
     \b
-    Exit codes: 0 all are valid, 3 one is not, 4 a plugin or dependency is missing, or a plugin
-    file is not trusted and was not checked.
+    Exit codes: 0 all are valid, 3 one is not, 4 a plugin or dependency is missing, or a part other
+    than a server or a hook's command is not trusted; what could not be checked is named.
     """
     names: Sequence[str | None] = files or (None,)
     if names.count("-") > 1:

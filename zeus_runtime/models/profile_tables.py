@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.models.profile_names import TOKENIZERS
+from zeus_runtime.proc_files import opened
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -129,13 +130,16 @@ def read_profiles(path: Path) -> Mapping[str, Row]:
     """The rows of one profiles.yaml: ``models:`` maps exact names to values.
 
     Raises:
-        ProfileFileError: not YAML, an unknown key, one that is there twice, or a value of the wrong type.
+        ProfileFileError: unreadable, not YAML, an unknown key, one that is there twice, or a value of the wrong type.
     """
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        root = yaml.compose(path.read_text("utf-8"), Loader=loader)
+        with opened(path) as stream:
+            root = yaml.compose(stream.read().decode(), Loader=loader)
+    except OSError as problem:
+        raise ProfileFileError(f"it cannot be read: {problem.strerror}", where=str(path)) from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
         mark = getattr(problem, "problem_mark", None)
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)

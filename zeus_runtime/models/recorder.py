@@ -53,7 +53,7 @@ class Tape:
         """Write the header with the name of the recorded model, if this was not done before.
 
         Raises:
-            CassetteError: the file cannot be written, or exists and is not a cassette: it is not overwritten.
+            CassetteError: the file is a link or cannot be written, or it is no cassette and is not overwritten.
             LinkedFolderError: ``.zeus`` or what follows it in the path is a link.
         """
         self._model = model
@@ -63,8 +63,9 @@ class Tape:
             self._begin(model)
         except OSError as error:
             self.close()
+            why = "it is a link" if self._path.is_symlink() else error.strerror
             raise CassetteError(
-                f"the cassette {self._path} cannot be written: {error.strerror}",
+                f"the cassette {self._path} cannot be written: {why}",
                 remedy="Name another file to record to.",
             ) from error
         except (CassetteError, RunError):
@@ -79,6 +80,8 @@ class Tape:
     def _begin(self, model: str) -> None:
         own_path(self._path.absolute()).parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        # A repository can bring a link to any file of the user.
+        flags |= getattr(os, "O_NOFOLLOW", 0)
         self._descriptor = descriptor = os.open(self._path, flags, 0o666)
         # Also without `close`, which the caller of a plugin's recorder may not know.
         self._close = weakref.finalize(self, os.close, descriptor)

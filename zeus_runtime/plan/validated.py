@@ -36,7 +36,7 @@ from zeus_runtime.registry import (
     user_home,
 )
 from zeus_runtime.tools.moved_links import FollowedDeciding
-from zeus_runtime.trust.decision import recorded_trust
+from zeus_runtime.trust.decision import name_in_record, recorded_trust
 from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ def trust_of(
     variables = frozenset(name for name, value in environ.items() if process.get(name) == value)
     return replace(
         trust,
-        file=str(path if document.path is None else path.resolve()),
+        file=name_in_record(document.path, document.source, document.directory),
         folder=str(path.parent.resolve()),
         named=str(path.parent.resolve() / path.name),
         words=tuple(words),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from zeus_runtime.proc_files import opened
 from zeus_runtime.registry.plugin import Plugin, PluginProblem
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def read_files(plugins: Iterable[Plugin], trust: Trust | None) -> PluginFiles:
         file = Path(plugin.source)
         try:
             # Read once: `import_file` executes these bytes, whatever the file has by then.
-            code = file.read_bytes()
+            with opened(file) as stream:
+                code = stream.read()
         except OSError as error:
             problems.append(_unreadable(plugin, error))
             continue

@@ -342,19 +342,22 @@ _READABLE_STATE: Final = ("configs", "prompts", "plugins", "skills", SANDBOXES, 
 """Folders of ``.zeus`` that tools may read; who may read the archive's files depends on the session."""
 _MODULES: Final = frozenset(map(folded, all_suffixes()))
 _ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
-FLOOR_NAMES: Final = (".env*", *_NAMES)
+_ENV_NAMES: Final = (".env", "#.env")
+"""How names of files with keys begin: ``.env``, ``.envrc``, ``.env~``, and Emacs's ``#.env#`` with unsaved changes."""
+FLOOR_NAMES: Final = (".env*", "#.env*", *_NAMES)
 """Names that the floor protects at any place in a path."""
 
 
 def is_floor_name(part: str) -> bool:
     """Whether a part of a path is a name that is protected anywhere."""
-    return folded(part).startswith(".env") or folded(part) in _NAMES
+    name = folded(part)
+    return name.startswith(_ENV_NAMES) or name in _NAMES
 
 
 def is_key_name(part: str) -> bool:
     """Whether a part of a path is a name whose file, or folder with all its contents, must not be read."""
     name = folded(part)
-    return name.startswith(".env") or (name in _NAMES and _NAMES[name].holds_keys)
+    return name.startswith(_ENV_NAMES) or (name in _NAMES and _NAMES[name].holds_keys)
 
 
 _MOST_FOLDERS: Final = 10_000
@@ -656,7 +659,7 @@ class Floor:
         """Yield a file's protections, each with its names and how many of their parts name the protected place."""
         for name in reached.own:
             for index, part in enumerate(map(folded, name.parts)):
-                if part.startswith(".env"):
+                if part.startswith(_ENV_NAMES):
                     yield _KEYS, [(name, index + 1)]
                 elif part in _NAMES and (part != ".zeus" or index >= name.opened):
                     yield _NAMES[part], [(name, index + 1)]

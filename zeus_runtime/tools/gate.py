@@ -13,7 +13,7 @@ from typing import Final
 from zeus_runtime.disk_paths import is_folder, links_passed, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.mount_table import mount_table
+from zeus_runtime.proc_files import is_proc
 from zeus_runtime.tools.access import (
     ANY_TOOL,
     FLOOR_NAMES,
@@ -497,7 +497,7 @@ class Gate:
             parts: its virtual path; None for a file that is not in the workspace, whose names are not judged.
             host: its real path.
         """
-        if status.st_dev in mount_table().procs and not self._is_judged_as_key(host):
+        if is_proc(status.st_dev) and not self._is_judged_as_key(host):
             return OF_PROCESSES
         if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
             return None

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
-from zeus_runtime.mount_table import mount_table
+from zeus_runtime.proc_files import is_proc
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.access import Kind, Ruling, refusal_text, strictest
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
@@ -800,7 +800,7 @@ class WorkspaceFiles:
     def _require_opened(self, place: OpenFolder, descriptor: int) -> None:
         if self.gate is not None:
             status = os.fstat(descriptor)
-            if status.st_nlink > 1 or status.st_dev in mount_table().procs:
+            if status.st_nlink > 1 or is_proc(status.st_dev):
                 host = self._host(place.parts, place.folder, (place.name,))
                 self.gate.require_opened(place.parts, host, status)
 

@@ -7,11 +7,11 @@ from contextlib import closing
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from stat import S_ISREG
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import MissingError
+from zeus_runtime.proc_files import has_end
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -301,8 +301,8 @@ def _open(file: Path) -> int:
     process that ends would then delete the log of a database in use (https://sqlite.org/howtocorrupt.html, 2.2).
     """
     found = file.stat()
-    if not S_ISREG(found.st_mode):
-        raise OSError  # a pipe would wait for its writer
+    if not has_end(found):
+        raise OSError  # a repository may have brought a link to it
     descriptor = _kept.pop((found.st_dev, found.st_ino), None)
     if descriptor is None:
         for identity in [each for each, kept in _kept.items() if not os.fstat(kept).st_nlink]:

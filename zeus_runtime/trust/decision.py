@@ -197,6 +197,17 @@ def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trus
     return Trust(frozenset(entries), records_folder(environ), paths, digests=digests)
 
 
+def name_in_record(path: Path | None, source: str, directory: Path) -> str:
+    """A config as its permissions are recorded for it: its file, with links resolved.
+
+    Args:
+        path: None for a text without a file, as from standard input.
+        source: names such a text; it counts for one working directory.
+        directory: the working directory.
+    """
+    return str(directory / source if path is None else path.resolve())
+
+
 def records_folder(environ: Mapping[str, str]) -> Path | None:
     """The folder with the user's permissions; None for a process without a home."""
     state = state_folder(environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from zeus_runtime.disk_paths import real_path
+from zeus_runtime.proc_files import is_proc, opened
 
 MOST_ENTRIES: Final = 1_000
 """Files and folders that the folders of one command may hold to be covered."""
@@ -96,6 +98,11 @@ def folders_below(
     seen: set[str] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=unread):
         real = real_path(place)
+        # A proc file system lists what runs at the moment, and leads on to all of the machine's folders.
+        if is_proc(Path(place).stat().st_dev):
+            unread(OSError(errno.EINVAL, "it is no folder of a disk", place))
+            folders.clear()
+            names.clear()
         # A link may lead back to a folder above it.
         if real in seen:
             folders.clear()
@@ -151,8 +158,12 @@ def mode_and_size(file: Path) -> tuple[int, int]:
 
 
 def content_of(file: Path) -> str:
-    """The content of a file as a digest holds it."""
-    with file.open("rb") as stream:
+    """The content of a file as a digest holds it.
+
+    Raises:
+        OSError: as ``opened``; a repository may have brought a link to such a file.
+    """
+    with opened(file) as stream:
         return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
 
 

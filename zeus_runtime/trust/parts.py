@@ -17,7 +17,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.mount_table import mount_table
 from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
-from zeus_runtime.trust.file_content import content_of
+from zeus_runtime.trust.file_content import content_of, hex_of
 from zeus_runtime.trust.masking import BareMask, PartMask
 
 PartKind: TypeAlias = Literal[
@@ -437,7 +437,14 @@ def destination_part(
         taken: the variables of the environment whose keys go there although no option names them, and accounts; the
             digest covers their names, so that another key asks again.
     """
-    content = None if file is None else content_of(file)
+    held: tuple[Held, ...] = ()
+    content = None
+    if file is not None:
+        try:
+            content = content_of(file)
+            held = ((file, hex_of(content)),)
+        except OSError as error:
+            content = f"cannot be read: {error.strerror}"
     digest = part_digest(
         "destination",
         path=path,
@@ -459,7 +466,6 @@ def destination_part(
 
     lines, seals = _told(told, mask)
     files = () if file is None else (file,)
-    held = () if file is None or content is None else ((file, content.removeprefix("sha256 ")),)
     return Part("destination", path, digest, lines, files, where, held=held, seals=seals)
 
 

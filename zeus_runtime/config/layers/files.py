@@ -22,7 +22,7 @@ from zeus_runtime.config.layers.plugin_home import (
 )
 from zeus_runtime.config.layers.upgrade import upgrade
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic, did_you_mean, listing
-from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
+from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, hint_for_pipe, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node
 from zeus_runtime.cutting import cut_text
@@ -480,6 +480,8 @@ def _open_written(path: str, flags: int) -> int:
 
 
 def _siblings(path: Path) -> str:
+    if hint := hint_for_pipe(str(path)):
+        return hint
     try:
         present = sorted(other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml"))
     except OSError:

@@ -27,6 +27,7 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node, hidden, plain, show_path, unshown_values, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
+from zeus_runtime.proc_files import opened
 from zeus_runtime.process_path import given_environ
 
 STDIN = "<stdin>"
@@ -144,7 +145,8 @@ def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
     layers.permit_file(path)
     name = layers.shown(path)
     try:
-        data = path.read_bytes()
+        with opened(path) as stream:
+            data = stream.read()
     except OSError as error:
         message = f"{name} cannot be read: {error.strerror}"
         hint = "make it readable, or remove it"

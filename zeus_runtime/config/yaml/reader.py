@@ -56,6 +56,12 @@ def decode(data: bytes, source: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def hint_for_pipe(source: str) -> str:
+    """What to name instead of ``/dev/stdin`` or ``<(…)``, which have no folder and can be read only once; else ""."""
+    is_pipe = source.startswith(("/dev/stdin", "/dev/fd/", "/proc/"))
+    return "for a config on standard input, name `-`: `... | zeus run -`" if is_pipe else ""
+
+
 def read(text: str, source: str) -> Node:
     """The root mapping of a YAML text.
 
@@ -68,7 +74,8 @@ def read(text: str, source: str) -> Node:
     """
     root = read_value(text, source)
     if root is None or root.value is None:
-        message, hint = "the file holds no configuration", "`zeus init` writes one to start from"
+        message = "the file holds no configuration"
+        hint = hint_for_pipe(source) or "`zeus init` writes one to start from"
         raise ConfigError([Sources().diagnostic("empty-file", message, Mark(source, 1, 1), hint=hint)])
     if not root.is_map:
         kind = "a list" if root.is_list else "a single value"
