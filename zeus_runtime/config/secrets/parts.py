@@ -128,6 +128,7 @@ def looks_secret(name: str) -> bool:
     return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
 
 
+@_cached
 def places_secret(name: str) -> bool:
     """Whether the name of a variable that names a file says that the file holds a secret: ``PGPASSFILE``.
 
@@ -158,6 +159,27 @@ def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
     for key, file in (*((key, unquote(each)) for key, each in parameters), *settings_in(text)):
         if places_secret(key) and not is_lone_key(key):
             yield key, file
+
+
+def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The files with secrets that a list of words names: ``--token-file FILE``, ``--token-file=FILE``,
+    ``TOKEN_FILE=FILE``; also within a word that is a command (``sh -c '…'``)."""
+    for flag, word in pairwise(["", *words]):
+        before = re.fullmatch(_FLAG, flag)
+        joined = re.fullmatch(f"{_FLAG}=(.+)", word)
+        name, value = joined.groups() if joined else (before[1] if before else "", word)
+        yield from key_files("" if is_lone_key(name) else name, value)
+        if _is_command("args", word):
+            # Each is shorter, so this ends.
+            yield from key_files_of_words([each for each in shell_words(word) if each != word])
+
+
+def key_files_of_entry(name: str, value: str, *, is_variable: bool) -> Iterator[tuple[str, str]]:
+    """The files with secrets that an entry of a config names; its name counts as that of a variable, unless it is a
+    lone ``key`` of something else."""
+    yield from key_files("" if is_lone_key(name) and not is_variable else name, value)
+    if _is_command(name, value):
+        yield from key_files_of_words([value])
 
 
 def holds_secret(name: str, value: str) -> bool:

@@ -23,12 +23,14 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     file_text,
     secrets_of_unloaded,
+    trees_of_json,
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
     addressed_key_files,
     files_of_repository,
     named_by_repository,
+    named_key_files,
     repositories_of,
     secrets_of_file,
     secrets_of_key_file,
@@ -97,6 +99,7 @@ class SecretFiles:
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
         self._anew: dict[Path, Document] = {}
+        self._in_json: dict[Path, Sequence[Node]] = {}
         self._environ = environ
         self._pairs = self._present_pairs()
         self._later: dict[str, str] = {}
@@ -105,6 +108,7 @@ class SecretFiles:
         """One with a look of its own, which starts from the last look of this one."""
         other = copy(self)
         other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
+        other._in_json = dict(self._in_json)
         return other
 
     def changed(self) -> dict[str, str]:
@@ -200,16 +204,21 @@ class SecretFiles:
         found = {folder / each.text: "" for each in marked}
         variables = chain(self._document.environ.items(), *self._variables.values(), self._later.items())
         named = chain.from_iterable(key_files(name, value) for name, value in variables)
-        return found | self._addressed(each.root for each in self._readings) | self._places(named)
+        trees = chain((each.root for each in self._readings), *self._in_json.values())
+        return found | self._named_in(trees) | self._places(named)
 
-    def _addressed(self, trees: Iterable[Node]) -> dict[Path, str]:
-        return self._places(chain.from_iterable(map(addressed_key_files, trees)))
+    def _named_in(self, trees: Iterable[Node]) -> dict[Path, str]:
+        found: dict[Path, str] = {}
+        for tree in trees:
+            found |= self._places(addressed_key_files(tree))
+            found |= self._places((each.name, each.file) for each in named_key_files(tree))
+        return found
 
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
         return {self._document.directory / expanded(file): key for key, file in named}
 
     def _keys_of_unloaded(self) -> Mapping[Path, str]:
-        found = self._addressed(root for each in self._unloaded for root in each.trees)
+        found = self._named_in(root for each in self._unloaded for root in each.trees)
         loaded = self._key_files()  # the loaded config is among the others too
         return {file: key for file, key in found.items() if file not in loaded}
 
@@ -248,6 +257,7 @@ class SecretFiles:
         return {secret: f"{file.name}/{place}" for secret, place in self._anew[file].redactor.names.items()}
 
     def _of_json(self, file: Path) -> Mapping[str, str]:
+        self._in_json[file] = [tree for environ in self._environs for tree in trees_of_json(file, environ)]
         return _together(secrets_of_file(file, environ) for environ in self._environs)
 
     def _of_keys(self, variable: str, file: Path) -> Mapping[str, str]:
