@@ -797,6 +797,10 @@ def test_a_password_that_looks_like_a_variable_or_a_tag_is_in_no_error(checked, 
         (r"host=db password='s3\'cret word'", {"s3'cret word", r"s3\'cret word"}),
         ('Server=db;User=app;Password="s3;""cret"', {'s3;"cret', 's3;""cret'}),
         ("Server=db;Pwd='s3cret-word;Uid=app's", {"s3cret-word"}),
+        ("Server=db;Pwd='s3cret-word;Uid=app'", {"s3cret-word"}),
+        ("Server=db;Pwd=otter bramble kite", {"otter bramble kite"}),
+        ("host=db password=s3;cret\\\\word", {"s3;cret\\\\word", "s3;cret\\word"}),
+        ("host=db password='s3;cret-word", {"s3;cret-word", "'s3;cret-word"}),
     ],
 )
 def test_the_value_of_a_setting_is_a_secret_as_written_and_as_meant(settings: str, secrets: set[str]) -> None:

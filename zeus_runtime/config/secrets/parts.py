@@ -532,8 +532,9 @@ def _by_shape(text: str) -> Iterator[str]:
         yield from bare_passwords(text)
     if "=" in text:
         for key, part in settings_in(text):
-            # Among the settings of a connection a lone `Pwd` is a password.
-            if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
+            # Among the settings of a connection a lone `Pwd` is a password, also one of several words.
+            is_pwd = key.upper() == "PWD" and not _is_place(part)
+            if is_pwd or secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
                 yield part
     yield from _of_json(text)
 
