@@ -131,11 +131,11 @@ def test_of_an_address_without_a_password_nothing_is_a_secret(form: str) -> None
 
 
 def test_the_settings_of_mysql_may_be_in_brackets() -> None:
-    for settings in (
+    for written in (
         "address=(host=db)(user=app)(password=s3cret-word)",
         "(host=db,password=s3cret-word)",
     ):
-        assert secrets_of_environment({"SHOP": f"jdbc:mysql://{settings}/shop"}).secrets == {"s3cret-word"}
+        assert secrets_of_environment({"SHOP": f"jdbc:mysql://{written}/shop"}).secrets == {"s3cret-word"}
 
 
 def test_a_password_of_oracle_may_have_the_signs_of_an_address() -> None:

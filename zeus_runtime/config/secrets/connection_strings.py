@@ -196,11 +196,9 @@ def settings_in(text: str) -> Iterator[tuple[str, str]]:
         are_known = bool(found)
         for quoted in _QUOTED:
             settings = _settings(text, form, quoted)
-            # Without a blank between them, or with another sign before each blank, they are those of another form.
-            is_other = not form.sign and any(
-                all(value.endswith(sign) for _, value in settings[:-1])
-                for sign in (";", ",")
-                if are_known or len(settings) > 1
+            # Without a blank between them, or with that form's sign before each blank, they are those of another form.
+            is_other = (are_known and not form.sign) and any(
+                all(value.endswith(sign) for _, value in settings[:-1]) for sign in (";", ",")
             )
             if not is_other:
                 found |= dict.fromkeys((key, each) for key, value in settings for each in _meant(value))
