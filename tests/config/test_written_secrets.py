@@ -224,6 +224,7 @@ SERVERS: Final = "mcpServers: {far: {command: x, "
         (f"{SERVERS}args: [-e, TOKEN_FILE=token]}}}}\n", {}),
         (f"{SERVERS}args: [--env=TOKEN_FILE=token]}}}}\n", {}),
         (f"{SERVERS}args: [-c, 'exec x --token-file token']}}}}\n", {}),
+        (f"{SERVERS}args: [-c, 'exec env TOKEN_FILE=token x']}}}}\n", {}),
         (f"{SERVERS}args: [--token-file, ../token], cwd: sub}}}}\n", {}),
         ("tools: [{mcp: {files: [servers.json]}}]\n", {}),
         ("middlewares: [{hooks: {before_tool_call: [{command: [x, --token-file, token]}]}}]\n", {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -207,14 +208,7 @@ def settings_in(text: str) -> Iterator[tuple[str, str]]:
 
 def _settings(text: str, form: _Form, quoted: str) -> Sequence[tuple[str, str]]:
     """The keys and values as they are written, if all of a text is settings."""
-    sign = form.sign
-    start = re.compile(
-        rf"(?:[\s{sign}]*(?:{_NO_SETTING.format(sign)}){sign})*+[\s{sign}]*" if sign else r"\s*"
-    )
-    end = rf"(?=\s*(?:{sign}|\Z))" if sign else r"(?=\s|\Z)"
-    setting = re.compile(
-        rf"{_BEHIND_ADDRESS}({form.name})\s*=\s*+((?:{quoted}){end}|{form.plain}){end}[\s{sign}]*"
-    )
+    start, setting = _patterns(form, quoted)
     before = start.match(text)
     at = before.end() if before else 0
     found = []
@@ -224,6 +218,19 @@ def _settings(text: str, form: _Form, quoted: str) -> Sequence[tuple[str, str]]:
         found.append((match[1], match[2].strip()))
         at = match.end()
     return found
+
+
+@cache
+def _patterns(form: _Form, quoted: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """For what is before the settings, and for one of them."""
+    sign = form.sign
+    before = rf"(?:[\s{sign}]*(?:{_NO_SETTING.format(sign)}){sign})*+[\s{sign}]*" if sign else r"\s*"
+    end = rf"(?=\s*(?:{sign}|\Z))" if sign else r"(?=\s|\Z)"
+    value = rf"(?:{quoted}){end}|{form.plain}"
+    return (
+        re.compile(before),
+        re.compile(rf"{_BEHIND_ADDRESS}({form.name})\s*=\s*+({value}){end}[\s{sign}]*"),
+    )
 
 
 def _meant(value: str) -> Iterator[str]:

@@ -162,16 +162,19 @@ def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 
 def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The files with secrets that a list of words names: ``--token-file FILE``, ``--token-file=FILE``,
-    ``TOKEN_FILE=FILE``; also within a word that is a command (``sh -c '…'``)."""
+    """The files with secrets that the flags in a list of words name: ``--token-file FILE``, ``--token-file=FILE``; in a
+    word that is a command (``sh -c '…'``) also a word alone, such as ``TOKEN_FILE=FILE``."""
     for flag, word in pairwise(["", *words]):
         before = re.fullmatch(_FLAG, flag)
         joined = re.fullmatch(f"{_FLAG}=(.+)", word)
-        name, value = joined.groups() if joined else (before[1] if before else "", word)
-        yield from key_files("" if is_lone_key(name) else name, value)
+        if joined or before:
+            name, value = joined.groups() if joined else (before[1] if before else "", word)
+            yield from key_files("" if is_lone_key(name) else name, value)
         if _is_command("args", word):
             # Each is shorter, so this ends.
-            yield from key_files_of_words([each for each in shell_words(word) if each != word])
+            inner = [each for each in shell_words(word) if each != word]
+            yield from (found for each in inner for found in key_files("", each))
+            yield from key_files_of_words(inner)
 
 
 def key_files_of_entry(name: str, value: str, *, is_variable: bool) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,6 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
-    addressed_key_files,
     files_of_repository,
     named_by_repository,
     named_key_files,
@@ -208,11 +207,7 @@ class SecretFiles:
         return found | self._named_in(trees) | self._places(named)
 
     def _named_in(self, trees: Iterable[Node]) -> dict[Path, str]:
-        found: dict[Path, str] = {}
-        for tree in trees:
-            found |= self._places(addressed_key_files(tree))
-            found |= self._places((each.name, each.file) for each in named_key_files(tree))
-        return found
+        return self._places((each.name, each.file) for tree in trees for each in named_key_files(tree))
 
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
         return {self._document.directory / expanded(file): key for key, file in named}

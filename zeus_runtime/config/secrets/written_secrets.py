@@ -192,7 +192,8 @@ class NamedKeyFile(NamedTuple):
 
 
 def named_key_files(tree: Node) -> Iterator[NamedKeyFile]:
-    """The files that the ``env`` and ``args`` of servers and hooks name, and other options whose name says secret."""
+    """The files that the ``env`` and ``args`` of servers and hooks name, other options whose name says secret, and
+    addresses."""
     folders: dict[NodePath, str] = {}
     for path, node in walk(tree):
         key = next((str(each) for each in reversed(path) if not isinstance(each, int)), "")
