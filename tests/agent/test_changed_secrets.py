@@ -37,7 +37,7 @@ model: {litellm: {model: gpt-4o, extra: {vertex_credentials: sa.json}}}
 tools: [subagents, mcp: {files: [.mcp.json]}]
 agents: {helper: {description: Helps., config: sub/helper.yaml}}
 workspace: {routes: {/routed: routed}}
-metadata: {api_key: '${SHOP_USER:-}', database: 'postgresql://zeus@db/zeus?passfile=pgpass'}
+metadata: {api_key: '${SHOP_USER:-}', database: 'postgresql://zeus@db/zeus?passfile=pgpass', token_file: named}
 """
 SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
     "an extended config": {"base.yaml": "version: 1\n" + CONFIG},
@@ -53,6 +53,11 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
     "JSON that a variable names": {"google.json": '{"client_secret": "SECRET"}'},
     "PEM that a variable names": {"tls.pem": PEM},
     "a file that an address names": {"pgpass": "SECRET\n"},
+    "a file that an entry names": {"named": "SECRET\n"},
+    "a file that a new server names": {
+        "by_server": "SECRET\n",
+        ".mcp.json": SERVER.replace("SHOP_TOKEN", "SHOP_TOKEN_FILE").replace("SECRET", "by_server"),
+    },
     "a repository": {".git/config": REMOTE},
     "a worktree": {".git/config.worktree": REMOTE},
     "a fetch": {".git/FETCH_HEAD": "abc\t\tbranch 'main' of https://ann:SECRET@example.com/x\n"},

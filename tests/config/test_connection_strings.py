@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zeus_runtime.config.secrets.connection_strings import settings_in
 from zeus_runtime.config.secrets.masking import secrets_of_environment
 
 WITH_PASSWORD = r"""
@@ -68,6 +75,9 @@ AccountEndpoint=https://shop.documents.azure.com:443/;AccountKey=***;
 cache.example:6380,password=***,ssl=True,abortConnect=False
 redis0.example:6379,redis1.example:6379,password=***
 ODBC;DSN=shop;UID=app;PWD=***
+Password=***;Server=db.example
+Password=***; Server=db.example; Encrypt=yes
+password=***, host=db.example
 app:***@tcp(db.example:3306)/shop
 """
 WITHOUT = """
@@ -104,6 +114,11 @@ def test_of_an_address_or_a_connection_string_the_password_is_a_secret(form: str
         "username, password = request.url.username, request.url.password",
         "mix(a; password=abc-defgh)",
         "redis, password=abc-defgh is wrong",
+        "token = f_of(abcd); b = 2\nc = 3",
+        "password=abc-defgh; is wrong, and token=abc-defgh",
+        "PWD=/work/our project; HOME=/root; b=1",
+        "if x; then token=abc-defgh, fi",
+        "token=abc-defgh; path=/; secure",
     ],
 )
 def test_prose_and_code_are_no_connection_string(text: str) -> None:
@@ -116,11 +131,11 @@ def test_of_an_address_without_a_password_nothing_is_a_secret(form: str) -> None
 
 
 def test_the_settings_of_mysql_may_be_in_brackets() -> None:
-    for settings in (
+    for written in (
         "address=(host=db)(user=app)(password=s3cret-word)",
         "(host=db,password=s3cret-word)",
     ):
-        assert secrets_of_environment({"SHOP": f"jdbc:mysql://{settings}/shop"}).secrets == {"s3cret-word"}
+        assert secrets_of_environment({"SHOP": f"jdbc:mysql://{written}/shop"}).secrets == {"s3cret-word"}
 
 
 def test_a_password_of_oracle_may_have_the_signs_of_an_address() -> None:
@@ -128,3 +143,59 @@ def test_a_password_of_oracle_may_have_the_signs_of_an_address() -> None:
     assert known.secrets == {"s3/cr@et w"}
     known = secrets_of_environment({"SHOP": "jdbc:oracle:thin:app/s3cr@et-w@//db.example:1521/ORCL"})
     assert known.secrets == {"s3cr@et-w"}
+
+
+def _doubled(password: str, quote: str) -> str:
+    return password.replace(quote, quote * 2)
+
+
+def _escaped(password: str) -> str:
+    return re.sub(r"(['\\])", r"\\\1", password)
+
+
+DRIVERS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    # What a driver does not take without quotes is left out.
+    "libpq, quoted": ("", lambda each: f"host=db user=app password='{_escaped(each)}' dbname=shop"),
+    "libpq, last": ("", lambda each: f"host = db user = app password = '{_escaped(each)}'"),
+    "libpq, alone": (" ", lambda each: f"password='{_escaped(each)}'"),
+    "libpq, plain": (" ", lambda each: f"host=db password={_escaped(each)} dbname=shop"),
+    "ADO.NET, quoted": (
+        "",
+        lambda each: f'Server=db,1433;User Id=app;Password="{_doubled(each, chr(34))}";X=1',
+    ),
+    "ADO.NET, single": (
+        "",
+        lambda each: f"Server=db; Application Name=; Password='{_doubled(each, chr(39))}';",
+    ),
+    "ADO.NET, plain": (";", lambda each: f"Data Source = db; Pwd = {each} ;Encrypt=True"),
+    "ODBC, braces": (
+        "",
+        lambda each: f"Driver={{ODBC 18}};Server=db;PWD={{{_doubled(each, '}')}}};Encrypt=yes",
+    ),
+    "JDBC": ("", lambda each: f"jdbc:sqlserver://db:1433;user=app;password={{{_doubled(each, '}')}}};x=1"),
+    "Redis": (", ", lambda each: f"cache:6380,password={each},ssl=True"),
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text([chr(code) for code in range(32, 127)], max_size=12))
+def test_a_password_of_any_signs_that_its_driver_takes_is_a_secret(signs: str) -> None:
+    password = f"Kx9m{signs}Q2vL"
+    for driver, (excluded, written) in DRIVERS.items():
+        if not set(excluded) & set(password):
+            known = secrets_of_environment({"SHOP": written(password)})
+            assert password not in known.text(f"login failed: {password} was refused"), driver
+            whole = known.text(f"it has {written(password)} there")
+            assert "Kx9m" not in whole, driver
+            assert "Q2vL" not in whole, driver
+
+
+@pytest.mark.timeout(5)
+def test_a_long_text_is_read_in_linear_time() -> None:
+    for text in (
+        "a={;" * 12_000,
+        "a= " + " " * 50_000 + "x\ny;",
+        "jdbc:" + " " * 50_000 + "=;",
+        "a=b " + "a=\\" * 20_000,
+    ):
+        list(settings_in(text))

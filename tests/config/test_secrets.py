@@ -254,6 +254,11 @@ def test_a_secret_is_found_in_the_forms_it_is_written_in() -> None:
     assert ["<secret:" in redactor(text) for text in texts] == [True] * 4
 
 
+@pytest.mark.parametrize("written", ["Kx9{m}}Q2vL", "Kx9{{m}}Q2vL"])
+def test_a_secret_is_found_with_its_braces_doubled(written: str) -> None:
+    assert "Q2vL" not in Redactor().adding(["Kx9{m}Q2vL"])(f"it has {written} there")
+
+
 def test_a_short_secret_is_masked_where_it_is_the_whole_value_only() -> None:
     redactor = Redactor().adding(["ab"])
     assert redactor.json({"x": "ab", "y": "about"}) == {"x": NAMED, "y": "about"}
@@ -797,6 +802,11 @@ def test_a_password_that_looks_like_a_variable_or_a_tag_is_in_no_error(checked, 
         (r"host=db password='s3\'cret word'", {"s3'cret word", r"s3\'cret word"}),
         ('Server=db;User=app;Password="s3;""cret"', {'s3;"cret', 's3;""cret'}),
         ("Server=db;Pwd='s3cret-word;Uid=app's", {"s3cret-word"}),
+        ("Server=db;Pwd='s3cret-word;Uid=app'", {"s3cret-word"}),
+        ("Server=db;Pwd=otter bramble kite", {"otter bramble kite"}),
+        ("host=db password=s3;cret\\\\word", {"s3;cret\\\\word", "s3;cret\\word"}),
+        ("password=s3,cret;-word; host=db", {"s3,cret;-word;"}),
+        ("host=db password='s3;cret-word", {"s3;cret-word", "'s3;cret-word"}),
     ],
 )
 def test_the_value_of_a_setting_is_a_secret_as_written_and_as_meant(settings: str, secrets: set[str]) -> None:

@@ -196,6 +196,9 @@ VERTEX: Final = (
 )
 
 
+SERVERS: Final = "mcpServers: {far: {command: x, "
+
+
 @pytest.mark.parametrize(
     ("yaml", "environ"),
     [
@@ -213,6 +216,20 @@ VERTEX: Final = (
             {"DB_URL": "postgresql://zeus@db/zeus?sslkey=tls.pem"},
         ),
         ("model: gpt-4o\n", {"DSN": "host=db user=zeus passfile='token'"}),
+        (f"{SERVERS}env: {{GOOGLE_APPLICATION_CREDENTIALS: sa.json}}}}}}\n", {}),
+        (f"{SERVERS}env: {{TOKEN_FILE: '${{AT}}/token'}}}}}}\n", {"AT": "."}),
+        (f"{SERVERS}env: {{KEY: tls.pem}}}}}}\n", {}),
+        (f"{SERVERS}args: [--token-file, token]}}}}\n", {}),
+        (f"{SERVERS}args: [--private-key-file=tls.pem]}}}}\n", {}),
+        (f"{SERVERS}args: [-e, TOKEN_FILE=token]}}}}\n", {}),
+        (f"{SERVERS}args: [--env=TOKEN_FILE=token]}}}}\n", {}),
+        (f"{SERVERS}args: [-c, 'exec x --token-file token']}}}}\n", {}),
+        (f"{SERVERS}args: [-c, 'exec env TOKEN_FILE=token x']}}}}\n", {}),
+        (f"{SERVERS}args: [--token-file, ../token], cwd: sub}}}}\n", {}),
+        ("tools: [{mcp: {files: [servers.json]}}]\n", {}),
+        ("middlewares: [{hooks: {before_tool_call: [{command: [x, --token-file, token]}]}}]\n", {}),
+        ("metadata: {command: x --token-file token}\n", {}),
+        ("metadata: {credentials_file: sa.json}\n", {}),
     ],
 )
 def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
@@ -222,7 +239,11 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     (tmp_path / "tls.pem").write_text(CERTIFICATE + PEM)
     (tmp_path / "token").write_text(KEY_LINE + "\n")
     (tmp_path / "notes.md").write_text("One line of notes.")
-    (tmp_path / "zeus.yaml").write_text("version: 1\n" + yaml)
+    (tmp_path / "sub").mkdir()
+    server = {"command": "x", "env": {"TOKEN_FILE": "${AT:-.}/token"}}
+    (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"far": server}}))
+    head = "" if yaml.startswith("model:") else "model: gpt-4o\n"
+    (tmp_path / "zeus.yaml").write_text(f"version: 1\n{head}{yaml}")
     checked = check("zeus.yaml", directory=tmp_path, environ=environ)
     told = checked.secrets.text(f"{KEY_LINE} agent@example.org {CERTIFICATE} One line of notes.")
     assert KEY_LINE not in told
@@ -268,6 +289,18 @@ def test_in_a_file_that_a_variable_with_a_secret_name_names_each_secret_is_found
     (tmp_path / "keys").write_text(text)
     assert set(secrets_of_key_file(tmp_path / "keys", {}, variable="AWS_SHARED_CREDENTIALS_FILE")) == secrets
     assert not secrets_of_key_file(tmp_path / "keys", {})
+
+
+def test_a_file_that_a_name_of_a_config_does_not_say_to_hold_secrets_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text(KEY_LINE)
+    (tmp_path / "zeus.yaml").write_text(
+        "version: 1\nmodel: gpt-4o\n"
+        f"{SERVERS}env: {{NOTES: notes}}, args: [--key, notes, --notes=notes, -x, '--max-tokens 9 notes']}}}}\n"
+        "metadata: {key: notes, notes: Use --token-file notes, token: ''}\n"
+    )
+    checked = check("zeus.yaml", directory=tmp_path, environ={})
+    assert not checked.secrets.secrets
+    assert tmp_path not in checked.document.further
 
 
 def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its_name() -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.config.layers.loading import filled_in
 from zeus_runtime.config.mcp import BROWSER_SERVER
 from zeus_runtime.config.schema.marked import Marked, marked_values
-from zeus_runtime.config.secrets.unloaded_configs import agents_layers, named_configs
-from zeus_runtime.config.secrets.written_secrets import addressed_key_files
+from zeus_runtime.config.secrets.unloaded_configs import agents_layers, named_configs, trees_of_json
+from zeus_runtime.config.secrets.written_secrets import addressed_key_files, named_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import Node, find, plain
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.config.yaml.tree import Path as NodePath
+from zeus_runtime.disk_paths import expanded, is_file, plain_path, real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
@@ -145,6 +144,14 @@ class _Named:
         marked = [each for each in marked_values(tree.root, self._schema) if _is_name(each.text)]
         for value in marked:
             yield from self._marked(tree, value)
+        # A value that commands get, as of `shell.env`, may name a file for them: its secrets are masked.
+        given = {each.path for each in marked if "value" in each.executes}
+        yield from self._of_keys(tree, given)
+        for value in marked:
+            for root in (
+                trees_of_json(tree.file(value.node), self._checked.environ) if value.holds_secrets else ()
+            ):
+                yield from self._of_keys(tree._replace(root=root), set())
         for command in self._commands(tree, marked):
             if command not in self._known:
                 self._known.append(command)
@@ -183,6 +190,21 @@ class _Named:
         if value.may_name_file and "://" not in value.text:
             yield from self._sent(value.text)
 
+    def _of_keys(self, tree: _Tree, given: Container[NodePath]) -> Iterator[NamedFile]:
+        """The files of the project that the names of variables, options and flags say to hold secrets, as
+        ``key_files`` has it of the process's variables.
+
+        Args:
+            given: the places of values that do not count.
+        """
+        for _, text, path in named_key_files(tree.root):
+            file = self._directory / expanded(text)
+            # A key itself names no file.
+            if path not in given and (text.startswith(("/", "./", "../", "~")) or is_file(file)):
+                project = self._project(tree)
+                if any(project.has(Path(each)) for each in (plain_path(file), real_path(file))):
+                    yield from self._sent(text)
+
     def _sent(self, text: str) -> Iterator[NamedFile]:
         file = self._directory / expanded(text)
         if _is_name(text) and not _is_folder(file):
@@ -215,14 +237,9 @@ class _Named:
 
     def _servers_of(self, file: Path) -> list[list[Command]]:
         """The servers in a file; its reader reports an entry that is not sound, which leaves out no other here."""
-        try:
-            # A pipe would wait for its writer.
-            root = _node(json.loads(file.read_text(encoding="utf-8-sig") if file.is_file() else "null"))
-        except (OSError, ValueError, RecursionError):
-            return []
         return [
             [each for key in SERVERS for _, entry in _entries(find(tree, (key,))) for each in _command(entry)]
-            for tree in filled_in(root, self._checked.document.environ)
+            for tree in trees_of_json(file, self._checked.environ)
         ]
 
     def _project(self, tree: _Tree) -> Project:
@@ -236,12 +253,6 @@ class _Named:
             self._directory / expanded(each) for each in named if isinstance(each, str) and _is_name(each)
         )
         return replace(project, folders=tuple(dict.fromkeys([*project.folders, tree.folder, *folders])))
-
-
-def _node(value: Any) -> Node:
-    if isinstance(value, dict):
-        return Node({key: _node(each) for key, each in value.items()}, ())
-    return Node([_node(each) for each in value] if isinstance(value, list) else value, ())
 
 
 def _entries(servers: Node | None) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -436,8 +436,10 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         given=trust.paths,
         environ=environ,
     )
+    secrets = secret_files.changed()
+    # The files of servers, which are read now, name further ones.
     further = (*document.further, *secret_files.named)
-    document = hiding(replace(document, further=further), secret_files.changed())
+    document = hiding(replace(document, further=further), secrets)
     checked = Checked(
         document=document,
         registry=registry,

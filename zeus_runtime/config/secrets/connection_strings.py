@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, pairwise
-from typing import Final
+from functools import cache
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 URL_PASSWORD: Final = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
@@ -46,13 +47,38 @@ _ORACLE_LOGIN: Final = (
     r"""(?:"([^"]{1,200})"|(([^\s"'@]{1,200})(?:@[^\s"']{0,200})?))@(?=[\w/(])"""
 )
 """In Oracle's addresses for Java. A password without quotes may end at the first ``@`` or at the last."""
-_SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
 _BEHIND_ADDRESS: Final = rf"(?:{URL_START}[^\s=]*[/:?])?"
 """``jdbc:db2://db:50000/shop:user=app`` has a setting there."""
-_NO_SETTING: Final = r"jdbc:[^=]*|[^\s=(){}\"'`]+"
+_NO_SETTING: Final = r"jdbc:[^={0}]*|[^\s=(){{}}\"'`{0}]+\s*"
 """The settings may be behind addresses: ``redis:6380,password=x``, ``jdbc:sqlserver://db;user=app;password=x``."""
 _CALL: Final = r"[A-Za-z_]+(?:\.[A-Za-z_]+)*(?:\(.*\)|\[.*\])"
-_QUOTED: Final = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*'|\{(?:[^}]|\}\})*\})"""
+_MOST: Final = "{0,1000}"
+_DOUBLED: Final = rf"""\"(?:[^"]|""){_MOST}"|'(?:[^']|''){_MOST}'|\{{(?:[^}}]|\}}\}}){_MOST}\}}"""
+_ESCAPED: Final = rf"""'(?:[^'\\]|\\.){_MOST}'|"(?:[^"\\]|\\.){_MOST}\""""
+_QUOTED: Final = (_DOUBLED, _ESCAPED, r"(?!)")
+"""A quote within a value is doubled (ADO.NET, ODBC) or has a backslash (libpq), or it quotes nothing."""
+
+
+class _Form(NamedTuple):
+    """How the settings of a connection string are written.
+
+    Args:
+        sign: between two settings; empty for blanks.
+        name: the name of one.
+        plain: a value without quotes.
+    """
+
+    sign: str
+    name: str
+    plain: str
+
+
+_FORMS: Final = (
+    _Form(";", r"[A-Za-z](?:[\w ]*\w)?", r"[^;\n]*+"),
+    _Form(",", r"[A-Za-z]\w*", r"[^\s,]++"),
+    _Form("", r"[A-Za-z]\w*", r"(?:\\.|\S)++"),
+)
+"""Between commas only a value in quotes has blanks, and no name has: prose has such commas."""
 
 
 def url_passwords(text: str) -> tuple[str, ...]:
@@ -161,33 +187,61 @@ def _bare_login(text: str) -> re.Match[str] | None:
 
 def settings_in(text: str) -> Iterator[tuple[str, str]]:
     """The settings of a text that is a connection string: ``host=db password=x``, ``Server=db;Pwd=x``,
-    ``redis:6380,password=x``. A value in quotes (ADO.NET, libpq) or braces (ODBC) may hold the separator.
+    ``redis:6380,password=x``; of each reading that fits the whole text.
 
-    Nothing else may be in it. Between commas only a value in quotes has blanks, and no name has: prose has such commas.
+    Drivers disagree about separators and quotes, and a password may have the signs of each. Nothing else may be in the
+    text: in prose and code, words stand between.
     """
-    sign = ";" if ";" in text else ","
-    if sign in text:
-        setting = _SETTING + "(.+)" if sign == ";" else rf"([A-Za-z]\w*)\s*=\s*({_QUOTED}|\S+)"
-        # Also split at each sign: a quotation mark may be one of a value without quotes.
-        for parts in (text.split(sign), re.findall(rf"(?:{_QUOTED}|[^{sign}])+", text)):
-            written = filter(None, map(str.strip, parts))
-            settings = dropwhile(lambda part: re.fullmatch(_NO_SETTING, part), written)
-            yield from _values([re.fullmatch(_BEHIND_ADDRESS + setting, each) for each in settings])
-    if sign == ",":
-        parts = re.split(r"(?<!\s)\s+(?=\w+\s*=)", text)
-        yield from _values([re.fullmatch(_SETTING + rf"({_QUOTED}|\S+)", each) for each in parts])
+    found: dict[tuple[str, str], None] = {}
+    for form in (each for each in _FORMS if each.sign in text):
+        are_known = bool(found)
+        for quoted in _QUOTED:
+            settings = _settings(text, form, quoted)
+            # Without a blank between them, or with that form's sign before each blank, they are those of another form.
+            is_other = (are_known and not form.sign) and any(
+                all(value.endswith(sign) for _, value in settings[:-1]) for sign in (";", ",")
+            )
+            if not is_other:
+                found |= dict.fromkeys((key, each) for key, value in settings for each in _meant(value))
+    yield from found
 
 
-def _values(found: Sequence[re.Match[str] | None]) -> Iterator[tuple[str, str]]:
-    """The keys and values of settings, without quotes, as they are written and as they are meant; a call is code."""
-    if not all(found):
-        return
-    for key, value in (each.groups() for each in found if each):
-        if len(value) < 3 or not re.fullmatch(_QUOTED, value):
-            if not re.fullmatch(_CALL, value):
-                yield key, value.strip("'")
-            continue
+def _settings(text: str, form: _Form, quoted: str) -> Sequence[tuple[str, str]]:
+    """The keys and values as they are written, if all of a text is settings."""
+    start, setting = _patterns(form, quoted)
+    before = start.match(text)
+    at = before.end() if before else 0
+    found = []
+    while at < len(text):
+        if (match := setting.match(text, at)) is None:
+            return ()
+        found.append((match[1], match[2].strip()))
+        at = match.end()
+    return found
+
+
+@cache
+def _patterns(form: _Form, quoted: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """For what is before the settings, and for one of them."""
+    sign = form.sign
+    before = rf"(?:[\s{sign}]*(?:{_NO_SETTING.format(sign)}){sign})*+[\s{sign}]*" if sign else r"\s*"
+    end = rf"(?=\s*(?:{sign}|\Z))" if sign else r"(?=\s|\Z)"
+    value = rf"(?:{quoted}){end}|{form.plain}"
+    return (
+        re.compile(before),
+        re.compile(rf"{_BEHIND_ADDRESS}({form.name})\s*=\s*+({value}){end}[\s{sign}]*"),
+    )
+
+
+def _meant(value: str) -> Iterator[str]:
+    """A value as it is written, without quotes, and as drivers mean it; none for a call, which is code."""
+    if len(value) > 2 and any(re.fullmatch(each, value) for each in _QUOTED if each):
         written, end = value[1:-1], value[-1]
-        meant = written.replace(end * 2, end)
-        for each in dict.fromkeys((written, re.sub(r"\\(.)", r"\1", meant) if end == "'" else meant)):
-            yield key, each
+        yield from (written, written.replace(end * 2, end))
+    elif re.fullmatch(_CALL, value.rstrip(";,")):
+        return
+    else:
+        written = value.strip("'")
+        yield from (written, value)
+    if "\\" in written and value[-1] != "}":
+        yield re.sub(r"\\(.)", r"\1", written)

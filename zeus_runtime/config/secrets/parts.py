@@ -128,6 +128,7 @@ def looks_secret(name: str) -> bool:
     return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
 
 
+@_cached
 def places_secret(name: str) -> bool:
     """Whether the name of a variable that names a file says that the file holds a secret: ``PGPASSFILE``.
 
@@ -158,6 +159,30 @@ def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
     for key, file in (*((key, unquote(each)) for key, each in parameters), *settings_in(text)):
         if places_secret(key) and not is_lone_key(key):
             yield key, file
+
+
+def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The files with secrets that the flags in a list of words name: ``--token-file FILE``, ``--token-file=FILE``; in a
+    word that is a command (``sh -c '…'``) also a word alone, such as ``TOKEN_FILE=FILE``."""
+    for flag, word in pairwise(["", *words]):
+        before = re.fullmatch(_FLAG, flag)
+        joined = re.fullmatch(f"{_FLAG}=(.+)", word)
+        if joined or before:
+            name, value = joined.groups() if joined else (before[1] if before else "", word)
+            yield from key_files("" if is_lone_key(name) else name, value)
+        if _is_command("args", word):
+            # Each is shorter, so this ends.
+            inner = [each for each in shell_words(word) if each != word]
+            yield from (found for each in inner for found in key_files("", each))
+            yield from key_files_of_words(inner)
+
+
+def key_files_of_entry(name: str, value: str, *, is_variable: bool) -> Iterator[tuple[str, str]]:
+    """The files with secrets that an entry of a config names; its name counts as that of a variable, unless it is a
+    lone ``key`` of something else."""
+    yield from key_files("" if is_lone_key(name) and not is_variable else name, value)
+    if _is_command(name, value):
+        yield from key_files_of_words([value])
 
 
 def holds_secret(name: str, value: str) -> bool:
@@ -510,8 +535,9 @@ def _by_shape(text: str) -> Iterator[str]:
         yield from bare_passwords(text)
     if "=" in text:
         for key, part in settings_in(text):
-            # Among the settings of a connection a lone `Pwd` is a password.
-            if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
+            # Among the settings of a connection a lone `Pwd` is a password, also one of several words.
+            is_pwd = key.upper() == "PWD" and not _is_place(part)
+            if is_pwd or secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
                 yield part
     yield from _of_json(text)
 

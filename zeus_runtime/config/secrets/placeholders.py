@@ -116,7 +116,8 @@ def is_random_item(item: str) -> bool:
 def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
     """Each text that is searched for, with its placeholder: the secret, as base64 at any place of longer data (of UTF-8
     and of UTF-16, as PowerShell writes it), line by line, in other Unicode forms and in full width, with ``$$`` for
-    ``$`` (Compose) and ``%%`` for ``%`` (INI). Of each, ``matching`` finds every way of escaping and wrapping it.
+    ``$`` (Compose), ``%%`` for ``%`` (INI), ``}}`` for ``}`` (ODBC), also with ``{{`` for ``{`` (format strings). Of
+    each, ``matching`` finds every way of escaping and wrapping it.
 
     The frame of a private key says nothing, so it is in no form but base64.
     """
@@ -128,6 +129,8 @@ def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
         ("url-decoded", unquote(secret)),
         ("dollars", secret.replace("$", "$$")),
         ("percents", secret.replace("%", "%%")),
+        ("braces", secret.replace("}", "}}")),
+        ("format", secret.replace("{", "{{").replace("}", "}}")),
         *_base64(secret),
         *_lines(secret),
         *_normalized(secret),

@@ -23,12 +23,13 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     file_text,
     secrets_of_unloaded,
+    trees_of_json,
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
-    addressed_key_files,
     files_of_repository,
     named_by_repository,
+    named_key_files,
     repositories_of,
     secrets_of_file,
     secrets_of_key_file,
@@ -97,6 +98,8 @@ class SecretFiles:
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
         self._anew: dict[Path, Document] = {}
+        self._in_json: dict[Path, Sequence[Node]] = {}
+        self._in_trees: dict[int, tuple[Node, Mapping[Path, str]]] = {}
         self._environ = environ
         self._pairs = self._present_pairs()
         self._named_first = _named_files(document.environ.items())
@@ -106,6 +109,7 @@ class SecretFiles:
         """One with a look of its own, which starts from the last look of this one."""
         other = copy(self)
         other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
+        other._in_json = dict(self._in_json)
         return other
 
     def changed(self) -> dict[str, str]:
@@ -200,17 +204,24 @@ class SecretFiles:
         marked = (each for document in self._readings for each in document.marked if each.may_name_file)
         found = {folder / each.text: "" for each in marked}
         later = _named_files(chain(*self._variables.values(), self._later.items()))
-        addressed = self._addressed(each.root for each in self._readings)
-        return found | addressed | self._places((*self._named_first, *later))
+        trees = chain((each.root for each in self._readings), *self._in_json.values())
+        # A tree never changes, and to walk it takes as long as all other parts of a look.
+        former, self._in_trees = self._in_trees, {}
+        for tree in trees:
+            # By identity: the value is kept beside it, so no other tree gets its number.
+            self._in_trees[id(tree)] = former.get(id(tree)) or (tree, self._named_in([tree]))
+        for _, named in self._in_trees.values():
+            found |= named
+        return found | self._places((*self._named_first, *later))
 
-    def _addressed(self, trees: Iterable[Node]) -> dict[Path, str]:
-        return self._places(chain.from_iterable(map(addressed_key_files, trees)))
+    def _named_in(self, trees: Iterable[Node]) -> dict[Path, str]:
+        return self._places((each.name, each.file) for tree in trees for each in named_key_files(tree))
 
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
         return {self._document.directory / expanded(file): key for key, file in named}
 
     def _keys_of_unloaded(self) -> Mapping[Path, str]:
-        found = self._addressed(root for each in self._unloaded for root in each.trees)
+        found = self._named_in(root for each in self._unloaded for root in each.trees)
         loaded = self._key_files()  # the loaded config is among the others too
         return {file: key for file, key in found.items() if file not in loaded}
 
@@ -249,6 +260,7 @@ class SecretFiles:
         return {secret: f"{file.name}/{place}" for secret, place in self._anew[file].redactor.names.items()}
 
     def _of_json(self, file: Path) -> Mapping[str, str]:
+        self._in_json[file] = [tree for environ in self._environs for tree in trees_of_json(file, environ)]
         return _together(secrets_of_file(file, environ) for environ in self._environs)
 
     def _of_keys(self, variable: str, file: Path) -> Mapping[str, str]:

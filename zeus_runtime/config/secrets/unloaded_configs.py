@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from glob import escape
@@ -17,13 +18,12 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
-from zeus_runtime.config.yaml.tree import find, plain
+from zeus_runtime.config.yaml.tree import Node, find, of_json, plain
 from zeus_runtime.disk_paths import expanded
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
     from zeus_runtime.config.secrets.masking import Redactor
-    from zeus_runtime.config.yaml.tree import Node
 
 
 class ConfigPlace(NamedTuple):
@@ -80,6 +80,17 @@ def unloaded_configs(
     for tree in (*document.replaced, *document.defaults):
         waiting += _further(tree, document.folders, document.directory)
     yield from _read_on(waiting, seen, document.environ)
+
+
+def trees_of_json(file: Path, environ: Mapping[str, str]) -> tuple[Node, ...]:
+    """The content of a JSON file that a config names, as ``UnloadedConfig.trees``; none if it cannot be read, which
+    its reader reports."""
+    try:
+        # A pipe would wait for its writer.
+        root = of_json(json.loads(file.read_text(encoding="utf-8-sig") if file.is_file() else "null"))
+    except (OSError, ValueError, RecursionError):
+        return ()
+    return filled_in(root, environ)
 
 
 def secrets_of_unloaded(configs: Iterable[UnloadedConfig]) -> dict[str, str]:

@@ -7,12 +7,20 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
 from zeus_runtime.config.secrets.git_settings import GitFile, git_files
-from zeus_runtime.config.secrets.parts import holds_secret, key_files, secrets_in_file, secrets_within
+from zeus_runtime.config.secrets.parts import (
+    holds_secret,
+    key_files,
+    key_files_of_entry,
+    key_files_of_words,
+    secrets_in_file,
+    secrets_within,
+)
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
+from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_file
 from zeus_runtime.strict_json import read_json
 
@@ -25,7 +33,6 @@ _MOST_CHARACTERS: Final = 20_000
 """Of a file with settings. A list of ten thousand hashes would make each search slow."""
 _KEY_NAME: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 _PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
-"""Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
 """Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
 
 
@@ -168,6 +175,44 @@ def addressed_key_files(tree: Node) -> Iterator[tuple[str, str]]:
     for _, node in walk(tree):
         if isinstance(node.value, str):
             yield from key_files("", node.value)
+
+
+class NamedKeyFile(NamedTuple):
+    """A file with secrets that an entry of a config names for a program or a library.
+
+    Args:
+        name: the key or the flag that says so.
+        file: relative to the working directory.
+        path: the place of the entry in the config.
+    """
+
+    name: str
+    file: str
+    path: NodePath
+
+
+def named_key_files(tree: Node) -> Iterator[NamedKeyFile]:
+    """The files that the ``env`` and ``args`` of servers and hooks name, other options whose name says secret, and
+    addresses."""
+    folders: dict[NodePath, str] = {}
+    for path, node in walk(tree):
+        key = next((str(each) for each in reversed(path) if not isinstance(each, int)), "")
+        folder = folders.get(path[:-1], "")
+        # A program opens a relative path in the folder in which it starts.
+        cwd = node.value.get("cwd") if node.is_map else None
+        folders[path] = cwd.value if cwd is not None and isinstance(cwd.value, str) else folder
+        if isinstance(node.value, str):
+            found = key_files_of_entry(key, node.value, is_variable=path[-2:-1] == ("env",))
+        elif node.is_list:
+            found = key_files_of_words(
+                [each.value if isinstance(each.value, str) else "" for each in node.value]
+            )
+        else:
+            continue
+        for name, file in found:
+            if file.strip():
+                is_below = folder and not file.startswith(("/", "~"))
+                yield NamedKeyFile(name, f"{folder}/{file}" if is_below else file, path)
 
 
 def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str = "") -> dict[str, str]:

@@ -88,6 +88,13 @@ def plain(node: Node) -> Any:
     return node.value
 
 
+def of_json(value: Any) -> Node:
+    """The tree of a JSON value, without origins."""
+    if isinstance(value, dict):
+        return Node({key: of_json(each) for key, each in value.items()}, ())
+    return Node([of_json(each) for each in value] if isinstance(value, list) else value, ())
+
+
 def find(node: Node, path: Path) -> Node | None:
     """The node at ``path``, or None."""
     for step in path:
