@@ -134,6 +134,20 @@ def test_the_list_of_what_waits_says_until_when_and_what_happens_then(
     assert "then" not in last
 
 
+def test_a_call_whose_approval_will_not_hold_says_so_elsewhere_and_offers_none(
+    impostor: tuple[str, dict[str, Any]], zeus: Zeus
+) -> None:
+    url, answers = impostor
+    call = {"id": "a", "session": "s", "tool_name": "t", "parameters": {}, "seen": "digest"}
+    for is_outdated in (False, True):
+        answers["/v1/approvals/a"] = call | {"outdated": is_outdated}
+        answers["/v1/approvals"] = [answers["/v1/approvals/a"]]
+        assert ("(it was asked under" in zeus("--remote", url, "approvals", "pending").out) == is_outdated
+        shown = zeus("--remote", url, "approvals", "show", "a")
+        assert ("its approval will not hold" in shown.out) == is_outdated
+        assert ("approve this change with" in shown.err) != is_outdated
+
+
 def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> None:
     ran = zeus("--remote", service.url, "run", "hello")
     assert (ran.exit_code, ran.out) == (0, "You said: hello\n")
@@ -557,7 +571,13 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
         created_ms=1_000,
         expires_ms=2_000,
         shown="digest",
-        preview=Preview((Change("/a.md", "one\n", "two\n"),), problem="there is a problem"),
+        outdated=True,
+        preview=Preview(
+            (Change("/a.md", "one\n", "two\n"),),
+            stands_for=("path",),
+            problem="there is a problem",
+            facts=("memory of the project shop",),
+        ),
         agent="lead/helper",
         session_agent="test",
         user="ann",
@@ -570,10 +590,15 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
     here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))
     for each in fields(PendingApproval):
         if each.name not in UNTOLD:
+            assert getattr(given, each.name) != each.default, (
+                f"give {each.name} a value, so that its loss is seen"
+            )
             assert getattr(here, each.name) == getattr(given, each.name), each.name
-    assert [line.text for line in question_lines(here, whole=True)] == [
-        each["text"] for each in told["whole"]
-    ]
+    for each in fields(Preview):
+        assert getattr(given.preview, each.name) != each.default, f"give {each.name} a value"
+    for whole in (True, False):
+        there, here_too = ([line.text for line in question_lines(one, whole=whole)] for one in (given, here))
+        assert here_too == there
 
 
 COMMANDS = '''
