@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +22,7 @@ from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.pictures import png
 from tests.support.scripted_service import TOKEN, ScriptedService
+from zeus_runtime.cli.approval_prompt import TerminalApprovals
 from zeus_runtime.cli.process import Process
 from zeus_runtime.cli.remote.masked_client import masked_call
 from zeus_runtime.cli.remote.service import token_of
@@ -29,13 +30,23 @@ from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
 from zeus_runtime.client import (
     ServiceApproval,
     ServiceNotFoundError,
+    ServiceRequestError,
     calls,
     data_calls,
 )
 from zeus_runtime.client.results import ServiceEvent, ServiceFile, result_of
 from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.errors import UsageError
-from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed, ToolCallResult, ToolCallStarted
+from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Notice,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    ToolCallResult,
+    ToolCallStarted,
+)
 from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
@@ -132,6 +143,20 @@ def test_the_list_of_what_waits_says_until_when_and_what_happens_then(
     first, last = zeus("--remote", url, "approvals", "pending").out.splitlines()[1:]
     assert f"  {deadline(1_796_010_866_000, 'approve')}  " in first
     assert "then" not in last
+
+
+def test_a_call_whose_approval_will_not_hold_says_so_elsewhere_and_offers_none(
+    impostor: tuple[str, dict[str, Any]], zeus: Zeus
+) -> None:
+    url, answers = impostor
+    call = {"id": "a", "session": "s", "tool_name": "t", "parameters": {}, "seen": "digest"}
+    for is_outdated in (False, True):
+        answers["/v1/approvals/a"] = call | {"outdated": is_outdated}
+        answers["/v1/approvals"] = [answers["/v1/approvals/a"]]
+        assert ("(it was asked under" in zeus("--remote", url, "approvals", "pending").out) == is_outdated
+        shown = zeus("--remote", url, "approvals", "show", "a")
+        assert ("its approval will not hold" in shown.out) == is_outdated
+        assert ("approve this change with" in shown.err) != is_outdated
 
 
 def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> None:
@@ -512,7 +537,9 @@ async def test_a_refused_decision_keeps_the_service_from_no_other() -> None:
         async def ask(self, pending: PendingApproval) -> Decision:
             return Decision("approve")
 
-    turn = RemoteTurn(cast(Any, Client("a1", "a2", "a3")), "run", cast(Any, Approving()))
+    client = Client("a1", "a2", "a3")
+    client.waiting[0] = replace(client.waiting[0], expires_ms=253_000_000_000_000)
+    turn = RemoteTurn(cast(Any, client), "run", cast(Any, Approving()))
     for name in ("a1", "a2", "a3"):
         await turn._ask(name)
     with pytest.raises(ServiceNotFoundError, match="meanwhile"):
@@ -563,7 +590,13 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
         created_ms=1_000,
         expires_ms=2_000,
         shown="digest",
-        preview=Preview((Change("/a.md", "one\n", "two\n"),), problem="there is a problem"),
+        outdated=True,
+        preview=Preview(
+            (Change("/a.md", "one\n", "two\n"),),
+            stands_for=("path",),
+            problem="there is a problem",
+            facts=("memory of the project shop",),
+        ),
         agent="lead/helper",
         session_agent="test",
         user="ann",
@@ -576,10 +609,15 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
     here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))
     for each in fields(PendingApproval):
         if each.name not in UNTOLD:
+            assert getattr(given, each.name) != each.default, (
+                f"give {each.name} a value, so that its loss is seen"
+            )
             assert getattr(here, each.name) == getattr(given, each.name), each.name
-    assert [line.text for line in question_lines(here, whole=True)] == [
-        each["text"] for each in told["whole"]
-    ]
+    for each in fields(Preview):
+        assert getattr(given.preview, each.name) != each.default, f"give {each.name} a value"
+    for whole in (True, False):
+        there, here_too = ([line.text for line in question_lines(one, whole=whole)] for one in (given, here))
+        assert here_too == there
 
 
 COMMANDS = '''
@@ -738,6 +776,155 @@ def test_a_terminal_elsewhere_asks_about_the_calls_of_sub_agents(zeus: Zeus, tmp
         service.kill()
 
 
+class _Turn(_WaitingCalls):
+    """A service's client with one turn: ``tell`` adds events, ``then`` has those of decisions by calls' ids."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
+        self.decided: list[tuple[str, str]] = []
+        self.then: dict[str, Sequence[Any]] = {}
+        self._came: asyncio.Queue[ServiceEvent] = asyncio.Queue()
+
+    def tell(self, *events: Any) -> None:
+        for each in events:
+            self._came.put_nowait(ServiceEvent(1, type(each).type, each, each.to_wire()))
+
+    def end(self, name: str) -> None:
+        self.waiting = [each for each in self.waiting if each.id != name]
+
+    async def approval(self, name: str) -> ServiceApproval:
+        for each in self.waiting:
+            if each.id == name:
+                return each
+        raise ServiceNotFoundError(f"no call with the id {name!r} waits for a decision")
+
+    async def decide(self, name: str, decision: str, **_: Any) -> None:
+        await self.approval(name)
+        self.end(name)
+        self.decided.append((name, decision))
+        self.tell(*self.then.get(name, ()))
+
+    async def events(self, **_: Any) -> AsyncGenerator[ServiceEvent, None]:
+        while True:
+            event = await self._came.get()
+            yield event
+            if event.ends:
+                return
+
+
+class _Shown:
+    """A view that remembers events."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.decided = asyncio.Event()
+
+    def show(self, event: Any) -> None:
+        self.events.append(event)
+        if isinstance(event, ApprovalDecided):
+            self.decided.set()
+
+    def close(self) -> None:
+        return
+
+
+def _requested(name: str) -> ApprovalRequested:
+    return ApprovalRequested(name, "s", f"c-{name}", "t", {})
+
+
+def _said(name: str, answer: str, by: str) -> ApprovalDecided:
+    return ApprovalDecided(name, "s", f"c-{name}", "t", {}, answer, by)
+
+
+_STARTED = RunStarted("s", "m", "write")
+_DONE = RunCompleted("s", "done", 1)
+_ELSEWHERE = "t (a1) was decided elsewhere"
+
+
+@pytest.mark.parametrize("by", ["user", "timeout"])
+async def test_a_question_that_is_over_is_taken_back_and_says_what_was_decided(by: str) -> None:
+    client, view, typing = _Turn("a1"), _Shown(), asyncio.Event()
+
+    async def read(_: str) -> str | None:
+        typing.set()
+        await asyncio.Event().wait()
+        return "y"
+
+    turn = RemoteTurn(cast(Any, client), "run", TerminalApprovals(read))
+    client.tell(_STARTED, _requested("a1"))
+    shown = asyncio.create_task(turn.shown(cast(Any, view)))
+    await asyncio.wait_for(typing.wait(), 10)
+    client.end("a1")
+    client.tell(_said("a1", "reject", by))
+    # The turn goes on, and the decision is told at once.
+    await asyncio.wait_for(view.decided.wait(), 10)
+    client.tell(_DONE)
+    assert await asyncio.wait_for(shown, 2) == _DONE
+    notices = [Notice("decided_elsewhere", f"{_ELSEWHERE}.")] if by == "user" else []
+    assert view.events == [_STARTED, *notices, _said("a1", "reject", by), _DONE]
+    assert client.decided == []
+
+
+async def test_an_answer_that_comes_too_late_says_so_before_the_next_question() -> None:
+    """Of two calls in one answer, nothing tells of the first decision before the second: the run still waits."""
+    client, view, prompts = _Turn("a1", "a2"), _Shown(), list[int]()
+
+    async def read(_: str) -> str | None:
+        prompts.append(len(view.events))
+        if len(prompts) == 1:
+            client.end("a1")
+        return "y"
+
+    client.then["a2"] = (_said("a1", "reject", "user"), _said("a2", "approve", "user"), _DONE)
+
+    client.tell(_STARTED, _requested("a1"), _requested("a2"))
+    turn = RemoteTurn(cast(Any, client), "run", TerminalApprovals(read))
+    assert await asyncio.wait_for(turn.shown(cast(Any, view)), 2) == _DONE
+    told = Notice("decided_elsewhere", f"{_ELSEWHERE} first: this answer does not count.")
+    assert view.events == [
+        _STARTED,
+        told,
+        _said("a1", "reject", "user"),
+        _said("a2", "approve", "user"),
+        _DONE,
+    ]
+    assert prompts == [1, 2]
+    assert client.decided == [("a2", "approve")]
+
+
+async def test_an_answer_after_the_time_is_no_error_of_the_turn() -> None:
+    client, view = _Turn("a1"), _Shown()
+    client.waiting = [replace(client.waiting[0], expires_ms=1_000)]
+
+    # The service has not decided it yet if the turn waits for another call too.
+    async def refuse(*_: Any, **__: Any) -> None:
+        client.tell(_said("a1", "approve", "timeout"), _DONE)
+        raise ServiceRequestError("the time to decide a1 is over: it counts as approve")
+
+    cast(Any, client).decide = refuse
+
+    async def read(_: str) -> str | None:
+        return "n stop"
+
+    client.tell(_STARTED, _requested("a1"))
+    turn = RemoteTurn(cast(Any, client), "run", TerminalApprovals(read))
+    assert await asyncio.wait_for(turn.shown(cast(Any, view)), 2) == _DONE
+    assert [each.code for each in view.events if isinstance(each, Notice)] == ["decided_elsewhere"]
+
+
+async def test_a_call_that_was_decided_before_its_question_came_is_not_asked_about() -> None:
+    client, view = _Turn(), _Shown()
+
+    async def read(_: str) -> str | None:
+        raise AssertionError("nothing is asked")
+
+    said = _said("a1", "approve", "user")
+    client.tell(_STARTED, _requested("a1"), RunFailed("s", "approval_needed", "wait", 7), said, _DONE)
+    turn = RemoteTurn(cast(Any, client), "run", TerminalApprovals(read))
+    assert await asyncio.wait_for(turn.shown(cast(Any, view)), 2) == _DONE
+    assert view.events == [_STARTED, _requested("a1"), said, _DONE]
+
+
 async def test_each_call_that_the_turn_waits_for_is_asked_about() -> None:
     """Also one whose request no event told."""
     asked: list[str] = []
@@ -748,6 +935,7 @@ async def test_each_call_that_the_turn_waits_for_is_asked_about() -> None:
         async def events(self, **_: Any) -> AsyncGenerator[ServiceEvent, None]:
             for each in (first, waits):
                 yield ServiceEvent(1, "another", each, each.to_wire())
+            await asyncio.Event().wait()
 
     class Asking:
         async def ask(self, pending: PendingApproval) -> Decision | None:

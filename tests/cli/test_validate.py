@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.config import render
+from zeus_runtime.config.messages.diagnostics import Diagnostic, listing
 
 BROKEN = "version: 1\nmodel: gpt-5.2\nlimit:\n  max_steps: 3\nmode: chef\n"
 
@@ -22,6 +26,29 @@ def test_every_problem_of_every_file_is_reported(zeus: Zeus, project: Project) -
     assert "broken.yaml:3:1: unknown-key" in result.out
     assert "did you mean 'limits'?" in result.out
     assert "broken.yaml:5:7: wrong-value" in result.out
+
+
+def test_no_line_of_a_files_name_begins_a_line_of_the_report(zeus: Zeus, project: Project) -> None:
+    forged = "prod.yaml: ok\n::stop-commands::x"
+    names = [f"{each}\n{forged}\n\u202e{each}.yaml" for each in ("good", "broken", "extending", "twice")]
+    good = project.agent().read_text()
+    for name, text in zip(
+        names,
+        (good, BROKEN, f"{good}extends: {json.dumps(f'no{chr(10)}{forged}')}\n", f"{good}name: other\n"),
+        strict=True,
+    ):
+        project.write(name, text)
+    overlay = ["--env", f"e\n{forged}", "--set", f"a\n{forged}=1"]
+    for words in (names, [f"missing\n{forged}"], ["zeus.yaml", *overlay[:2]], ["zeus.yaml", *overlay[2:]]):
+        shown = zeus("validate", *words).out.splitlines()
+        assert shown
+        assert not [line for line in shown if line.startswith(("prod.yaml", "::")) or "\u202e" in line]
+    shown = zeus("validate", *names).out
+    assert shown.startswith("good\\nprod.yaml: ok\\n::stop-commands::x\\n\\u202egood.yaml: ok\n")
+    assert "note: first written at twice\\nprod.yaml" in shown
+    assert (
+        zeus("validate", names[1], "--format", "json").json["files"][0]["diagnostics"][0]["file"] == names[1]
+    )
 
 
 def test_json_has_positions(zeus: Zeus, project: Project) -> None:
@@ -120,3 +147,10 @@ def test_a_harmful_order_is_shown_once_with_its_place_and_fails_when_strict(
         "zeus.yaml:5:5: warning: harmful-order: summarization stands above eviction: "
     )
     assert zeus("validate", "--strict").exit_code == 3
+
+
+def test_only_the_first_line_of_a_diagnostic_begins_at_the_margin() -> None:
+    forged = "one\nprod.yaml: ok"
+    shown = render([Diagnostic("invalid", forged, hint=forged, related=((forged, None),))])
+    assert [line for line in shown.splitlines() if not line.startswith(" ")] == ["invalid: one"]
+    assert listing(["a\nprod.yaml: ok", "b"]) == "a\\nprod.yaml: ok, b"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zeus_runtime.escaping import is_unseen
 from zeus_runtime.memory.normalise import duplicate_key, normalise
 
 
@@ -24,6 +25,16 @@ def test_nothing_invisible_is_left(text: str) -> None:
     assert "  " not in left
 
 
+def test_what_a_terminal_shows_as_an_escape_is_left_in_no_text() -> None:
+    """But for characters that have a form in some font: private ones, and those of a later Unicode."""
+    found = map(chr, (*range(0x20000), *range(0xE0000, 0xE1000)))
+    unseen = "".join(
+        each for each in found if is_unseen(each) and unicodedata.category(each) not in ("Cn", "Co")
+    )
+    assert not normalise(unseen)
+    assert not normalise("\u2800")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -38,6 +49,9 @@ def test_nothing_invisible_is_left(text: str) -> None:
         ("e\u0301", "é"),
         ("\ud800lone", "lone"),
         ("heart❤\ufe0f", "heart❤"),
+        ("in\ufffcvisi\u2d7fble\U0001d159", "invisible"),
+        ("reserved\u2065 for\ufff0 such\U000e0fff", "reserved for such"),
+        ("an icon \ue000, and an emoji of a later Unicode \U0001fae8\u0378",) * 2,
         ("", ""),
         ("\u200b \t", ""),
     ],

@@ -1113,12 +1113,18 @@ def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     form.get_by_role("textbox").fill("The key is AKIAIOSFODNN7EXAMPLE.")
     form.get_by_role("button", name="Save").click()
     form.get_by_role("alert").get_by_text("not saved").wait_for()
-    form.get_by_role("textbox").fill("The shop sells lamps.")
+    form.get_by_role("textbox").fill("The shop sells \ue000lamps.\nAnd shades.")
     form.get_by_label("Scope").select_option("project")
     form.get_by_role("button", name="Save").click()
     form.wait_for(state="detached")
     page.get_by_role("link", name="Memories").click()
-    page.get_by_role("link", name="The shop sells lamps.").click()
+    page.get_by_role("link", name=r"The shop sells \u{e000}lamps. And shades.").click()
+    page.get_by_role("button", name="Edit").click()
+    # What shows nothing is not in the field, and so it is not saved.
+    assert page.get_by_role("textbox", name="Text").input_value() == "The shop sells lamps.\nAnd shades."
+    page.get_by_role("textbox", name="Text").fill("The shop sells lamps.")
+    page.get_by_role("button", name="Save").click()
+    versions.nth(1).wait_for()
     page.get_by_role("button", name="Delete").click()
     assert form.locator(".content").inner_text() == "The shop sells lamps."
     page.evaluate(CHANGE_MEMORY)
@@ -1192,13 +1198,14 @@ def test_a_user_writes_a_profile_and_takes_it_back(user: User) -> None:
     own.get_by_text("Carpenter").wait_for()
     page.get_by_role("region", name="Of the project").get_by_role("button", name="Edit").click()
     form = page.get_by_role("dialog", name="Of the project")
-    form.get_by_label("key decisions").fill("Use oak | it lasts | 2026-01-02\nNo glue")
+    form.get_by_label("key decisions").fill("Use\ue000 oak | it lasts | 2026-01-02\nNo glue")
     form.get_by_role("button", name="Save").click()
     made = page.get_by_role("region", name="Of the project").locator("dd p")
     made.nth(1).wait_for()
-    assert made.all_inner_texts() == ["Use oak · it lasts · 2026-01-02", "No glue"]
+    assert made.all_inner_texts() == [r"Use\u{e000} oak · it lasts · 2026-01-02", "No glue"]
     page.get_by_role("region", name="Of the project").get_by_role("button", name="Edit").click()
     assert form.get_by_label("key decisions").input_value() == "Use oak | it lasts | 2026-01-02\nNo glue"
+    assert form.get_by_role("button", name="Save").is_disabled(), "nothing was changed"
     assert [each for each in user.complaints if "422" not in each] == []
 
 

@@ -10,6 +10,7 @@ import { Icon } from "./icons";
 import { addressOf, go } from "./place";
 import { messageOf, useRead, useSettled, useStill } from "./reading";
 import { Problem, Segments } from "./room";
+import { editable } from "./visible";
 
 interface Memory {
   id: string; content: string; memory_type: string; scope: string; scope_id: string; created_by: string; source: string; source_id: string | null;
@@ -180,7 +181,7 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
         <div class="actions">
           {edited === null ? (
             <>
-              <button onClick={() => setEdited(shown.content)}>{t("Edit")}</button>
+              <button onClick={() => setEdited(editable(shown.content))}>{t("Edit")}</button>
               {shown.status === "active" && <button onClick={() => void change({ status: "archived" })}>{t("Archive")}</button>}
               {shown.status === "archived" && <button onClick={() => void change({ status: "active" })}>{t("Restore")}</button>}
               {shown.trust === "quarantined" && <button onClick={() => void act(() => post(addressAt(agent, `${path}/release`, { version: String(shown.version) })))}>{t("Release")}</button>}
@@ -421,9 +422,10 @@ function Profile({ agent, kind, changes }: { agent: string; kind: "user" | "proj
 function EditProfile(props: { title: string; profile: ProfileOf; problem: string; write: (texts: Record<string, string>) => Promise<void>; close: () => void }) {
   const { fields, choices } = props.profile;
   const names = Object.keys(fields);
-  const [texts, setTexts] = useState(() => Object.fromEntries(names.map((name) => [name, writtenBy(fields[name])])));
+  const written = (name: string) => editable(writtenBy(fields[name]));
+  const [texts, setTexts] = useState(() => Object.fromEntries(names.map((name) => [name, written(name)])));
   const set = (name: string, text: string) => setTexts({ ...texts, [name]: text });
-  const changed = Object.fromEntries(names.filter((name) => texts[name] !== writtenBy(fields[name])).map((name) => [name, texts[name]]));
+  const changed = Object.fromEntries(names.filter((name) => texts[name] !== written(name)).map((name) => [name, texts[name]]));
   return (
     <Dialog title={props.title} close={props.close}>
       <form class="form" onSubmit={(event) => { event.preventDefault(); void props.write(changed); }}>

@@ -23,6 +23,9 @@ export function visible(text: string): string {
     heaped.has(at) || (char !== "\n" && char !== "\t" && !kept.has(at)) ? `\\u{${char.codePointAt(0)!.toString(16)}}` : char);
 }
 
+/** What others wrote, for a field in which a user edits it: without what shows nothing, which a save would keep unseen. */
+export const editable = (text: string): string => text.replace(UNSEEN, (char) => (char === "\n" || char === "\t" ? char : ""));
+
 // A backslash before what an escape begins with, here or in the terminal, and before a character that becomes one.
 const BEFORE_ESCAPE = new RegExp(`\\\\(?=[\\\\xuU]|(?![\\n\\t])(?:${UNSEEN.source})|${HEAPED.source})`, "gu");
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import ConfigArgs, Decorator, json_option, read_owner
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.sessions.options import config_option
-from zeus_runtime.cli.streams import answer, complain, reader_columns
+from zeus_runtime.cli.streams import complain
 from zeus_runtime.escaping import shell_line
 
 if TYPE_CHECKING:
@@ -42,9 +43,8 @@ def list_pending(
 ) -> None:
     """List the calls that wait for a decision, the oldest first; `zeus resume SESSION --decide` decides."""
     from zeus_runtime.agent.approval_preview import at_present
-    from zeus_runtime.cli.event_lines import waiting_line
+    from zeus_runtime.cli.waiting import waiting_table
     from zeus_runtime.store.approvals import open_approvals
-    from zeus_runtime.tools.question import OUTDATED, caller_text, deadline
 
     checked, _ = read_owner(process, which)
 
@@ -54,26 +54,10 @@ def list_pending(
     found = with_log(process, checked, work) or []
     # Only known secrets are masked, so that the user sees the arguments that the model wrote.
     masked = process.secrets.masked
-    rows = [
-        (
-            each.id,
-            each.session,
-            local_time(each.created_ms),
-            "" if each.expires_ms is None else deadline(each.expires_ms, each.on_timeout),
-            waiting_line(
-                caller_text(each.session_agent, each.agent, each.user, each.project),
-                each.tool,
-                masked(each.arguments),
-                80,
-            )
-            + (f" ({OUTDATED[:1].lower()}{OUTDATED[1:]})" if each.outdated else ""),
-        )
-        for each in found
-    ]
     tell(
         process,
         [each.listed_json() for each in found],
-        lambda: TextTable(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")),
+        lambda: waiting_table(replace(each, arguments=masked(each.arguments)) for each in found),
         as_object=as_object,
         nothing="nothing waits for a decision",
         mask=masked,
@@ -87,10 +71,10 @@ def list_pending(
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
     from zeus_runtime.agent.approval_preview import previewed
+    from zeus_runtime.cli.waiting import show_waiting
     from zeus_runtime.errors import UsageError
     from zeus_runtime.run.approvals import masked_pending
     from zeus_runtime.store.approvals import open_approvals
-    from zeus_runtime.tools.question import question_lines
 
     checked, _ = read_owner(process, which)
 
@@ -107,15 +91,12 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             remedy="`zeus approvals pending` lists what waits.",
         )
     pending, is_own = masked_pending(shown[0], process.secrets.masked), shown[1]
-    for line in question_lines(pending, whole=True, width=reader_columns()):
-        answer(line.text, style=line.style)
-    if pending.shown:
-        deciding = (
-            which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")
-            if is_own
-            else shell_line("zeus", "--remote", "URL", "approvals", "decide", pending.seal, "approve")
-        )
-        complain(f"approve this change with: {deciding}", laid_out=True)
+    approving = (
+        which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")
+        if is_own
+        else shell_line("zeus", "--remote", "URL", "approvals", "decide", pending.seal, "approve")
+    )
+    show_waiting(pending, approving)
 
 
 @command.command("list")

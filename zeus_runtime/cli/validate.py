@@ -11,6 +11,7 @@ from zeus_runtime.cli.completion import complete_config
 from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
 from zeus_runtime.cli.output import as_json, rendered
 from zeus_runtime.cli.streams import answer
+from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -97,5 +98,5 @@ def _as_text(outcome: _Outcome, output: Format) -> str:
 
     shown = [render(outcome.diagnostics, output)] if outcome.diagnostics else []
     if output == "text" and outcome.exit_code == 0:
-        shown.append(f"{outcome.name}: ok")
+        shown.append(f"{printable(outcome.name)}: ok")
     return "\n".join(shown)

@@ -119,8 +119,11 @@ class ServiceApproval:
         answer_schema: the form of the answer to a question; None for a call.
         interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
         begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``.
+        outdated: the tool has other settings now, or its agent another workspace: an approval will not hold.
         kind: ``call``, ``file`` (a call that runs reached a file that needs an approval of its own) or ``question``.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
+        stands_for: the names of the parameters that ``changes`` shows in full.
+        facts: further lines for the person, such as whose memory it is.
         seen: names that change; ``decide`` with it approves no other.
         agent: the agent of the session.
         subagent: the sub-agent that calls; empty for the session's own agent.
@@ -153,6 +156,9 @@ class ServiceApproval:
     begun_with: tuple[Mapping[str, Any], ...] = ()
     user: str = ""
     project: str = ""
+    outdated: bool = False
+    stands_for: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -7,12 +7,13 @@ import unicodedata
 from functools import cache, lru_cache
 from typing import Final
 
+from zeus_runtime.escaping import IGNORABLE, is_unseen
+
 # Control characters by their category, but they part words: they become a space or a line end.
 _VISIBLE_SPACE: Final = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85"
-# Variation selectors have the category of accents (Mn), so they are named here.
-_SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
-# Letters, marks and signs by their categories, which show nothing.
-_FILLERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800")
+# A blank of Braille is drawn as nothing too, although it counts as a sign.
+_BRAILLE_BLANK: Final = "\u2800"
+_IGNORABLE: Final = re.compile(IGNORABLE)
 _LINE_END = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # What is one space, or a line end without spaces beside it, is left alone: most are, and a replacement takes time.
 _BLANK = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
@@ -58,9 +59,17 @@ def _seen(text: str) -> str:
 def _unseen(character: str) -> bool:
     if character in _VISIBLE_SPACE:
         return False
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs") or character in _FILLERS:
+    if character == _BRAILLE_BLANK or _IGNORABLE.match(character):
         return True
-    return any(low <= ord(character) <= high for low, high in _SELECTORS)
+    # What this version of Unicode does not know, such as a new emoji, and private signs have a form in some font.
+    return is_unseen(character) and unicodedata.category(character) not in ("Cn", "Co", "Zl", "Zp")
+
+
+def inked(text: str) -> str:
+    """``text`` without any character that may show nothing, also those that ``normalise`` keeps."""
+    if text.isprintable() and text.isascii():
+        return text
+    return text.translate({ord(each): None for each in set(text) if is_unseen(each)})
 
 
 def lowered(text: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
 from zeus_runtime.memory.admission.decisions import (
     Duplicate,
     Neighbour,
@@ -49,7 +50,9 @@ class Asked:
     caller: Caller = MEMBER
     subject: str | None = None
 
-    def answer(self, settings: MemorySettings = SETTINGS) -> Passed | Rejected:
+    def answer(
+        self, settings: MemorySettings = SETTINGS, secrets: Redactor | None = None
+    ) -> Passed | Rejected:
         return validate(
             self.text,
             memory_type=self.memory_type,
@@ -59,6 +62,7 @@ class Asked:
             caller=self.caller,
             settings=settings,
             subject=self.subject,
+            secrets=secrets,
         )
 
     def code(self) -> str | None:
@@ -93,6 +97,15 @@ def test_every_code_that_a_text_alone_can_have_has_a_fault_here() -> None:
 def test_a_secret_is_refused_in_what_a_text_is_about_too(text: str, subject: str) -> None:
     assert Asked(text).code() is None
     assert Asked(text, subject=subject).code() == "sensitive"
+
+
+@pytest.mark.parametrize("parted", ["Xy4-\ufffcplum-", "Xy4-\ue000plum-"])
+def test_a_character_without_ink_hides_no_known_secret(parted: str) -> None:
+    known = secrets_of_environment({"APP_TOKEN": "Xy4-plum-harbour"})
+    for asked in (Asked(f"Say {parted}harbour at the door"), Asked(subject=f"{parted}harbour")):
+        answer = asked.answer(secrets=known)
+        assert isinstance(answer, Rejected)
+        assert answer.rule == "known_secret"
 
 
 def test_an_order_in_what_a_text_is_about_quarantines_it() -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.options import json_option
-from zeus_runtime.cli.output import TextTable, local_time, tell
+from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.remote.service import client_of, remote_words
-from zeus_runtime.cli.streams import answer, complain, reader_columns
+from zeus_runtime.cli.streams import complain
 from zeus_runtime.escaping import word
 
 if TYPE_CHECKING:
@@ -27,30 +27,15 @@ def command() -> None:
 @click.pass_obj
 def list_pending(process: Process, session: str | None, as_object: bool) -> None:
     """List the calls that wait for a decision, the oldest first."""
-    from zeus_runtime.cli.event_lines import waiting_line
-    from zeus_runtime.tools.question import caller_text, deadline
+    from zeus_runtime.cli.remote.turns import pending_of
+    from zeus_runtime.cli.waiting import waiting_table
 
     with client_of(process) as client:
         found = [each for each in client.approvals() if session in (None, each.session)]
-    rows = [
-        (
-            each.id,
-            each.session,
-            local_time(each.created_ms),
-            "" if each.expires_ms is None else deadline(each.expires_ms, each.on_timeout),
-            waiting_line(
-                caller_text(each.agent, each.subagent, each.user, each.project),
-                each.tool_name,
-                each.parameters,
-                80,
-            ),
-        )
-        for each in found
-    ]
     tell(
         process,
         [dict(each.data) for each in found],
-        lambda: TextTable(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")),
+        lambda: waiting_table(map(pending_of, found)),
         as_object=as_object,
         nothing="nothing waits for a decision",
     )
@@ -62,15 +47,11 @@ def list_pending(process: Process, session: str | None, as_object: bool) -> None
 def show_pending(process: Process, name: str) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
     from zeus_runtime.cli.remote.turns import pending_of
-    from zeus_runtime.tools.question import question_lines
+    from zeus_runtime.cli.waiting import show_waiting
 
     with client_of(process) as client:
         pending = pending_of(client.approval(name))
-    for line in question_lines(pending, whole=True, width=reader_columns()):
-        answer(line.text, style=line.style)
-    if pending.shown:
-        deciding = remote_words(process, "approvals", "decide", pending.seal, "approve")
-        complain(f"approve this change with: {deciding}", laid_out=True)
+    show_waiting(pending, remote_words(process, "approvals", "decide", pending.seal, "approve"))
 
 
 @command.command("decide")

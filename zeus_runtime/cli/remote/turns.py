@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.run_loop import drive
+from zeus_runtime.client.errors import ServiceNotFoundError, ServiceRequestError
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
     Event,
+    Notice,
     RunFailed,
     RunStarted,
     SubAgentEvent,
@@ -22,12 +25,13 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
+from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.approval_prompt import Asking
     from zeus_runtime.cli.views import RunView
     from zeus_runtime.client.clients import AsyncServiceClient
-    from zeus_runtime.client.results import ServiceApproval
+    from zeus_runtime.client.results import ServiceApproval, ServiceEvent
     from zeus_runtime.events import RunCompleted
 
 
@@ -44,7 +48,11 @@ class RemoteTurn:
         self._client = client
         self._run = run
         self._asking = asking
-        self._asked: dict[str, asyncio.Task[bool]] = {}
+        self._asked: dict[str, asyncio.Future[bool]] = {}
+        self._open: dict[str, asyncio.Task[Decision | None]] = {}
+        self._over: set[str] = set()
+        self._taken_back: set[str] = set()
+        self._late: set[str] = set()
         self._told: set[str] = set()
         self._cancelling: asyncio.Task[Any] | None = None
 
@@ -58,17 +66,18 @@ class RemoteTurn:
         try:
             return await drive(self, self._events(), view, self._asking)
         finally:
-            for task in self._asked.values():
+            tasks: list[asyncio.Future[Any]] = [*self._open.values(), *self._asked.values()]
+            for task in tasks:
                 task.cancel()
             # It also takes the errors of tasks that were not awaited.
-            await asyncio.gather(*self._asked.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             if self._cancelling is not None:
                 with suppress(Exception):
                     await self._cancelling
 
     async def _events(self) -> AsyncIterator[Event]:
         """The events of the turn, as a run of this machine yields them: a decision is part of it, and no end."""
-        async with aclosing(self._client.events(run=self._run)) as events:
+        async with aclosing(self._read()) as events:
             async for each in events:
                 # Also those of its sub-agents, which name runs of their own.
                 if each.event is None or self._is_repeated(each.event):
@@ -78,9 +87,15 @@ class RemoteTurn:
                 if each.waits:
                     async for request in self._unasked(each.event):
                         yield request
+                        if notice := await self._notice_after(request):
+                            yield notice
                     if await self._decided():
                         continue
+                if notice := self._notice_before(each.event):
+                    yield notice
                 yield self._as_here(each.event)
+                if notice := await self._notice_after(each.event):
+                    yield notice
                 if each.waits or each.ends:
                     return
         turn = await self._client.turn(self._run)
@@ -88,6 +103,53 @@ class RemoteTurn:
             raise RunError(f"the turn of {turn.session} ended without an event; it is {turn.state}")
         # A turn that was cancelled while it waited has no event.
         yield RunFailed(turn.session, "cancelled", "The turn was cancelled.", exit_code=130)
+
+    async def _read(self) -> AsyncGenerator[ServiceEvent, None]:
+        """The service's events, which are read also while a question is open: one that is over is taken back."""
+        came: asyncio.Queue[ServiceEvent | None] = asyncio.Queue()
+
+        async def read() -> None:
+            try:
+                async with aclosing(self._client.events(run=self._run)) as events:
+                    async for each in events:
+                        if isinstance(each.event, ApprovalDecided):
+                            self._over.add(each.event.id)
+                            if (question := self._open.get(each.event.id)) is not None:
+                                question.cancel()
+                        came.put_nowait(each)
+            finally:
+                # The turn is over, or out of reach: no answer can count.
+                for question in self._open.values():
+                    question.cancel()
+                came.put_nowait(None)
+
+        reading = asyncio.create_task(read())
+        try:
+            while (each := await came.get()) is not None:
+                yield each
+            await reading
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    def _notice_before(self, event: Event) -> Notice | None:
+        """Why a question was taken back that the event is the decision on; one of the time says so itself."""
+        if (
+            not isinstance(event, ApprovalDecided)
+            or event.id not in self._taken_back
+            or event.by == "timeout"
+        ):
+            return None
+        return _decided_elsewhere(event, "")
+
+    async def _notice_after(self, event: Event) -> Notice | None:
+        """That the answer to the question which the event is came too late, once the user gave it."""
+        if not isinstance(event, ApprovalRequested) or event.id not in self._asked:
+            return None
+        await asyncio.wait({self._asked[event.id]})
+        if event.id not in self._late:
+            return None
+        return _decided_elsewhere(event, " first: this answer does not count")
 
     def _is_repeated(self, event: Event) -> bool:
         """Whether the event was shown before the user decided: a resumed run tells its waiting calls again."""
@@ -130,6 +192,8 @@ class RemoteTurn:
         for each in pending if self._asking is not None else ():
             if each["id"] not in self._asked:
                 asked = await self._ask(each["id"])
+                if asked is None:
+                    continue
                 yield ApprovalRequested(
                     asked.id,
                     asked.session,
@@ -140,25 +204,44 @@ class RemoteTurn:
                     subagent=asked.agent,
                 )
 
-    async def _ask(self, name: str) -> PendingApproval:
+    async def _ask(self, name: str) -> PendingApproval | None:
+        """Begin to ask the user; None if the call does not wait any more."""
         assert self._asking is not None
-        pending = pending_of(await self._client.approval(name))
-        self._asked[name] = asyncio.create_task(self._answered(self._asking, pending))
+        try:
+            pending = pending_of(await self._client.approval(name))
+        except ServiceNotFoundError:
+            self._asked[name] = asyncio.get_running_loop().create_future()
+            self._asked[name].set_result(True)
+            return None
+        self._open[name] = question = asyncio.create_task(self._asking.ask(pending))
+        if name in self._over:
+            question.cancel()
+        self._asked[name] = asyncio.create_task(self._answered(pending))
         # So that the task has begun to wait before the event is shown.
         await asyncio.sleep(0)
         return pending
 
-    async def _answered(self, asking: Asking, pending: PendingApproval) -> bool:
-        """Ask the user and send the decision at once, as a run here stores it; whether the user decided.
+    async def _answered(self, pending: PendingApproval) -> bool:
+        """Send the user's decision at once, as a run here stores it; whether the call is decided, by whomever.
 
         A later question may never be answered, and while it is open the time of this call may pass.
         """
-        given = await asking.ask(pending)
-        if given is None:
+        asking = self._open[pending.id]
+        await asyncio.wait({asking})
+        del self._open[pending.id]
+        if asking.cancelled():
+            self._taken_back.add(pending.id)
+            return True
+        if (given := asking.result()) is None:
             return False
-        # Asked after the user's answer: another person may have decided meanwhile.
-        if any(each.id == pending.id for each in await self._client.approvals()):
+        try:
             await self._decide(pending, pending.counting(given))
+        except (ServiceNotFoundError, ServiceRequestError):
+            now_ms = time.time() * 1000
+            for each in await self._client.approvals():
+                if each.id == pending.id and (each.expires_ms is None or each.expires_ms > now_ms):
+                    raise
+            self._late.add(pending.id)
         return True
 
     async def _decided(self) -> bool:
@@ -183,6 +266,12 @@ class RemoteTurn:
             seen=pending.shown,
             automatic=decision.by == "automatic",
         )
+
+
+def _decided_elsewhere(event: ApprovalRequested | ApprovalDecided, first: str) -> Notice:
+    return Notice(
+        "decided_elsewhere", f"{tool_label(event.tool_name)} ({event.id}) was decided elsewhere{first}."
+    )
 
 
 def pending_of(approval: ServiceApproval) -> PendingApproval:
@@ -212,7 +301,8 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         told=approval.parameters_told,
         interrupted=approval.interrupted,
         begun_with=approval.begun_with,
-        preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
+        outdated=approval.outdated,
+        preview=Preview(changes, approval.stands_for, approval.problem, approval.facts),
         agent=approval.subagent,
         session_agent=approval.agent,
         user=approval.user,

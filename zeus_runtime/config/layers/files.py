@@ -27,6 +27,7 @@ from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.disk_paths import expanded, is_file
+from zeus_runtime.escaping import printable
 
 DISCOVERED: Final = "zeus.yaml"
 SERVICE_FILE: Final = "zeus-serve.yaml"
@@ -141,7 +142,7 @@ class Layers:
             )
         if isinstance(source, str) and names_preset(source):
             raise self._unknown_preset(source, self.homes, None, also=self.shown(path))
-        raise _lost("file-not-found", f"there is no file {self.shown(path)}", _siblings(path))
+        raise _lost("file-not-found", f"there is no file {printable(self.shown(path))}", _siblings(path))
 
     def preset(self, name: str) -> Path | None:
         """The preset that a word means; None for a path, and where no Home has a preset of this name.
@@ -186,7 +187,9 @@ class Layers:
         if not path.exists():
             present = sorted(other.name for other in main.parent.glob(f"{main.stem}.*{main.suffix}"))
             hint = f"overlays here: {listing(present)}" if present else "write it, or leave --env out"
-            raise _lost("file-not-found", f"--env {env}: there is no file {self.shown(path)}", hint)
+            raise _lost(
+                "file-not-found", f"--env {env}: there is no file {printable(self.shown(path))}", hint
+            )
         return self.file(path)
 
     def _discover(self) -> Path:
@@ -375,7 +378,8 @@ class Layers:
             path = folder / expanded(name)
             self.permit_file(path)
             if not is_file(path):
-                message, hint = f"there is no file {_cut(self.shown(path))} to extend", _siblings(path)
+                lost = _cut(printable(self.shown(path)))
+                message, hint = f"there is no file {lost} to extend", _siblings(path)
                 diagnostic = self.sources.diagnostic(
                     "file-not-found", message, position, path=("extends",), hint=hint
                 )

@@ -188,7 +188,9 @@ def suggestion(word: str, known: Iterable[str], *, rather: Container[str] = ()) 
 
 def listing(words: Iterable[str], *, most: int = 24) -> str:
     """Words for a hint, comma-separated, cut after ``most``."""
-    shown = list(words)
+    from zeus_runtime.escaping import printable
+
+    shown = [*map(printable, words)]
     rest = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + rest if shown else "none"
 
@@ -207,7 +209,7 @@ def in_order(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Any]) -> t
 def _as_text(diagnostic: Diagnostic) -> str:
     place = f"{diagnostic.position}: " if diagnostic.position else ""
     severity = "" if diagnostic.severity == "error" else f"{diagnostic.severity}: "
-    lines = [f"{place}{severity}{diagnostic.code}: {diagnostic.message}"]
+    lines = [f"{place}{severity}{diagnostic.code}: {_hanging(diagnostic.message)}"]
     mark = diagnostic.position
     if mark and diagnostic.source_line is not None:
         number = "" if mark.source.startswith("--set ") else str(mark.line)
@@ -215,10 +217,15 @@ def _as_text(diagnostic: Diagnostic) -> str:
         lines.append(f"  {number} | {before}{marked}{after}")
         lines.append(f"  {' ' * len(number)} | {_blank(before)}{'^' * max(1, _columns(marked))}")
     for message, related in diagnostic.related:
-        lines.append(f"  note: {message}" + (f" ({related})" if related else ""))
+        lines.append(f"  note: {_hanging(message)}" + (f" ({related})" if related else ""))
     if diagnostic.hint:
-        lines.append(f"  help: {diagnostic.hint}")
+        lines.append(f"  help: {_hanging(diagnostic.hint)}")
     return "\n".join(lines)
+
+
+def _hanging(text: str) -> str:
+    """A text of which no line begins where those of another diagnostic or file begin."""
+    return text.replace("\n", "\n    ")
 
 
 def _excerpt(line: str, start: int, width: int) -> tuple[str, str, str]:

@@ -8,27 +8,30 @@ from typing import Any, NamedTuple, TypeAlias
 from zeus_runtime.config.secrets.connection_strings import is_broken_login
 from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
 from zeus_runtime.config.secrets.parts import holds_headers, number_text
+from zeus_runtime.escaping import printable
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""
 
 
 class Mark(NamedTuple):
-    """A place in a source: its name, and line and column counted from 1 (in characters)."""
+    """A place in a source: its name, and line and column counted from 1 (in characters).
+
+    As text it is one line without unseen characters, whatever the name of the file.
+    """
 
     source: str
     line: int
     column: int
 
     def __str__(self) -> str:
-        if self.source.startswith("--set "):
-            return self.source
-        return f"{self.source}:{self.line}:{self.column}"
+        return self.short if self.source.startswith("--set ") else f"{self.short}:{self.column}"
 
     @property
     def short(self) -> str:
         """Source and line only."""
-        return self.source if self.source.startswith("--set ") else f"{self.source}:{self.line}"
+        name = printable(self.source)
+        return name if self.source.startswith("--set ") else f"{name}:{self.line}"
 
 
 class Origin(NamedTuple):

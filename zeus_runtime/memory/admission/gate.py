@@ -19,7 +19,7 @@ from zeus_runtime.memory.admission.decisions import (
     Superseded,
 )
 from zeus_runtime.memory.items import DOCUMENTS, MEMORY_TYPES, SCOPES
-from zeus_runtime.memory.normalise import normalise, same_words
+from zeus_runtime.memory.normalise import inked, normalise, same_words
 from zeus_runtime.memory.permissions import creation_refused
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def _harmless(
 ) -> Passed | Rejected:
     from zeus_runtime.memory.screening.sensitive import injection_rule, secret_rule
 
-    known = secrets is not None and secrets.masked([content, subject]) != [content, subject]
+    texts = [content, inked(content), subject, inked(subject or "")]
+    known = secrets is not None and secrets.masked(texts) != texts
     secret = "known_secret" if known else secret_rule(content)
     if secret is None and subject is not None:
         # "password" and "hunter2…" are harmless apart; kept beside each other they are not.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.data_files import read
-from zeus_runtime.memory.normalise import lowered
+from zeus_runtime.memory.normalise import inked, lowered
 
 if TYPE_CHECKING:
     from re import Match, Pattern
@@ -105,8 +105,14 @@ def injection_rule(text: str) -> str | None:
 
 
 def _first(rules: Iterable[NamedPattern], text: str) -> str | None:
-    low = lowered(text)
-    return next((rule.name for rule in rules if rule.finds(text, low)), None)
+    lowest = [(each, lowered(each)) for each in _forms(text)]
+    return next((rule.name for rule in rules for form, low in lowest if rule.finds(form, low)), None)
+
+
+def _forms(text: str) -> tuple[str, ...]:
+    """``text``, and what a reader sees of it: a character without ink parts a secret or an order for a pattern."""
+    seen = inked(text)
+    return (text,) if seen == text else (text, seen)
 
 
 def library_rule(text: str) -> str | None:
@@ -116,7 +122,7 @@ def library_rule(text: str) -> str | None:
         MissingError: detect-secrets is not installed.
     """
     for name, analyse in _detectors():
-        if any(True for _ in analyse(text)):
+        if any(True for each in _forms(text) for _ in analyse(each)):
             return f"detect-secrets: {name}"
     return None
 

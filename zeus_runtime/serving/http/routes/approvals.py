@@ -16,6 +16,7 @@ from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.preview import Preview
 from zeus_runtime.tools.question import fields_of, question_lines
 
 if TYPE_CHECKING:
@@ -99,18 +100,20 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
 
 def waiting_call(shown: PendingApproval) -> dict[str, Any]:
     """One waiting call as the API shows it."""
-    changes = () if shown.preview is None else shown.preview.changes
+    preview = shown.preview or Preview()
     return {
         **shown.listed_json(),
         "may_remember": shown.may_remember and not shown.is_question,
         "may_change": shown.schema is not None,
-        "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
+        "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in preview.changes],
+        "stands_for": list(preview.stands_for),
+        "facts": list(preview.facts),
         "seen": shown.shown,
         "lines": _lines(shown),
         "form": [{"name": each.name, **each.form} for each in fields_of(shown)],
         "editable": exact_json(json.dumps(dict(shown.arguments), ensure_ascii=False, indent=2)),
         "whole": _lines(shown, whole=True),
-        "problem": "" if shown.preview is None else shown.preview.problem,
+        "problem": preview.problem,
     }
 
 
