@@ -201,7 +201,7 @@ async def test_an_error_that_no_code_foresaw_is_answered_and_told_as_any_other(
 ) -> None:
     caplog.set_level(logging.INFO, "zeus.access")
 
-    async def broken(*_: Any) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
         raise TimeoutError("the disk is gone")
 
     async with keyed(tmp_path, Settings(access_log="json")) as (client, database):
