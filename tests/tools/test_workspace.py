@@ -151,11 +151,16 @@ def test_a_folder_that_vanishes_during_a_walk_is_reported_and_the_walk_goes_on(
     assert len(problems) == 1
 
 
-def test_a_missing_file_names_the_nearest_one(files: WorkspaceFiles) -> None:
+def test_a_missing_file_names_the_nearest_one_that_a_tool_can_open(files: WorkspaceFiles, root: Path) -> None:
     files.write("/src/main.py", b"")
     with pytest.raises(WorkspaceError) as caught:
         files.open("/src/mian.py")
     assert caught.value.remedy == "Did you mean /src/main.py?"
+    for odd in (b"caf\xe9.py", b"caf\\.py", b"caf\n.py"):
+        (root / "src" / os.fsdecode(odd)).touch()
+    with pytest.raises(WorkspaceError) as caught:
+        files.open("/src/caf\ufffd.py")
+    assert caught.value.remedy == "ls and glob find files.", "a path with an escape would be refused"
     with pytest.raises(WorkspaceError, match="does not exist"):
         files.open("/nowhere/at/all")
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import fitted_arguments as fitted_arguments
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.modes import has_connectors as has_connectors
+    from zeus_runtime.tools.modes import permitted as permitted
     from zeus_runtime.tools.preview import Change as Change
     from zeus_runtime.tools.preview import Preview as Preview
     from zeus_runtime.tools.preview import preview_of as preview_of
@@ -71,6 +72,7 @@ _ROOMS = {
     "fill_defaults": "config.schema.defaults",
     "fitted_arguments": "tools.dispatch",
     "has_connectors": "tools.modes",
+    "permitted": "tools.modes",
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",
     "json_problem": "strict_json",

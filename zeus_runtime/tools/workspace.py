@@ -828,7 +828,9 @@ class WorkspaceFiles:
                 message, remedy="Its folder does not exist either; ls and glob find files."
             )
         # Of names as they are, a secret in one could be found out letter by letter.
-        close = difflib.get_close_matches(parts[-1], set(map(self._shown, siblings)), n=1)
+        # A name with an escape, as messages show it, is no path that a tool opens.
+        shown = {each for each in map(self._shown, siblings) if "\\" not in printable(each)}
+        close = difflib.get_close_matches(parts[-1], shown, n=1)
         if close:
             return NoSuchFileError(
                 message, remedy=f"Did you mean {printable(join((*parts[:-1], close[0])))}?"

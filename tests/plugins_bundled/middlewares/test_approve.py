@@ -570,18 +570,43 @@ async def test_an_allowlist_is_one_users_and_survives_two_who_write_it_at_once(
             await each.close()
 
 
-async def test_modes_that_only_look_ask_nothing_and_refuse_what_is_denied(folder: Path) -> None:
-    model = script(calling(call("echo", "c1", text="x"), call("echo", "c2", text="secret")), "done")
-    options: Mapping[str, Any] = {"read_tools": "ask", "deny": [{"echo": {"text": "secret*"}}]}
-    ref = json.dumps({"approve": options})
+@pytest.mark.parametrize("mode", ["agent", "ask", "plan"])
+async def test_the_rules_hold_in_every_mode(folder: Path, mode: Literal["agent", "ask", "plan"]) -> None:
+    (folder / "pay.md").write_text("PAY-4711")
+    echoes = (call("echo", "c1", text="x"), call("echo", "c2", text="secret"))
+    files = call("read_file", "c3", path="/pay.md"), call("grep", "c4", pattern="4711", path="/")
+    model = script(calling(*echoes, *files), "done")
+    options: Mapping[str, Any] = {
+        "mode": "run_everything",
+        "ask": [{"echo": {"text": "x"}}, {"*": {"path": "pay.md"}}],
+        "deny": [{"echo": {"text": "secret*"}}],
+    }
+    config = write_agent(
+        folder, f"middlewares: [resources, {json.dumps({'approve': options})}]\n", tools="[filesystem, probe]"
+    )
+    person = says(Decision("reject"))
+    async with Agent.from_config(config, directory=folder, model=model, mode=mode) as living:
+        events = await events_of(living.stream("go @pay.md", approvals=person))
+    assert isinstance(events[-1], RunCompleted)
+    assert sorted(each.call_id for each in person.asked) == ["c1", "c3"]
+    results = {each.call_id: each for each in of(events, ToolCallResult)}
+    assert 'deny: echo {"text": "secret*"}' in results["c2"].content
+    assert "PAY" not in str([each.content for request in model.requests for each in request.messages])
+
+
+async def test_a_mode_that_only_reads_asks_as_its_config_says_and_about_no_call_that_it_refuses(
+    folder: Path,
+) -> None:
+    model = script(calling(call("record", "c1", text="a"), call("echo", "c2", text="x")), "done")
+    ref = json.dumps({"approve": {"mode": "ask", "read_tools": "ask", "ask": ["record"]}})
     config = write_agent(folder, f"middlewares: [{ref}]\n")
     async with Agent.from_config(config, directory=folder, model=model, mode="plan") as living:
         events = await play(living, "go")
-    assert isinstance(events[-1], RunCompleted)
-    results = {each.call_id: each for each in of(events, ToolCallResult)}
-    assert results["c1"].content == "echo: x"
-    assert results["c2"].is_error
-    assert 'deny: echo {"text": "secret*"}' in results["c2"].content
+    assert isinstance(events[-1], RunFailed)
+    assert [each["call_id"] for each in events[-1].details["pending"]] == ["c2"]
+    results = {each.call_id: each.content for each in of(events, ToolCallResult)}
+    assert results["c1"].startswith("record cannot be called in plan mode.")
+    assert effects(folder) == []
 
 
 ALLOW = "secrets: {to_model: allow}\n"

@@ -366,3 +366,76 @@ def test_defaults_that_lead_back_to_themselves_end() -> None:
         "$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "default": {}}}}}
     }
     assert fill_defaults({**node, "$ref": "#/$defs/N"}, {})["next"]["next"] is not None
+
+
+PATH = {"type": "string", "default": "private/key"}
+WITH_PATH = {"properties": {"path": PATH}}
+ONLY = {"$defs": {"N": {"$anchor": "n", "$dynamicAnchor": "n", **PATH}}}
+INNER_ID = {"$id": "x:n", "$ref": "#/$defs/N", "$defs": ONLY["$defs"]}
+
+
+@pytest.mark.parametrize(
+    ("properties", "more"),
+    [
+        ({}, {"if": {"properties": {"n": {"const": 1}}}, "then": WITH_PATH}),
+        ({}, {"if": {"properties": {"n": {"const": 2}}}, "else": WITH_PATH}),
+        ({}, {"if": True, "then": REF, **DEFINED}),
+        ({}, {"allOf": [{"then": WITH_PATH}]}),
+        ({}, {"dependentSchemas": {"n": WITH_PATH}}),
+        ({}, {"dependencies": {"n": WITH_PATH}}),
+        ({}, {"a keyword of tomorrow": [WITH_PATH]}),
+        ({}, {"default": {"path": "private/key"}}),
+        ({"path": {"$ref": "#n"}}, ONLY),
+        ({"path": {"$dynamicRef": "#n"}}, ONLY),
+        ({"path": INNER_ID}, {"$defs": {"N": {"type": "string"}}}),
+        ({"path": {"type": "string", "default": "drafts/x", "then": PATH}}, {}),
+        ({"path": {"type": "string", "default": "drafts/x"}}, {"then": WITH_PATH}),
+        ({"inner": {"properties": {"n": {}}, "then": WITH_PATH}}, {}),
+        ({"inner": {}}, {"then": {"properties": {"inner": WITH_PATH}}}),
+        ({"inner": {"items": [WITH_PATH]}}, {}),
+    ],
+)
+def test_a_missing_argument_is_unclear_if_a_keyword_that_is_not_read_may_have_its_default(
+    files: WorkspaceFiles, properties: Any, more: Any
+) -> None:
+    called = server({"n": {}, "uri": {"type": "string"}, **properties}, **more)
+    arguments: dict[str, Any] = {"n": 1}
+    if "inner" in properties:
+        arguments["inner"] = [{}] if "items" in properties["inner"] else {}
+    assert denied(files, arguments, called)
+    assert not allowed(files, arguments, called)
+    if "inner" not in properties:
+        assert not denied(files, {"n": 1, "path": "drafts/x"}, called)
+        assert allowed(files, {"n": 1, "path": "drafts/x"}, called)
+    elsewhere: Any = [{"*": {"uri": "private/**"}}]
+    if "$" not in json.dumps([properties, more]):
+        assert verdict(files, arguments, called, mode="run_everything", deny=elsewhere) == "allow"
+
+
+def test_a_missing_argument_of_an_ordinary_schema_is_clear(files: WorkspaceFiles) -> None:
+    about = {"title": "Path", "description": "a default", "deprecated": False, "x-order": {"at": 1}}
+    path = {
+        "type": "string",
+        "format": "path",
+        "pattern": ".*",
+        "examples": [{"default": "private/key"}],
+        "not": {"default": "private/key"},
+        "$comment": "default",
+    }
+    ordinary = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://s.example/show",
+        "additionalProperties": False,
+        "required": ["n"],
+        "propertyNames": {"pattern": "^[a-z]+$"},
+        "if": {"properties": {"n": {"const": 1}}},
+        "then": {"required": ["path"]},
+        "dependentRequired": {"path": ["n"]},
+        "default": {},
+    }
+    number = {"type": "integer", "default": 1}
+    properties = {"path": path | about, "n": number, "files": {"type": "array", "items": REF}}
+    called = server(properties, **ordinary, **DEFINED)
+    assert not denied(files, {"n": 2}, called)
+    assert not denied(files, {"n": 2, "files": []}, called)
+    assert denied(files, {"n": 2, "files": [{}]}, called)

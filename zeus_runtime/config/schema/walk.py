@@ -14,13 +14,13 @@ _COMBINED: Final = ("anyOf", "oneOf", "allOf")
 
 
 def resolve(schema: Schema, root: Schema) -> Schema:
-    """The schema a local ``$ref`` stands for, its own keywords beside it kept.
+    """The schema a local ``$ref`` stands for, its own keywords beside it kept. Only JSON pointers are followed.
 
     Raises:
         KeyError: the reference names nothing in ``root``, or leads back to itself.
     """
     followed: set[str] = set()
-    while isinstance(pointer := schema.get("$ref"), str) and pointer.startswith("#"):
+    while isinstance(pointer := schema.get("$ref"), str) and (pointer == "#" or pointer.startswith("#/")):
         if pointer in followed:
             raise KeyError(pointer)
         followed.add(pointer)

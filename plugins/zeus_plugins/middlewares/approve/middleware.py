@@ -14,7 +14,7 @@ from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.approval import ApprovalRequest
 from zeus_runtime.plugin.middleware import Middleware
-from zeus_runtime.plugin.tool import ToolResult, fitted_arguments, preview_of
+from zeus_runtime.plugin.tool import ToolResult, fitted_arguments, permitted, preview_of
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import RunContext
@@ -38,7 +38,7 @@ class Approve(Middleware):
         self._secrets = context.secrets
         self._session = context.session
         self._tools = context.tools
-        self._asks = context.config.mode == "agent"
+        self._mode = context.config.mode
         self._files = context.workspace
         files = context.workspace
         self._policy = Policy(options, partial(leads_to, files), partial(reaches, files, files))
@@ -122,9 +122,8 @@ class Approve(Middleware):
         if isinstance(arguments, str):
             return None
         ruled = self._policy.ruled(tool, arguments)
-        # Outside agent mode only `deny` rules count, and commands that may run what one of them means.
-        if not self._asks and (ruled is None or (ruled.action != "deny" and not ruled.needs_person)):
-            return tool, arguments, Verdict("allow", "this mode needs no approvals")
+        if (ruled is None or ruled.action != "deny") and permitted(tool, self._mode) is not None:
+            return tool, arguments, Verdict("allow", "the mode refuses it, so nobody needs to approve it")
         verdict = ruled or await self._by_user(tool)
         if verdict.action in ("ask", "listed") and (refusal := self._refused_anyway(tool, arguments)):
             verdict = Verdict("deny", refusal)

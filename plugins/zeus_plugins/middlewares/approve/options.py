@@ -62,12 +62,11 @@ class Options:
         return True
 
     def access_layer(self, mode: str) -> AccessLayer:
-        """Return the path rules, which apply to every file that a tool opens; ``ask`` rules only in agent mode."""
+        """Return the path rules, which apply to every file that a tool opens, in every mode of the agent."""
         from zeus_plugins.middlewares.approve.reach import PathRules
         from zeus_plugins.middlewares.approve.rules import rules_of
 
-        asked = self.ask if mode == "agent" else ()
-        return PathRules(*(tuple(rules_of(each)) for each in (self.allow, asked, self.deny)))
+        return PathRules(*(tuple(rules_of(each)) for each in (self.allow, self.ask, self.deny)))
 
     def judged(
         self, tool: Tool, arguments: Mapping[str, Any], workspace: WorkspaceFiles

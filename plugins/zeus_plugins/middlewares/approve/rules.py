@@ -228,8 +228,11 @@ def looked_up_once(leads_to: LeadsTo) -> LeadsTo:
 
 
 def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the schema's defaults to the arguments, because an argument that is left out has a value too."""
-    filled: dict[str, Any] = fill_defaults(tool.parameters, dict(arguments))
+    """Add the schema's defaults to the arguments, because an argument that is left out has a value too.
+
+    If nobody can tell its default, its value is an object, which is unclear.
+    """
+    filled: dict[str, Any] = fill_defaults(tool.parameters, dict(arguments), unclear=True)
     return filled
 
 
