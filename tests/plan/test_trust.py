@@ -355,6 +355,11 @@ def digests(config: Path, folder: Path) -> str:
         ("middlewares: [{approve: {read_tools: ask, allow: [run_command]}}]", True),
         ("middlewares: []", True),
         ("middlewares: [{approve: {ask: [run_command]}}]\napprovals: run_everything", True),
+        (
+            "middlewares: [{approve: {ask: [run_command]}}]\n"
+            "agents: {a: {description: d, overrides: {middlewares: [{approve: {mode: run_everything}}]}}}",
+            True,
+        ),
         ("middlewares: [pins, {approve: {ask: [run_command]}}]\nlimits: {max_steps: 3}", False),
     ],
 )
@@ -366,7 +371,7 @@ def test_permission_for_programs_without_containment_covers_who_is_asked_before_
     config = tmp_path / "zeus.yaml"
 
     def write(text: str) -> str:
-        config.write_text(f"version: 1\nmodel: gpt-4o\ntools: [{{shell: {{{option}}}}}]\n{text}\n")
+        config.write_text(f"version: 1\nmodel: gpt-4o\ntools: [{{shell: {{{option}}}}}, subagents]\n{text}\n")
         return digests(config, tmp_path)
 
     allowed = write("middlewares: [{approve: {ask: [run_command]}}]")

@@ -372,12 +372,14 @@ def _approvals(ground: PartSource) -> Iterator[str]:
 
     from zeus_runtime.registry import load_options
 
-    yield ground.config.approvals or "as the middlewares say"
+    asking: list[str] = []
     for each in ground.config.middlewares:
         with suppress(MissingError):
             found = ground.registry.get("middleware", each.name)
             if found.plugin.distribution is not None and hasattr(load_options(found), "asks_user"):
-                yield json.dumps({each.name: each.options}, sort_keys=True, default=str)
+                asking.append(json.dumps({each.name: each.options}, sort_keys=True, default=str))
+    yield from () if ground.config.approvals is None else (ground.config.approvals,)
+    yield from asking or ["nobody is asked"]
 
 
 def _linked_to(document: Document, folder: str) -> str:
