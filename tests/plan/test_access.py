@@ -1588,6 +1588,57 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
     assert files.write("lib/mine.py", b"")
 
 
+LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+
+
+def name_code(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    """Name a folder from which this process loads code."""
+    if variable == "PYTHONPYCACHEPREFIX":
+        monkeypatch.setattr("sys.pycache_prefix", value)  # Python reads the variable at its start
+    else:
+        monkeypatch.setenv(variable, value)
+
+
+@pytest.mark.parametrize("value", ["{}/gen", "gen", "./x/../gen"])
+@pytest.mark.parametrize("variable", ["PYTHONPYCACHEPREFIX", *LIBRARIES])
+def test_no_tool_changes_a_folder_from_which_a_variable_makes_zeus_load_code(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    """Python takes `gen/usr/lib/…/os.cpython-311.pyc` in place of its own module, and the loader `gen/libssl.so.3`."""
+    name_code(monkeypatch, variable, value.format(folder))
+    files = files_of(folder, "workspace: {access: {gen/**: write, gen/libssl.so.3: write}}")
+    for path in ("gen/usr/lib/os.cpython-311.pyc", "gen/libssl.so.3"):
+        with pytest.raises(WorkspaceError, match="a variable of the environment names it"):
+            files.write(path, b"forged")
+    files.write("lib/libssl.so.3", b"mine")
+
+
+@pytest.mark.parametrize("value", [":/opt/lib", "/opt/lib;", ".", "{}", "{}/.."])
+def test_where_zeus_loads_libraries_from_the_work_only_libraries_are_closed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """`LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH` with nothing set has an empty entry: the folder of the process."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", value.format(folder))
+    files = files_of(folder)
+    for path in ("libssl.so.3", "libz.SO", "glibc-hwcaps/x86-64-v3/libssl.so.3"):
+        if value != "{}/..":
+            with pytest.raises(WorkspaceError, match="next Python that starts would execute it"):
+                files.write(path, b"forged")
+    for path in ("main.c", "libssl.some", "lib/libssl.so.3"):
+        files.write(path, b"mine")
+
+
+def test_where_compiled_files_are_among_the_work_only_those_of_zeus_are_closed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.pycache_prefix", str(folder))
+    files = files_of(folder)
+    library = Path(os.__file__).parent.relative_to("/")
+    with pytest.raises(WorkspaceError, match="a variable of the environment names it"):
+        files.write(f"{library}/os.cpython-311.pyc", b"forged")
+    files.write("src/os.pyc", b"mine")
+
+
 @pytest.fixture(params=["path", "finder"])
 def editable(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plugins that are installed editable from the project, in both ways in which installers do that."""

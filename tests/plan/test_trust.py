@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -344,6 +345,81 @@ def test_a_program_opens_no_database_that_was_shipped(tmp_path: Path) -> None:
 def digests(config: Path, folder: Path) -> str:
     found = examine_config(config, directory=folder, environ=os.environ)
     return ",".join(part.digest for part in all_parts(found))
+
+
+@pytest.mark.parametrize(
+    ("more", "asks"),
+    [
+        ("middlewares: [{approve: {allow: [run_command]}}]", True),
+        ("middlewares: [{approve: {mode: run_everything}}]", True),
+        ("middlewares: [{approve: {read_tools: ask, allow: [run_command]}}]", True),
+        ("middlewares: []", True),
+        ("middlewares: [{approve: {ask: [run_command]}}]\napprovals: run_everything", True),
+        (
+            "middlewares: [{approve: {ask: [run_command]}}]\n"
+            "agents: {a: {description: d, overrides: {middlewares: [{approve: {mode: run_everything}}]}}}",
+            True,
+        ),
+        ("middlewares: [pins, {approve: {ask: [run_command]}}]\nlimits: {max_steps: 3}", False),
+    ],
+)
+@pytest.mark.parametrize("option", ["contain: none", "network: true"])
+def test_permission_for_programs_without_containment_covers_who_is_asked_before_one_runs(
+    more: str, asks: bool, option: str, tmp_path: Path
+) -> None:
+    """The user allowed `contain: none` because each command asked; a later commit made `allow` answer instead."""
+    config = tmp_path / "zeus.yaml"
+
+    def write(text: str) -> str:
+        config.write_text(f"version: 1\nmodel: gpt-4o\ntools: [{{shell: {{{option}}}}}, subagents]\n{text}\n")
+        return digests(config, tmp_path)
+
+    allowed = write("middlewares: [{approve: {ask: [run_command]}}]")
+    asks = asks and option == "contain: none"
+    assert (write(more) != allowed) == asks
+    with pytest.raises(UntrustedError) if asks else nullcontext():
+        Agent.from_config(config, directory=tmp_path, trust=allowed)
+
+
+def test_the_question_about_programs_without_containment_shows_who_is_asked(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text(
+        "version: 1\nmodel: gpt-4o\napprovals: ask\ntools: [{shell: {contain: none}}]\n"
+        "middlewares: [{approve: {allow: [run_command]}}]\n"
+    )
+    (part,) = all_parts(examine_config(config, directory=tmp_path, environ=os.environ))
+    assert part.lines == (
+        ("value", "none"),
+        ("approvals", "ask"),
+        ("approvals", '{"approve": {"allow": ["run_command"]}}'),
+    )
+
+
+ASKING = """
+from zeus_runtime.plugin import Component, dataclass, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+
+@dataclass(frozen=True)
+class Options:
+    def asks_user(self):
+        return True
+
+class Asking(Middleware):
+    def __init__(self, options, context):
+        pass
+
+@hookimpl
+def register_middlewares():
+    return [Component("asking", create=Asking, options=Options, summary="Asks.")]
+"""
+
+
+def test_whether_a_plugin_file_is_allowed_does_not_change_the_digest_of_an_option(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, plugin=ASKING, tools="[{shell: {contain: none}}]")
+    with config.open("a") as file:
+        file.write("middlewares: [asking, approve]\n")
+    printed = digests(config, tmp_path)
+    assert Agent.from_config(config, directory=tmp_path, trust=printed).plan.middlewares
 
 
 BASE = "https://models.example/v1"

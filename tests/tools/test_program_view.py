@@ -193,6 +193,16 @@ def test_no_command_can_make_folders_whose_contents_are_executed_unasked(
         assert made.is_dir()
 
 
+def test_commands_only_read_folders_from_which_a_variable_makes_zeus_load_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.pycache_prefix", ".cache/pyc")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"/usr/lib:{tmp_path / 'lib'}")
+    found = view(workspace(tmp_path, {}))
+    assert (found["/."], found["/.cache/pyc"], found["/lib"]) == ("write", "read", "read")
+
+
 def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)

@@ -174,3 +174,11 @@ def test_a_given_path_allows_no_link_to_it_from_another_folder(tmp_path: Path) -
 def test_a_value_that_would_allow_nothing_is_an_error(value: str) -> None:
     with pytest.raises(UsageError, match="ZEUS_TRUST has"):
         recorded_trust({"ZEUS_TRUST": value})
+
+
+def test_a_folder_would_allow_nothing_and_is_an_error(tmp_path: Path) -> None:
+    for value in (tmp_path, f"{tmp_path}/", f"all,{tmp_path}"):
+        with pytest.raises(UsageError, match="which is a folder and allows nothing") as refused:
+            recorded_trust({"ZEUS_TRUST": str(value)})
+        assert str(tmp_path / "zeus.yaml") in str(refused.value.remedy)
+    recorded_trust({"ZEUS_TRUST": str(tmp_path / "later.yaml")})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from zeus_runtime.cli.approval_prompt import YES_NOTICE, asking_for
-from zeus_runtime.cli.completion import complete_session, presets
+from zeus_runtime.cli.completion import complete_session
 from zeus_runtime.cli.config_argument import config_and_prompt
 from zeus_runtime.cli.options import (
     MODES,
@@ -91,8 +90,8 @@ def command(
     backslash continues in the next, and pasted lines are one prompt. /help shows the commands. Ctrl-C stops the answer;
     at the prompt, press it twice to leave. Lines may also be piped in, one prompt each.
     """
-    config, prompt = config_and_prompt(which.config, prompt, process.directory, presets)
-    which = with_model(replace(which, config=config), model)
+    which, prompt = config_and_prompt(which, prompt, process.directory, quiet=quiet)
+    which = with_model(which, model)
     if which.config == "-":
         raise click.UsageError("standard input is the conversation; give the config as a file", ctx)
     ctx.exit(

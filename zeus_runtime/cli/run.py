@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.completion import complete_session, presets
+from zeus_runtime.cli.completion import complete_session
 from zeus_runtime.cli.config_argument import config_and_prompt
 from zeus_runtime.cli.options import (
     ConfigArgs,
@@ -148,8 +148,8 @@ def command(
     """Run an agent: one prompt, or a conversation.
 
     CONFIG is a file, a preset's name, or - for standard input; zeus.yaml in the working directory by default. A single
-    word is CONFIG if it is a file or preset, or looks like a file (*.yaml, or a / and no spaces). Otherwise it is
-    PROMPT if it has spaces or a zeus.yaml is there.
+    word is CONFIG if it is a preset or is written as a file (*.yaml, or with a /, and no spaces). Otherwise it is
+    PROMPT if it has spaces or a zeus.yaml is there: write ./NAME for another file or folder.
 
     The prompt is PROMPT or -p TEXT, and what is piped in follows it as <stdin>; without them what is piped in is the
     prompt. PROMPT - waits for a pipe that is silent for long. Without any of it, a terminal gets a conversation as
@@ -157,16 +157,15 @@ def command(
 
     Ctrl-C stops the run so that --continue can resume it; twice, it ends at once.
     """
-    config = which.config
     if text is None:
-        config, prompt = config_and_prompt(config, prompt, process.directory, presets)
+        which, prompt = config_and_prompt(which, prompt, process.directory, quiet=quiet)
     limits = {
         "limits.max_steps": max_steps,
         "limits.timeout_seconds": timeout,
         "limits.max_cost_usd": max_cost,
     }
     limited = [f"{path}={value}" for path, value in limits.items() if value is not None]
-    which = with_model(replace(which, config=config, sets=(*which.sets, *limited)), model)
+    which = with_model(replace(which, sets=(*which.sets, *limited)), model)
     request = Request(
         which=which,
         mode=mode,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.mcp import BROWSER_SERVER, Connectors
 from zeus_runtime.config.model import ProjectInstructions
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import real_path, shown_below
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.plan.destinations import destination_at, destinations, header_keys, is_free, keys_beside
 from zeus_runtime.plan.part_sources import (
     FileSource,
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from zeus_runtime.trust.databases import DatabaseUse
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Command, Part, Project, Remote
+
+
+_OPTIONS: Final = frozenset({"value", "name", "asked"})
+"""The marks of options that ask by themselves, as ``Marked.executes`` has them."""
 
 
 def executing(ground: PartSource, protected: Callable[[], Deciding]) -> tuple[Part, ...]:
@@ -316,7 +321,7 @@ def _covered(ground: FileSource) -> Iterator[ConfigPath]:
     from zeus_runtime.plan.carried_secrets import ADDRESSES, IN_DIGEST
 
     for each in ground.document.marked:
-        if not each.executes.isdisjoint({"value", "name", "command"}):
+        if not each.executes.isdisjoint({*_OPTIONS, "command"}):
             yield each.path
         part = next(destination_at(ground, each), None)
         # A text that is an address only by its signs goes to another place, where it needs no permission.
@@ -337,7 +342,7 @@ def _covered(ground: FileSource) -> Iterator[ConfigPath]:
 
 def _options(ground: PartSource) -> Iterator[Part]:
     for each in ground.document.marked:
-        if each.executes.isdisjoint({"value", "name"}):
+        if each.executes.isdisjoint(_OPTIONS):
             continue
         from zeus_runtime.trust.parts import option_part
 
@@ -351,10 +356,30 @@ def _options(ground: PartSource) -> Iterator[Part]:
             project,
             target=_linked_to(document, each.text) if each.is_folder or each.is_shown else "",
             keys=keys_beside(ground, path),
+            approvals=tuple(_approvals(ground)) if "asked" in each.executes else (),
             mask=mask_of(document, ground.trust),
             where=str(document.position(path)),
         )
         yield with_owner(ground, part)
+
+
+def _approvals(ground: PartSource) -> Iterator[str]:
+    """What decides which calls a person is asked about: `approvals`, and the middlewares that ask, with their options.
+
+    Those of plugin files do not count: whether such a file is allowed yet must not change the digest.
+    """
+    import json
+
+    from zeus_runtime.registry import load_options
+
+    asking: list[str] = []
+    for each in ground.config.middlewares:
+        with suppress(MissingError):
+            found = ground.registry.get("middleware", each.name)
+            if found.plugin.distribution is not None and hasattr(load_options(found), "asks_user"):
+                asking.append(json.dumps({each.name: each.options}, sort_keys=True, default=str))
+    yield from () if ground.config.approvals is None else (ground.config.approvals,)
+    yield from asking or ["nobody is asked"]
 
 
 def _linked_to(document: Document, folder: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from glob import escape
 from importlib.machinery import all_suffixes
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -54,7 +54,13 @@ if TYPE_CHECKING:
 _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercustomize*")
 """Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
 
+_LIBRARY_PATHS: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+"""The variables with the folders in which the loader of Linux or macOS looks for the libraries of a process."""
+
+_LIBRARY_NAMES: Final = ("*.so", "*.so.*", "*.dylib", "glibc-hwcaps")
+
 _EXECUTED: Final = "the next Python that starts would execute it"
+_LOADED: Final = "the next Zeus loads code from it, since a variable of the environment names it"
 _IS_EARLIER: Final = "Python would import it in place of an installed module of its name"
 _ENDINGS: Final = tuple(all_suffixes())
 _DECIDES: Final = "it decides about this agent"
@@ -416,6 +422,15 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
     for installed in _installed(checked.directory):
         _add(deciding, installed, _DECIDES_ALL, is_liftable=False)
         _add_unasked(deciding, installed)
+    work = [each.resolve() for each in _work(checked)]
+    places = (*work, *(checked.directory / each for each in checked.config.workspace.routes.values()))
+    for folder in _named_by_variables(checked, places):
+        if not _holds(folder, places):
+            _add(deciding, folder, _LOADED, is_liftable=False)
+            _add_unasked(deciding, folder)
+            continue
+        for at, name in product((str(folder), real_path(folder)), _LIBRARY_NAMES):
+            deciding.add_names(at, name, _EXECUTED)
     for source in _on_the_path(checked.directory):
         for name in _EXECUTED_NAMES:
             deciding.add_names(source, name, _EXECUTED)
@@ -423,7 +438,6 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
     modules = {
         each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
     }
-    work = [each.resolve() for each in _work(checked)]
     # Presets of an installed plugin are trusted, with the programs in its Home that they name.
     homes = (home for plugin, home in checked.registry.homes if plugin.distribution is not None)
     searched = tuple(_searched(modules))
@@ -592,6 +606,23 @@ def _installed(directory: Path) -> Iterator[Path]:
         # Virtual environments are often in the project, so the name decides about a folder of packages.
         if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
             yield each
+
+
+def _named_by_variables(checked: Checked, work: Sequence[Path]) -> Iterator[Path]:
+    """The folders from which this process loads code because a variable names them: compiled files and libraries.
+
+    A relative one starts where the process is, as for Python and the loader; an empty entry is this folder itself.
+
+    Args:
+        work: the folders that an agent works in. Of one that holds compiled files, only those of Zeus count.
+    """
+    if sys.pycache_prefix is not None:
+        prefix = Path(sys.pycache_prefix).absolute()
+        # Below the prefix, Python repeats the whole path of a module.
+        code = (prefix / each.relative_to(each.anchor) for each in _installed(checked.directory))
+        yield from code if _holds(prefix, work) else (prefix,)
+    for value in filter(None, map(checked.process_environ.get, _LIBRARY_PATHS)):
+        yield from (Path(each).absolute() for each in value.replace(";", ":").split(":"))
 
 
 def _on_the_path(directory: Path) -> Iterator[str]:

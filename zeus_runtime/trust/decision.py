@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import state_folder
+from zeus_runtime.disk_paths import is_folder, state_folder
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.escaping import shell_line
 from zeus_runtime.frozen import dataclass
@@ -189,7 +189,7 @@ def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trus
         given: additional permissions, in the syntax of ``ZEUS_TRUST``.
 
     Raises:
-        UsageError: an entry is neither a digest nor an absolute path nor ``all``.
+        UsageError: an entry is neither a digest nor the absolute path of a file nor ``all``.
     """
     entries = [*_entries(environ.get(VARIABLE, ""), VARIABLE), *_entries(given or "", "trust")]
     paths = tuple(Path(each) for each in dict.fromkeys(entries) if each != ALL and not _is_digest(each))
@@ -232,6 +232,11 @@ def _entries(text: str, name: str) -> list[str]:
             )
         # As it is named, and its target: a config may be a link, as in a mounted volume of Kubernetes.
         path = Path(each)
+        if is_folder(path):
+            raise UsageError(
+                f"{name} has {each!r}, which is a folder and allows nothing",
+                remedy=f"name the config itself, such as {str(path / 'zeus.yaml')!r}",
+            )
         found[index] = str(path.parent.resolve() / path.name)
         targets.append(str(path.resolve()))
     return [*found, *targets]

@@ -318,6 +318,7 @@ def option_part(
     *,
     target: str = "",
     keys: Mapping[str, object] | None = None,
+    approvals: Sequence[str] = (),
     mask: PartMask = _OPEN,
     where: str = "",
 ) -> Part:
@@ -328,6 +329,7 @@ def option_part(
         project: None for a value that counts by itself.
         target: where links lead from the folder that the value names.
         keys: secrets of the environment that the options beside it hold, as those of ``destination_part``.
+        approvals: what decides which calls a person is asked about, where the digest covers it.
     """
     found = Covered(()) if project is None else covered_by_value(value, project)
 
@@ -336,13 +338,16 @@ def option_part(
         yield from _key_lines(keys or {}, mask)
         if target:
             yield "leads to", one_line(target)
+        yield from (("approvals", one_line(mask.word(each))) for each in approvals)
         if project is not None:
             yield from _file_lines(found, project.directory)
             yield from _notes(found, lambda _: "the value", mask)
 
     lines, seals = _told(told, mask)
     files = [[each.name, each.content] for each in found.named]
-    digest = part_digest("option", path=path, value=value, target=target, files=files, **_sent(keys or {}))
+    asked = {"approvals": approvals} if approvals else {}
+    sent = _sent(keys or {})
+    digest = part_digest("option", path=path, value=value, target=target, files=files, **asked, **sent)
     return Part(
         "option", path, digest, lines, found.paths, where, absent=found.absent, held=found.held, seals=seals
     )

@@ -35,7 +35,8 @@ class Marked(NamedTuple):
         is_file: whether it is a path relative to the file it is written in.
         holds_secrets: whether that file holds secrets.
         kept_from: what tools may not do with a path relative to the working directory: ``read``, ``write``, ``both``.
-        executes: ``value`` for what is executed, ``name`` for the same if it names no file, ``servers`` for a file of
+        executes: ``value`` for what is executed, ``name`` for the same if it names no file,
+            ``asked`` for a name that is allowed together with the config's approvals, ``servers`` for a file of
             MCP servers, ``command`` for a list of words; a default is none of them.
         signs: for each option that says where data is sent, the texts without one of which it does not. Empty for a
             value that sends nothing anywhere, and for a default.

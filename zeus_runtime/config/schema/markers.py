@@ -154,6 +154,8 @@ class Executes(NamedTuple):
             elsewhere. ``sessions``: the folder has a subfolder for each session, and no tool reads another session's.
         shown: a folder, relative to the working directory (``~`` is the home folder), that programs see. The user
             allows the value, and where links lead from it; no command may make it lead elsewhere.
+        asked: with it, only a person's answers keep a program from what the user may do. The user allows the value, and
+            the config's approvals with it.
     """
 
     servers: bool = False
@@ -161,6 +163,7 @@ class Executes(NamedTuple):
     by_name: bool = False
     folder: bool | Literal["sessions"] = False
     shown: bool = False
+    asked: bool = False
 
     @property
     def keywords(self) -> _Schema:
@@ -170,7 +173,7 @@ class Executes(NamedTuple):
             return {EXECUTES: "name", FOLDER: self.folder}
         if self.shown:
             return {EXECUTES: "name", SHOWN: True}
-        return {EXECUTES: "name" if self.by_name else "value"}
+        return {EXECUTES: "asked" if self.asked else "name" if self.by_name else "value"}
 
     @property
     def types(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ class Options:
 
     contain: Annotated[
         Literal["bubblewrap", "none"],
-        Executes(by_name=True),
+        Executes(asked=True),
         Doc(
             "bubblewrap: commands see the workspace with the rights of `workspace.access`, and the system's programs; "
             "where it cannot run, the tools are off. none: commands have all your rights."
