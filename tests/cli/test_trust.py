@@ -929,7 +929,7 @@ def test_a_program_in_another_encoding_is_shown(plugin: Project) -> None:
         terminal.press("v\n")
         whole = terminal.until("[v]iew whole: ")
         assert "class Scripted:" in whole
-        assert "latin-1 -*-  \\udce9" in whole
+        assert "latin-1 -*-  \\xe9" in whole
         terminal.press("n\n")
         assert terminal.end() == 4
 
