@@ -149,7 +149,7 @@ def url() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815 - a name of the base class
         do_DELETE = do_GET  # noqa: N815 - a name of the base class
 
         def log_message(self, *_: Any) -> None:
