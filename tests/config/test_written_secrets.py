@@ -13,6 +13,7 @@ import pytest
 from zeus_runtime.config import ConfigError, Redactor, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.written_secrets import (
+    RepositoriesBelow,
     repositories_of,
     secrets_of_file,
     secrets_of_key_file,
@@ -484,3 +485,34 @@ def test_a_private_key_in_a_file_may_have_headers(tmp_path: Path, frame: str, he
     found = secrets_of_key_file(tmp_path / "tls.pem", {})
     assert found == {key: "tls.pem", PEM.strip(): "tls.pem"}
     assert KEY_LINE not in Redactor().adding(found).text(f"it is {KEY_LINE}!")
+
+
+def test_the_repositories_in_a_folder_are_found_without_listing_it_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b", "a", "a/deep", "bare"):
+        (tmp_path / name).mkdir()
+    for name in ("b", "a", "a/deep"):
+        (tmp_path / name / ".git").mkdir()
+    (tmp_path / "a" / "tree").mkdir()
+    (tmp_path / "file").write_text("")
+    below = RepositoriesBelow()
+    assert [*below.of(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git"]
+    listed: list[object] = []
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), real(path))[1])
+    # Also in a folder that was there; a submodule names its own elsewhere.
+    (tmp_path / "bare" / ".git").write_text("gitdir: ../b/.git\n")
+    assert [*below.of(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git", tmp_path / "b/.git"]
+    assert [*below.copy().of(tmp_path)] == [*below.of(tmp_path)]
+    assert listed == []
+    (tmp_path / "c" / ".git").mkdir(parents=True)
+    assert tmp_path / "c/.git" in [*below.of(tmp_path)]
+    assert listed == [tmp_path]
+    assert [*below.of(tmp_path / "missing")] == []
+
+
+def test_of_many_repositories_in_a_folder_the_first_count(tmp_path: Path) -> None:
+    for number in range(110):
+        (tmp_path / f"{number:03}" / ".git").mkdir(parents=True)
+    assert len([*RepositoriesBelow().of(tmp_path)]) == 100

@@ -30,6 +30,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
+    RepositoriesBelow,
     files_of_repository,
     named_by_repository,
     named_key_files,
@@ -79,7 +80,7 @@ class SecretFiles:
 
     Args:
         document: the config, checked.
-        folders: those whose Git repositories count.
+        folders: those whose Git repositories count, and those directly in them.
         homes: the Homes whose presets may have secrets.
         given: the configs that are trusted by their paths.
         environ: the variables that the config was read with, without ``.env``; if its owner changes it, it is read
@@ -97,6 +98,7 @@ class SecretFiles:
     ) -> None:
         self._document = document
         self._folders = folders
+        self._below = RepositoriesBelow()
         self._homes = homes
         self._given = (*given, document.directory / SERVICE_FILE)
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
@@ -114,6 +116,7 @@ class SecretFiles:
         other = copy(self)
         other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
         other._in_json = dict(self._in_json)
+        other._below = self._below.copy()
         return other
 
     def changed(self) -> dict[str, str]:
@@ -191,7 +194,10 @@ class SecretFiles:
 
     @property
     def _repositories(self) -> Iterable[Path]:
-        return dict.fromkeys(each for folder in self._folders for each in repositories_of(folder))
+        around = (each for folder in self._folders for each in repositories_of(folder))
+        return dict.fromkeys(
+            (*around, *(each for folder in self._folders for each in self._below.of(folder)))
+        )
 
     def _files_of_repository(self, kept: Path) -> Iterator[Path]:
         yield from files_of_repository(kept)
