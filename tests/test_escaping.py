@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from tests.support.encodings import NARROW, output_in, read_back
 from zeus_runtime.columns import cut_line
 from zeus_runtime.escaping import (
+    UNSEEN,
     TerminalStream,
     exact,
     exact_blanks,
     exact_json,
     exact_label,
     exact_line,
+    is_unseen,
     json_text,
     printable,
     shell_word,
@@ -416,3 +418,10 @@ def test_no_letter_looks_like_its_parts() -> None:
                 assert unicodedata.normalize("NFC", exact(letter + parts)) == exact(letter + parts), ascii(
                     parts
                 )
+
+
+def test_one_expression_finds_the_signs_that_show_nothing() -> None:
+    # Controls, surrogates, separators, private and free code points have another meaning, or none yet.
+    others = ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")
+    signs = [each for each in map(chr, range(0x10000)) if unicodedata.category(each) not in others]
+    assert [each for each in signs if is_unseen(each) and not re.match(UNSEEN, each)] == []

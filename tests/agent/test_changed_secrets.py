@@ -69,6 +69,12 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "a repository around it": {"../.git/config": REMOTE},
     "the repository of a route": {"routed/.git/config": REMOTE},
+    "a clone in the workspace": {"clone/.git/config": REMOTE},
+    "a clone in a route": {"routed/clone/.git/FETCH_HEAD": "abc\t\tof https://ann:SECRET@example.com/x\n"},
+    "logins of a clone": {
+        "other/.git/config": "[credential]\n\thelper = store --file=logins\n",
+        "other/logins": "https://ann:SECRET@example.com\n",
+    },
     "the config": {"zeus.yaml": MAIN + CONFIG},
     "a default": {"zeus.yaml": MAIN + "instructions: '${SHOP_API_KEY:-SECRET}'\n"},
     "a file that a new option names": {

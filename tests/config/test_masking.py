@@ -1181,3 +1181,10 @@ def test_a_redactor_tells_what_its_placeholders_stand_for_and_which_of_them_chan
             True,
             False,
         ]
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\ufffc", "\ufff9", "\u2d7f", "\u070f"])
+def test_signs_that_show_nothing_hide_no_secret(sign: str) -> None:
+    known = secrets_of_environment({"A_KEY": "Ev7Kx02LmPq81Zt"})
+    told = known.text(f"a {sign.join('Ev7Kx02LmPq81Zt')} b")
+    assert re.fullmatch("a <secret:A_KEY(:[a-z0-9-]+)?> b", told)

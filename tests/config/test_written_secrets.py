@@ -13,6 +13,7 @@ import pytest
 from zeus_runtime.config import ConfigError, Redactor, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.written_secrets import (
+    RepositoriesBelow,
     repositories_of,
     secrets_of_file,
     secrets_of_key_file,
@@ -230,6 +231,11 @@ SERVERS: Final = "mcpServers: {far: {command: x, "
         ("middlewares: [{hooks: {before_tool_call: [{command: [x, --token-file, token]}]}}]\n", {}),
         ("metadata: {command: x --token-file token}\n", {}),
         ("metadata: {credentials_file: sa.json}\n", {}),
+        ("tools: [{sandbox: {backend: {ssh: {host: h, key: tls.pem}}}}]\n", {}),
+        (
+            "agents: {a: {description: x, overrides: {tools: [{sandbox: {backend: {ssh: {host: h, key: tls.pem}}}}]}}}",
+            {},
+        ),
     ],
 )
 def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
@@ -256,6 +262,45 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
         "id_rsa",
         "private.asc",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("zeus-serve.yaml", "tls: {certificate: chain.pem, key: keys/tls.pem}\n"),
+        ("zeus-serve.yaml", "tls: {certificate: keys/tls.pem}\n"),
+        ("zeus.prod.yaml", "tools: [{sandbox: {backend: {ssh: {host: h, key: keys/tls.pem}}}}]\n"),
+        (
+            "zeus.prod.yaml",
+            "agents: {a: {description: x, overrides: {checkpointer: {sqlite: {path: keys/c.db}},"
+            " tools: [{sandbox: {backend: {ssh: {host: h, key: keys/tls.pem}}}}]}}}\n",
+        ),
+    ],
+)
+def test_a_key_that_other_settings_name_is_known_as_it_is_closed(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: gpt-4o\n")
+    (tmp_path / name).write_text(text)
+    (tmp_path / "keys/tls.pem").write_text(CERTIFICATE + PEM)
+    (tmp_path / "keys/c.db").write_text(PEM.replace(KEY_LINE, "Kx02LmPq81ZtKx02LmPq81Zt"))
+    checked = check("zeus.yaml", directory=tmp_path, environ={})
+    assert KEY_LINE not in checked.secrets.text(KEY_LINE)
+    # A new key is known before the next run; a database is no file with keys.
+    (tmp_path / "keys/tls.pem").write_text(PEM.replace(KEY_LINE, "Ev7Kx02LmPq81ZtEv7Kx02LmPq81Zt"))
+    assert "Ev7Kx02LmPq81ZtEv7Kx02LmPq81Zt" in "".join(checked.secret_files.changed())
+    assert checked.secrets.text("Kx02LmPq81ZtKx02LmPq81Zt") == "Kx02LmPq81ZtKx02LmPq81Zt"
+
+
+def test_a_file_that_two_configs_name_is_read_by_the_name_that_says_secret(tmp_path: Path) -> None:
+    sandbox = "tools: [{sandbox: {backend: {ssh: {host: h, key: keys}}}}]\n"
+    for name, text in (("a", sandbox), ("b", "metadata: {token_file: keys}\n"), ("c", sandbox)):
+        (tmp_path / f"zeus.{name}.yaml").write_text(text)
+    (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [list.json]}}]\n")
+    (tmp_path / "list.json").write_text("[]")  # its reader says what is wrong with it
+    (tmp_path / "keys").write_text(f"{KEY_LINE}\n")
+    assert check("zeus.yaml", directory=tmp_path, environ={}).secrets.text(KEY_LINE) == "<secret:token_file>"
 
 
 @pytest.mark.parametrize(
@@ -440,3 +485,34 @@ def test_a_private_key_in_a_file_may_have_headers(tmp_path: Path, frame: str, he
     found = secrets_of_key_file(tmp_path / "tls.pem", {})
     assert found == {key: "tls.pem", PEM.strip(): "tls.pem"}
     assert KEY_LINE not in Redactor().adding(found).text(f"it is {KEY_LINE}!")
+
+
+def test_the_repositories_in_a_folder_are_found_without_listing_it_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b", "a", "a/deep", "bare"):
+        (tmp_path / name).mkdir()
+    for name in ("b", "a", "a/deep"):
+        (tmp_path / name / ".git").mkdir()
+    (tmp_path / "a" / "tree").mkdir()
+    (tmp_path / "file").write_text("")
+    below = RepositoriesBelow()
+    assert [*below.of(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git"]
+    listed: list[object] = []
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), real(path))[1])
+    # Also in a folder that was there; a submodule names its own elsewhere.
+    (tmp_path / "bare" / ".git").write_text("gitdir: ../b/.git\n")
+    assert [*below.of(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git", tmp_path / "b/.git"]
+    assert [*below.copy().of(tmp_path)] == [*below.of(tmp_path)]
+    assert listed == []
+    (tmp_path / "c" / ".git").mkdir(parents=True)
+    assert tmp_path / "c/.git" in [*below.of(tmp_path)]
+    assert listed == [tmp_path]
+    assert [*below.of(tmp_path / "missing")] == []
+
+
+def test_of_many_repositories_in_a_folder_the_first_count(tmp_path: Path) -> None:
+    for number in range(110):
+        (tmp_path / f"{number:03}" / ".git").mkdir(parents=True)
+    assert len([*RepositoriesBelow().of(tmp_path)]) == 100

@@ -3340,6 +3340,28 @@ async def test_a_rule_holds_for_every_spelling_of_its_folder(name: str, rules: s
     assert not any("words" in each for each in told), told
 
 
+async def test_the_token_of_a_clone_in_the_workspace_is_masked_or_its_file_closed(folder: Path) -> None:
+    text = "[remote 'o']\n\turl = https://ann:hunter2hunter@example.com/x.git\n"
+    deep = ("a/b/.git/config", "a/b/.git/modules/m/config", "a/b/.GIT/FETCH_HEAD", "a/b/.git/config.worktree")
+    put(folder, "shop/.git/config", "shop/.git/modules/m/config", *deep, text=text)
+    put(folder, "a/b/.git/HEAD", "a/b/config", "app.log", text="hunter2hunter\n")
+    paths = (
+        "shop/.git/config",
+        "shop/.git/modules/m/config",
+        "a/b/.git/HEAD",
+        "a/b/config",
+        "app.log",
+        *deep,
+    )
+    reads = [("read_file", {"path": each}) for each in paths]
+    told = results(await played(folder, "", *reads, ("grep", {"pattern": "url", "path": "/"})))
+    assert "hunter2hunter" not in str(told)
+    assert ["no tool may read" in each for each in told] == [False] * 5 + [True] * 4 + [False]
+    opened = "workspace: {access: {/a/b/.git/config: read}}\n"
+    (told,) = results(await played(folder, opened, ("read_file", {"path": "a/b/.git/config"})))
+    assert "example.com/x.git" in told
+
+
 async def test_passwords_of_a_repositorys_remotes_are_masked(folder: Path) -> None:
     put(
         folder,

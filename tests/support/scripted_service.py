@@ -45,7 +45,7 @@ class Scripted:
         else:
             text = f"You said: {prompt}"
         if "hang" in prompt:
-            yield TextDelta("Thinking hard")  # the last word waits for more
+            yield TextDelta("Thinking very hard")  # the last words wait for more, here and in the client
             await asyncio.Event().wait()
         for word in text.split(" "):
             yield TextDelta(word + " ")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import UserDict
 from collections.abc import Callable
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -222,6 +225,19 @@ async def test_a_result_that_is_neither_text_nor_json_is_an_error() -> None:
     result = await invoke(returning(object()), {}, RUN)
     assert result.is_error
     assert "object, which is not text or JSON" in result.content
+
+
+@pytest.mark.parametrize("content", [Path("a"), b"a", {"a": 1}, None])
+async def test_content_that_is_no_text_is_an_error(content: Any) -> None:
+    result = await invoke(returning(ToolResult(content)), {}, RUN)
+    assert result.is_error
+    assert result.content == f"t returned a {type(content).__name__} as the content, which is not text"
+
+
+@pytest.mark.parametrize("made", [MappingProxyType, UserDict])
+async def test_every_mapping_is_json(made: Any) -> None:
+    result = await invoke(returning(made({"a": [made({"b": 1})]})), {}, RUN)
+    assert (result.content, result.is_error) == ('{"a": [{"b": 1}]}', False)
 
 
 async def test_state_that_cannot_be_stored_is_an_error_before_it_reaches_the_log() -> None:

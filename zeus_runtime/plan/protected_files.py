@@ -21,6 +21,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     holds_keys,
     named_configs,
+    service_key_files,
     unloaded_configs,
     with_extended,
 )
@@ -133,13 +134,9 @@ def _service_files(checked: Checked) -> Iterator[Path]:
         for tree in layer.trees:
             yield from named_configs(tree, {}, layer.file.parent)
             yield from (checked.directory / expanded(text) for _, text in addressed_key_files(tree))
-            for path in (("tls", "certificate"), ("tls", "key"), ("storage", "url")):
-                node = find(tree, path)
-                if node is None or not isinstance(node.value, str) or not node.value or "\0" in node.value:
-                    continue
-                if path[0] == "tls":
-                    yield layer.file.parent / expanded(node.value)
-                    continue
+            yield from service_key_files(tree, layer.file.parent)
+            node = find(tree, ("storage", "url"))
+            if node is not None and isinstance(node.value, str) and node.value and "\0" not in node.value:
                 # `zeus serve` ends with the error that an address of another database has.
                 with suppress(MissingError):
                     database = database_file(node.value, checked.directory)

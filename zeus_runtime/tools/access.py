@@ -327,6 +327,11 @@ _NAMES: Final = {
     ".zeus": Protected("it belongs to Zeus's own files"),
     ".mcp.json": Protected("it names servers, and may hold their keys", holds_keys=True),
 }
+_GIT_ADDRESSES: Final = frozenset({"config", "config.worktree", "fetch_head"})
+"""Folded names in a ``.git`` that may hold a token in an address or a header."""
+_KNOWN_DEPTH: Final = 1
+"""Folders above a ``.git`` whose tokens Zeus knows: that of the workspace, and those of clones directly in it."""
+_GIT_KEYS: Final = Protected("it may hold the token of a repository deeper in the workspace", holds_keys=True)
 _GIT_RECORDS: Final = frozenset(
     "branches commondir config config.worktree description fetch_head gitdir head hooks info logs merge_head"
     " orig_head packed-refs refs shallow".split()
@@ -663,6 +668,8 @@ class Floor:
                     yield _KEYS, [(name, index + 1)]
                 elif part in _NAMES and (part != ".zeus" or index >= name.opened):
                     yield _NAMES[part], [(name, index + 1)]
+                    if part == ".git" and index > _KNOWN_DEPTH and folded(name.parts[-1]) in _GIT_ADDRESSES:
+                        yield _GIT_KEYS, [(name, index + 1)]
                     inside = name.parts[index + 1 : index + 2]
                     if part == STATE and inside and folded(inside[0]) not in _READABLE_STATE:
                         # Other agents' sessions are there, with texts that this agent's rules may deny.

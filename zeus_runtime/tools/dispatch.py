@@ -148,6 +148,10 @@ def _failed(tool: Tool, error: BaseException) -> ToolResult:
 
 def _as_result(tool: Tool, value: object) -> ToolResult:
     if isinstance(value, ToolResult):
+        content: object = value.content  # a plugin may not be checked for types
+        if not isinstance(content, str):
+            told = f"{tool.name} returned a {type(content).__name__} as the content, which is not text"
+            return ToolResult(told, is_error=True)
         kept = (value.state, value.artifact)
         problem = json_problem(kept, finite=False) if value.state or value.artifact is not None else None
         if problem is not None:
@@ -163,7 +167,8 @@ def _as_result(tool: Tool, value: object) -> ToolResult:
             f"{tool.name} returned a {type(value).__name__}, which is not text or JSON: {problem}",
             is_error=True,
         )
-    return ToolResult(json.dumps(value, ensure_ascii=False))
+    # Whatever is not of JSON itself is a mapping, such as a `UserDict`.
+    return ToolResult(json.dumps(value, ensure_ascii=False, default=dict))
 
 
 def _parameters(tool: Tool) -> str:

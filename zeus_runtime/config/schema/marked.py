@@ -69,6 +69,11 @@ class Marked(NamedTuple):
         """Whether no tool may read the file."""
         return self.holds_secrets or not self.kept_from.isdisjoint({"read", "both"})
 
+    @property
+    def is_key_file(self) -> bool:
+        """Whether a component reads keys from the file, and does not write it."""
+        return "read" in self.kept_from
+
 
 def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
     """Every value in a config's tree that its schema marks; the tree may lack keys, or have values that do not fit."""

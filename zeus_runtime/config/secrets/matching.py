@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from zeus_runtime.escaping import IGNORABLE
+from zeus_runtime.escaping import UNSEEN
 
 
 class _Stage(NamedTuple):
@@ -80,7 +80,7 @@ _WRAPS: Final = (
 )
 """Bytes that are not UTF-8; wraps, with a backslash or blanks before them and the number that ``read_file`` shows
 behind, also between the quotes of two string literals."""
-_UNSEEN: Final = (_Stage(("\0",), r"\0", ""), _Stage((), IGNORABLE, ""))
+_UNSEEN: Final = (_Stage(("\0",), r"\0", ""), _Stage((), UNSEEN, ""))
 """The zeros of UTF-16, and invisible characters."""
 _LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
 """The characters of bytes that are not UTF-8, from their surrogates."""

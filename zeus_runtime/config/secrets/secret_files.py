@@ -17,16 +17,20 @@ from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.layers.loading import with_text
 from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
 from zeus_runtime.config.secrets.parts import key_files, secrets_in
 from zeus_runtime.config.secrets.unloaded_configs import (
+    agents_layers,
     config_places,
     file_text,
     secrets_of_unloaded,
+    service_key_files,
     trees_of_json,
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
+    RepositoriesBelow,
     files_of_repository,
     named_by_repository,
     named_key_files,
@@ -40,6 +44,7 @@ from zeus_runtime.process_path import given_environ
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
+    from zeus_runtime.config.schema.marked import Marked
     from zeus_runtime.config.secrets.git_settings import GitFile
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.config.yaml.tree import Node
@@ -75,7 +80,7 @@ class SecretFiles:
 
     Args:
         document: the config, checked.
-        folders: those whose Git repositories count.
+        folders: those whose Git repositories count, and those directly in them.
         homes: the Homes whose presets may have secrets.
         given: the configs that are trusted by their paths.
         environ: the variables that the config was read with, without ``.env``; if its owner changes it, it is read
@@ -93,6 +98,7 @@ class SecretFiles:
     ) -> None:
         self._document = document
         self._folders = folders
+        self._below = RepositoriesBelow()
         self._homes = homes
         self._given = (*given, document.directory / SERVICE_FILE)
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
@@ -110,6 +116,7 @@ class SecretFiles:
         other = copy(self)
         other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
         other._in_json = dict(self._in_json)
+        other._below = self._below.copy()
         return other
 
     def changed(self) -> dict[str, str]:
@@ -187,7 +194,10 @@ class SecretFiles:
 
     @property
     def _repositories(self) -> Iterable[Path]:
-        return dict.fromkeys(each for folder in self._folders for each in repositories_of(folder))
+        around = (each for folder in self._folders for each in repositories_of(folder))
+        return dict.fromkeys(
+            (*around, *(each for folder in self._folders for each in self._below.of(folder)))
+        )
 
     def _files_of_repository(self, kept: Path) -> Iterator[Path]:
         yield from files_of_repository(kept)
@@ -198,30 +208,46 @@ class SecretFiles:
         return list(dict.fromkeys(Path(each.text) for each in marked))
 
     def _key_files(self) -> Mapping[Path, str]:
-        """The files from which libraries read keys, each with the variable or the parameter of an address that names
-        it, or empty if an option of the config does."""
-        folder = self._document.directory
-        marked = (each for document in self._readings for each in document.marked if each.may_name_file)
-        found = {folder / each.text: "" for each in marked}
+        """The files from which libraries and components read keys, each with the variable or the parameter of an
+        address that names it, or empty if an option of the config does."""
+        found = dict(self._marked(chain.from_iterable(each.marked for each in self._readings)))
         later = _named_files(chain(*self._variables.values(), self._later.items()))
         trees = chain((each.root for each in self._readings), *self._in_json.values())
         # A tree never changes, and to walk it takes as long as all other parts of a look.
         former, self._in_trees = self._in_trees, {}
         for tree in trees:
             # By identity: the value is kept beside it, so no other tree gets its number.
-            self._in_trees[id(tree)] = former.get(id(tree)) or (tree, self._named_in([tree]))
+            self._in_trees[id(tree)] = former.get(id(tree)) or (tree, self._named_in(tree, is_loaded=True))
         for _, named in self._in_trees.values():
             found |= named
         return found | self._places((*self._named_first, *later))
 
-    def _named_in(self, trees: Iterable[Node]) -> dict[Path, str]:
-        return self._places((each.name, each.file) for tree in trees for each in named_key_files(tree))
+    def _marked(self, values: Iterable[Marked]) -> Iterator[tuple[Path, str]]:
+        for each in values:
+            if each.may_name_file or each.is_key_file:
+                yield self._document.directory / each.text, ""
+
+    def _named_in(self, tree: Node, *, is_loaded: bool = False) -> dict[Path, str]:
+        """The files with keys that a tree names.
+
+        Args:
+            is_loaded: without those that its own options name: the document knows them.
+        """
+        schema = self._document.schema
+        assert schema is not None  # a checked one has it
+        layers = agents_layers(tree) if tree.is_map else ()
+        marked = (marked_values(each, schema) for each in layers if not (is_loaded and each is tree))
+        named = ((each.name, each.file) for each in named_key_files(tree))
+        return {**dict(self._marked(chain.from_iterable(marked))), **self._places(named)}
 
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
         return {self._document.directory / expanded(file): key for key, file in named}
 
     def _keys_of_unloaded(self) -> Mapping[Path, str]:
-        found = self._named_in(root for each in self._unloaded for root in each.trees)
+        trees = [(each.file.parent, tree) for each in self._unloaded for tree in each.trees]
+        found = {file: "" for folder, tree in trees for file in service_key_files(tree, folder)}
+        for _, tree in trees:
+            found |= {file: key for file, key in self._named_in(tree).items() if key or file not in found}
         loaded = self._key_files()  # the loaded config is among the others too
         return {file: key for file, key in found.items() if file not in loaded}
 

@@ -173,6 +173,18 @@ def named_configs(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iter
             yield file / DISCOVERED if _is_there(file, S_ISDIR) else file
 
 
+def service_key_files(tree: Node, folder: Path) -> Iterator[Path]:
+    """The certificate and the key that the settings of a service name, there or not.
+
+    Args:
+        folder: that of the settings' file.
+    """
+    for name in ("certificate", "key"):
+        node = find(tree, ("tls", name))
+        if node is not None and isinstance(node.value, str) and node.value and "\0" not in node.value:
+            yield folder / expanded(node.value)
+
+
 def _agents(tree: Node) -> Iterator[Node]:
     agents = tree.value.get("agents")
     yield from agents.value.values() if agents is not None and agents.is_map else ()

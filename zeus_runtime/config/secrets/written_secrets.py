@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -28,6 +28,8 @@ _WITH_ADDRESSES: Final = frozenset({"config", "config.worktree", "FETCH_HEAD"})
 _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
 """Folders of a repository that may be large."""
 _MOST_FOLDERS: Final = 1_000
+_MOST_ENTRIES: Final = 10_000
+_MOST_CLONES: Final = 100
 _MOST_BYTES: Final = 1_000_000
 _MOST_CHARACTERS: Final = 20_000
 """Of a file with settings. A list of ten thousand hashes would make each search slow."""
@@ -57,12 +59,54 @@ def repositories_of(folder: Path) -> Iterator[Path]:
     """
     real = Path(os.path.realpath(folder))
     for above in (real, *real.parents):
-        kept = above / ".git"
-        if _is_folder(kept):
-            yield kept
-        elif (named := _named_in(kept, "gitdir: ")) is not None:
-            # A worktree shares the config of its repository.
-            yield _named_in(named / "commondir") or named
+        yield from _kept_in(above / ".git")
+
+
+class RepositoriesBelow:
+    """Finds the repositories whose folders are directly in a folder, as clones beside each other are.
+
+    A folder is listed again once an entry in it came or went.
+    """
+
+    def __init__(self) -> None:
+        self._listed: dict[Path, tuple[int, Sequence[str]]] = {}
+
+    def copy(self) -> RepositoriesBelow:
+        """One that starts from what this one has listed."""
+        other = RepositoriesBelow()
+        other._listed = dict(self._listed)
+        return other
+
+    def of(self, folder: Path) -> Iterator[Path]:
+        """The folders in which Git keeps them, in the order of their names; of the first hundred at most."""
+        found = (kept for each in self._folders(folder) for kept in _kept_beside(each))
+        return islice(found, _MOST_CLONES)
+
+    def _folders(self, folder: Path) -> Sequence[str]:
+        try:
+            changed_ns = folder.stat().st_mtime_ns
+            if folder not in self._listed or self._listed[folder][0] != changed_ns:
+                with os.scandir(folder) as entries:
+                    names = sorted(each.path for each in islice(entries, _MOST_ENTRIES) if each.is_dir())
+                self._listed[folder] = changed_ns, names[:_MOST_FOLDERS]
+        except OSError:
+            return ()
+        return self._listed[folder][1]
+
+
+def _kept_beside(folder: str) -> Iterator[Path]:
+    # Texts and not paths: a workspace may have hundreds of folders, and each look asks about all.
+    if os.path.lexists(f"{folder}/.git"):
+        yield from _kept_in(Path(os.path.realpath(folder), ".git"))
+
+
+def _kept_in(place: Path) -> Iterator[Path]:
+    """The folder in which Git keeps the repository of which ``place`` is the ``.git``."""
+    if _is_folder(place):
+        yield place
+    elif (named := _named_in(place, "gitdir: ")) is not None:
+        # A worktree shares the config of its repository.
+        yield _named_in(named / "commondir") or named
 
 
 def _named_in(file: Path, head: str = "") -> Path | None:
