@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -196,3 +197,40 @@ def test_each_model_of_a_chain_is_checked(zeus: Zeus, project: Project) -> None:
     chain = "[{scripted: {answers: [Hello.]}}, openai/gpt-4o]"
     project.write("zeus.yaml", project.agent().read_text().replace("model: ", f"model: {{chain: {chain}}} #"))
     assert [each["status"] for each in findings(zeus)["model"]] == ["ok", "fail"]
+
+
+def test_key_files_that_commands_read_out_of_git_are_told(zeus: Zeus, project: Project) -> None:
+    def note(tools: str, rest: str = "") -> list[dict[str, Any]]:
+        config = project.agent().read_text().replace("tools: [voices]", f"tools: {tools}")
+        project.write("zeus.yaml", config + rest)
+        found = findings(zeus)
+        assert found["config"][0]["status"] == "ok"
+        return found.get("git", [])
+
+    names = [
+        ".env.a",
+        ".env.b",
+        ".env.c",
+        ".env.example",
+        ".env.production",
+        ".mcp.json",
+        "sub/.env.d/key",
+        "x.py",
+    ]
+    for name in (*names, ".env.new"):
+        project.write(name, "KEY=1\n")
+    subprocess.run(["git", "init", "-q"], cwd=project.folder, check=True)
+    subprocess.run(["git", "add", "--", *names], cwd=project.folder, check=True)
+    trap = project.write("trap.sh", "#!/bin/sh\ntouch sprung\n")
+    trap.chmod(0o755)
+    subprocess.run(["git", "config", "core.fsmonitor", str(trap)], cwd=project.folder, check=True)
+    (found,) = note("[shell]")
+    assert found["status"] == "warn"
+    assert found["detail"].endswith("of .env.a, .env.b, .env.c, .env.production, .mcp.json and 1 more")
+    assert '".env*": deny' in found["remedy"]
+    assert note("[sandbox]") == [found]
+    assert note("[filesystem]") == []
+    assert note("[shell]", 'workspace: {access: {".env*": deny}}\n') == []
+    asks = "middlewares: [{approve: {ask: [{'*': {path: 'secrets/**'}}]}}]\n"
+    assert note("[filesystem, shell]", asks) == []
+    assert not (project.folder / "sprung").exists()

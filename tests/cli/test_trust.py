@@ -227,6 +227,27 @@ def test_a_file_of_servers_that_cannot_be_read_is_no_file_without_servers(
     assert "zeus.yaml:3:" in found.err
 
 
+@pytest.mark.parametrize(("root", "code"), [("nowhere", 3), (".", 0)])
+def test_printed_digests_do_not_say_that_a_config_is_valid(
+    project: Project, zeus: Zeus, root: str, code: int
+) -> None:
+    servers = "tools: [mcp]\nmcpServers: {x: {command: ./x}}"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\nworkspace: {{root: {root}}}\n{servers}\n")
+    found = zeus("trust", "--print")
+    assert (found.exit_code, zeus("validate").exit_code) == (code, code)
+    assert found.out.startswith("sha256:")
+    assert ("zeus.yaml:3:19: workspace: " in found.err) is bool(code)
+
+
+def test_digests_are_printed_of_a_config_that_nothing_may_check_yet(project: Project, zeus: Zeus) -> None:
+    """Its plan would import the module of `output.schema`."""
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\noutput: {schema: 'shape:Shape'}\n")
+    project.write("shape.py", "open('imported', 'w').close()\n")
+    found = zeus("trust", "--print")
+    assert (found.exit_code, found.out[:7]) == (0, "sha256:")
+    assert not (project.folder / "imported").exists()
+
+
 def test_a_project_that_sends_secrets_to_its_own_provider_account_asks(project: Project, zeus: Zeus) -> None:
     text = "version: 1\nmodel: gpt-4o\ninstructions: ${{SOME_TOKEN:-none}}\nsecrets: {{to_model: {}}}\n"
     project.write("zeus.yaml", text.format("mask"))

@@ -1079,6 +1079,7 @@ GIT_RECORDS = {
         ("{}", set()),
         ("{'**': read}", set()),
         ("{secrets/**: deny}", GIT_COPIES),
+        ("{'.env*': deny}", GIT_COPIES),
         ("{secrets/**: deny, .git: read, .git/worktrees: read}", GIT_COPIES),
         ("{secrets/**: deny, .git/objects: read, '.git/l*': read}", GIT_COPIES - {"objects/ab/cd"}),
         ("{secrets/**: deny, .git/index: write}", GIT_COPIES - {"index"}),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.tools.own_programs import OwnPrograms
     from zeus_runtime.trust.decision import Trust
 
 DISTRIBUTION = "zeus-runtime"
@@ -47,6 +48,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
         yield from _model(checked)
         yield from _sandboxes(checked)
         yield from _memory(checked)
+        yield from _keys_in_git(checked)
         yield from database(checked.config.storage.url, checked.directory, checked.trust)
     yield _terminal(process)
 
@@ -254,6 +256,62 @@ def _backend_answers(memory: MemoryService, name: str) -> DoctorFinding:
 
 
 _BACKEND_SECONDS: Final = 10.0
+
+
+def _keys_in_git(checked: Checked) -> Iterator[DoctorFinding]:
+    """The key files of which commands may read git's copies: the built-in protection is for files alone."""
+    import os
+
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.run.connections import plans
+
+    found: dict[str, None] = {}
+    for plan in plans(make_plan(checked)):
+        files, index = plan.context.workspace, plan.context.workspace.root / ".git/index"
+        runs = any(each.tool.category in ("shell", "sandbox") for each in plan.tools)
+        # A rule that closes files, or asks about them, closes git's copies to programs.
+        if (
+            runs
+            and os.path.lexists(index)
+            and files.refusal_of(index) is None
+            and not files.needs_question(index)
+        ):
+            found |= dict.fromkeys(_tracked_keys(files.root, plan.context.own_programs))
+    if found:
+        more = f" and {len(found) - _SHOWN_KEY_FILES} more" if len(found) > _SHOWN_KEY_FILES else ""
+        yield DoctorFinding(
+            "warn",
+            "git",
+            f"commands can read what git keeps of {', '.join([*found][:_SHOWN_KEY_FILES])}{more}",
+            'If keys are in them, close these copies by workspace: {access: {".env*": deny}}, or replace the keys.',
+        )
+
+
+def _tracked_keys(folder: Path, programs: OwnPrograms) -> Iterator[str]:
+    """The files in the index of a folder's repository whose names say that they hold keys; not samples."""
+    import os
+    import subprocess
+
+    from zeus_runtime.tools.access import is_key_name
+
+    if (git := programs.git()) is None:
+        return
+    command, environ = git
+    try:
+        told = subprocess.run(
+            [*command, "ls-files", "-z"], cwd=folder, env=environ, capture_output=True, timeout=_GIT_SECONDS
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    for path in filter(None, os.fsdecode(told).split("\0")):
+        if any(map(is_key_name, path.split("/"))) and not path.lower().endswith(_SAMPLES):
+            yield path
+
+
+_SAMPLES: Final = (".example", ".sample", ".template", ".dist")
+"""How the names of files end that are made to be committed without keys."""
+_SHOWN_KEY_FILES: Final = 5
+_GIT_SECONDS: Final = 10.0
 
 
 def _trust_of_presets() -> Trust:

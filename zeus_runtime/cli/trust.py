@@ -79,7 +79,9 @@ def command(
     elif revoke:
         _revoke(process, which)
     elif prints:
-        answer(",".join(sorted(part.digest for part in _asked_for(process, which, kind))))
+        found, parts = _asked_for(process, which, kind)
+        answer(",".join(sorted(part.digest for part in parts)))
+        _require_plan(found)
     else:
         _allow(process, which, kind)
 
@@ -132,14 +134,31 @@ def _allow(process: Process, which: ConfigArgs, kind: Kind) -> None:
     )
 
 
-def _asked_for(process: Process, which: ConfigArgs, kind: Kind) -> Sequence[Part]:
-    """What needs the user's permission, given or not."""
+def _asked_for(process: Process, which: ConfigArgs, kind: Kind) -> tuple[Examined, Sequence[Part]]:
+    """The file, and what needs the user's permission, given or not."""
     from zeus_runtime.cli.trusting import complain_lines, shown
 
-    _, every = _examined(process, which, kind, prints=True)
+    found, every = _examined(process, which, kind, prints=True)
     parts = [part for part in every if not part.own]
     complain_lines(shown(parts, whole=True))
-    return parts
+    return found, parts
+
+
+def _require_plan(found: Examined) -> None:
+    """Check that a config can be planned; as in ``validate``, only if nothing that its check executes is untrusted.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    from contextlib import suppress
+
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.validated import Checked, refusing_untrusted
+    from zeus_runtime.trust.decision import UntrustedError
+
+    if isinstance(found, Checked):
+        with suppress(UntrustedError):
+            make_plan(refusing_untrusted(found))
 
 
 def _list(process: Process, which: ConfigArgs, *, as_object: bool) -> None:

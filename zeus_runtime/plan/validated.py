@@ -302,7 +302,7 @@ def check(
         trust=trust,
         text=text,
     )
-    return _refusing(found)
+    return refusing_untrusted(found)
 
 
 def examine_config(
@@ -377,11 +377,15 @@ def trust_of(
 
 def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
     """The same as ``check`` for a config that is already read."""
-    return _refusing(examine(document, directory=directory, environ=environ, trust=trust))
+    return refusing_untrusted(examine(document, directory=directory, environ=environ, trust=trust))
 
 
-def _refusing(found: Checked) -> Checked:
-    """``found``, or an error if its check needs to execute something untrusted."""
+def refusing_untrusted(found: Checked) -> Checked:
+    """Return ``found``.
+
+    Raises:
+        UntrustedError: its check needs to execute something untrusted.
+    """
     needed = [part for part in found.parts if part.is_needed_to_check and not found.trust.allows(part)]
     if not needed:
         return found

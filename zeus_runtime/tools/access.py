@@ -347,22 +347,32 @@ _READABLE_STATE: Final = ("configs", "prompts", "plugins", "skills", SANDBOXES, 
 """Folders of ``.zeus`` that tools may read; who may read the archive's files depends on the session."""
 _MODULES: Final = frozenset(map(folded, all_suffixes()))
 _ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
-_ENV_NAMES: Final = (".env", "#.env")
-"""How names of files with keys begin: ``.env``, ``.envrc``, ``.env~``, and Emacs's ``#.env#`` with unsaved changes."""
-FLOOR_NAMES: Final = (".env*", "#.env*", *_NAMES)
+_KEY_NAMES: Final = {".env": _KEYS, ".mcp.json": _NAMES[".mcp.json"]}
+"""The names of files with keys. Editors and programs that copy files put signs or words before and behind them."""
+_BEFORE_KEYS: Final = (".", "#")
+FLOOR_NAMES: Final = (
+    *(name for name in _NAMES if name not in _KEY_NAMES),
+    *(f"{before}{name}*" for name in _KEY_NAMES for before in ("", *(f"{sign}*" for sign in _BEFORE_KEYS))),
+)
 """Names that the floor protects at any place in a path."""
+
+
+def _protection_by(name: str) -> Protected | None:
+    """Return why a folded name is protected wherever it is: ``.envrc`` and ``..env.swp`` as ``.env`` is."""
+    if name in _NAMES or not name.startswith(_BEFORE_KEYS):
+        return _NAMES.get(name)
+    return next((why for each, why in _KEY_NAMES.items() if each in name), None)
 
 
 def is_floor_name(part: str) -> bool:
     """Whether a part of a path is a name that is protected anywhere."""
-    name = folded(part)
-    return name.startswith(_ENV_NAMES) or name in _NAMES
+    return _protection_by(folded(part)) is not None
 
 
 def is_key_name(part: str) -> bool:
     """Whether a part of a path is a name whose file, or folder with all its contents, must not be read."""
-    name = folded(part)
-    return name.startswith(_ENV_NAMES) or (name in _NAMES and _NAMES[name].holds_keys)
+    named = _protection_by(folded(part))
+    return named is not None and named.holds_keys
 
 
 _MOST_FOLDERS: Final = 10_000
@@ -664,10 +674,9 @@ class Floor:
         """Yield a file's protections, each with its names and how many of their parts name the protected place."""
         for name in reached.own:
             for index, part in enumerate(map(folded, name.parts)):
-                if part.startswith(_ENV_NAMES):
-                    yield _KEYS, [(name, index + 1)]
-                elif part in _NAMES and (part != ".zeus" or index >= name.opened):
-                    yield _NAMES[part], [(name, index + 1)]
+                named = _protection_by(part)
+                if named is not None and (part != ".zeus" or index >= name.opened):
+                    yield named, [(name, index + 1)]
                     if part == ".git" and index > _KNOWN_DEPTH and folded(name.parts[-1]) in _GIT_ADDRESSES:
                         yield _GIT_KEYS, [(name, index + 1)]
                     inside = name.parts[index + 1 : index + 2]

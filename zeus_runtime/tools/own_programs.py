@@ -10,8 +10,30 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from zeus_runtime.process_path import folder_places, passes, searched, searched_path
+
+_GIT: Final = (
+    "--no-pager",
+    "--no-optional-locks",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.untrackedCache=false",
+)  # fmt: skip
+_KEPT_VARIABLES: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "SYSTEMROOT")
+_FIXED_VARIABLES: Final = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # The user's own config may name files that these write.
+    "GIT_TRACE2": "0",
+    "GIT_TRACE2_EVENT": "0",
+    "GIT_TRACE2_PERF": "0",
+    # An empty list allows no transport, whatever protocol.<name>.allow says in the repository.
+    "GIT_ALLOW_PROTOCOL": "",
+}
 
 
 def _nowhere() -> Sequence[Path]:
@@ -49,6 +71,17 @@ class OwnPrograms:
     def environ(self) -> dict[str, str]:
         """Return the process environment; its ``PATH`` has no folder of the agents, because programs start others."""
         return {**self._environ, "PATH": searched_path(self._path, folder_places(self._folders()))}
+
+    def git(self) -> tuple[Sequence[str], Mapping[str, str]] | None:
+        """Return git's command, which arguments follow, and its environment; None if there is no git.
+
+        Git executes nothing then that a repository's settings name, if the arguments open no file of the work tree.
+        """
+        program, environ = self.find("git"), self.environ()
+        if program is None:
+            return None
+        kept = {name: environ[name] for name in _KEPT_VARIABLES if name in environ}
+        return [program, *_GIT], kept | _FIXED_VARIABLES
 
     @property
     def _path(self) -> str:

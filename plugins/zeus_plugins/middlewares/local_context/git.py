@@ -3,8 +3,8 @@
 Git runs no program that the repository's configuration names, and git itself is never a file in a folder that agents
 write: otherwise an agent that can write files could get code run this way. No command here opens a file of the work
 tree, because git would pass it through filters. The repository chooses the names of its filters, so no list could turn
-them off. Changed files are found by comparing them with the index's notes from the time when they were staged. The few
-fixed settings that name a program are overridden, and no transport is allowed.
+them off. Changed files are found by comparing them with the index's notes from the time when they were staged.
+`OwnPrograms.git` overrides the few fixed settings that name a program, and allows no transport.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,26 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from zeus_runtime.plugin.sandbox import OwnPrograms
 
-_GIT: Final = (
-    "--no-pager",
-    "--no-optional-locks",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.untrackedCache=false",
-)  # fmt: skip
-_KEPT_VARIABLES: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "SYSTEMROOT")
-_FIXED_VARIABLES: Final = {
-    "LC_ALL": "C",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_OPTIONAL_LOCKS": "0",
-    # The user's own config may name files that these write.
-    "GIT_TRACE2": "0",
-    "GIT_TRACE2_EVENT": "0",
-    "GIT_TRACE2_PERF": "0",
-    # An empty list allows no transport, whatever protocol.<name>.allow says in the repository.
-    "GIT_ALLOW_PROTOCOL": "",
-}
 _MAX_BYTES: Final = 32_000_000
 _CHUNK_BYTES: Final = 1 << 16
 
@@ -93,8 +73,8 @@ class _Output(NamedTuple):
         return list(filter(None, self.text.split("\0")[:-1]))
 
 
-async def _ask(program: str, folder: Path, variables: Mapping[str, str], *arguments: str) -> _Output:
-    return await _output([program, *_GIT, *arguments], folder, variables)
+async def _ask(git: Sequence[str], variables: Mapping[str, str], folder: Path, *arguments: str) -> _Output:
+    return await _output([*git, *arguments], folder, variables)
 
 
 async def git_state(
@@ -113,11 +93,10 @@ async def git_state(
             # Cheap, and most folders without a repository end here; `_is_own` decides with git's own answer.
             if not await asyncio.to_thread(_may_be_own, folder):
                 return None
-            program, environ = programs.find("git"), programs.environ()
-            if program is None:
+            git = programs.git()
+            if git is None:
                 return None
-            kept = {name: environ[name] for name in _KEPT_VARIABLES if name in environ}
-            ask = partial(_ask, program, folder, kept | _FIXED_VARIABLES)
+            ask = partial(_ask, *git, folder)
             places = await ask("rev-parse", "--git-dir", "--git-common-dir", "--show-toplevel")
             if places.failed or not await asyncio.to_thread(_is_own, folder, places.text):
                 return None
