@@ -4124,6 +4124,7 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{routes: {/memory: probe.py}}", "6:31", "which is not a folder"),
         ("{access: {'a/../b': deny}}", "6:22", "has a `..`"),
         ("{access: {'': deny}}", "6:22", "names nothing"),
+        ("{access: {'./': deny}}", "6:22", "names nothing"),
         ("{access: {'a\\b': deny}}", "6:22", "is not a path of the workspace"),
         ("{access: {'${VAULT}/**': deny}}", "6:22", "variables are replaced in values only"),
         ("{access: {'!a/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
@@ -4174,6 +4175,7 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
         ("docs/", "has a / at its end alone"),
         ("{*.md,docs/}", "has a / at its end alone"),
         ("docs/**.md", "beside other text"),
+        ("/.", "names nothing"),
         ("{a,b}" * 7, "more than 64 patterns"),
     ],
 )

@@ -62,17 +62,21 @@ class Slip(NamedTuple):
     remedy: str = "remove it; for a file with such a name, write ? in its place"
 
 
-def pattern_slip(pattern: str, *, may_be_name: bool = False) -> Slip | None:
+def pattern_slip(pattern: str, *, may_be_name: bool = False, may_be_root: bool = False) -> Slip | None:
     """Return the slip in a pattern for paths, also in an alternative in its braces; None if there is none.
 
     Args:
         may_be_name: a pattern without ``/`` is a name anywhere, and one with ``/`` a path from ``/`` on.
+        may_be_root: ``/`` and ``.`` may mean the workspace's own folder, without what is in it.
 
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
     alternatives = expand_braces(pattern)
     parts = [part for each in alternatives for part in parts_of(each)]
+    if not may_be_root and not all(map(parts_of, alternatives)):
+        part = "" if len(alternatives) == 1 else "an alternative of "
+        return Slip(f"{part}the pattern {pattern!r} names nothing", "`**` names every file")
     if any(each.startswith("!") for each in alternatives):
         return Slip(f"the pattern {pattern!r} begins with `!`, which excludes nothing here")
     if (control := _CONTROL.search(pattern)) is not None:
