@@ -470,7 +470,7 @@ def _covers(pattern: str, meanings: _Meanings) -> bool:
     """
     above: dict[tuple[str, ...], int] = {}
     for long, short in ((long, short) for paths in meanings for long in paths for short in paths):
-        if short and len(long) > len(short) and long[-len(short) :] == short:
+        if len(long) > len(short) and long[len(long) - len(short) :] == short:
             above[long] = max(above.get(long, 0), len(long) - len(short))
     test = folded_cover(pattern)
     return any(test(path, above.get(path, 0)) for paths in meanings for path in paths)
