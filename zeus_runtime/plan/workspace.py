@@ -241,7 +241,7 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
             f"the pattern {pattern!r} has a `..`",
             "patterns start at the workspace, as in secrets/**",
         )
-    if "\\" in pattern or any(re.match(r"[A-Za-z]:|~(/|$)", each) for each in alternatives):
+    if any(re.match(r"[A-Za-z]:|~(/|$)", each) for each in alternatives):
         return _problem(
             checked,
             pattern,
