@@ -716,6 +716,31 @@ def test_the_files_that_went_with_a_sessions_prompts_go_with_those_of_its_case(
     assert done.exit_code == 0, done.out
 
 
+def test_a_file_of_a_prompt_that_a_rule_closes_by_now_is_left_out(project: Project, zeus: Zeus) -> None:
+    """No rule closes the evaluation file, into which its text went."""
+    agent_with_files(project, "One.", more="middlewares: [resources]\n")
+    for name in ("denied", "asked", "gone", "linked", "open"):
+        (project.folder / "work" / name).write_text(f"The {name} text.\n")
+    (project.folder / "memo" / "away").write_text("The other text.\n")
+    assert zeus("run", "zeus.yaml", "See @denied @asked @gone @linked @memo/away @open").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    text = (project.folder / "zeus.yaml").read_text().replace("middlewares: [resources]\n", "")
+    rules = "workspace: {access: {denied: deny, gone: deny}, "
+    asks = "middlewares: [resources, {approve: {mode: run_everything, ask: [{'*': {path: asked}}]}}]\n"
+    project.write("zeus.yaml", text.replace("workspace: {", rules) + asks)
+    (project.folder / "work" / "gone").unlink()
+    for link, target in (("work/linked", "denied"), ("memo/away", "../work/denied")):
+        (project.folder / link).unlink()
+        (project.folder / link).symlink_to(target)
+    added = zeus("eval", "add", session)
+    assert added.exit_code == 0, added.err
+    (case,) = yaml.safe_load((project.folder / "cases.yaml").read_text())["cases"]
+    assert case["files"] == {"open": "The open text.\n"}
+    assert "left out the file /denied: the rule `denied: deny` of workspace.access closes it" in added.err
+    assert [f"left out the file /{name}: " in added.err for name in ("asked", "gone", "linked")] == [True] * 3
+    assert "left out the file /memo/away: /memo/away leads out of the workspace" in added.err
+
+
 def test_a_session_whose_attachment_is_gone_is_refused_and_nothing_is_written(
     project: Project, zeus: Zeus
 ) -> None:

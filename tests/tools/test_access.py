@@ -854,3 +854,15 @@ def test_a_listing_hides_a_closed_mount_by_each_spelling(tmp_path: Path, is_one:
     gate = Gate(Mounts(tmp_path, {"/out/": tmp_path / "Build"}), policy_of({"out": "deny"}))
     hidden = gate.hidden((), str(tmp_path), ["build", "Build"])
     assert hidden == ({"build", "Build"} if is_one else {"Build"})
+
+
+def test_a_pattern_for_a_folder_that_is_not_there_yet_may_be_one_of_the_machines_root(tmp_path: Path) -> None:
+    """Each path is a path of this machine into a workspace or a route that is `/`."""
+    (tmp_path / "work").mkdir()
+    later = f"{tmp_path}/later/**"
+    assert Mounts(Path("/"), {}).pattern_of(later) is None
+    assert Mounts(Path("/"), {"/memory/": tmp_path}).pattern_of(later) is None
+    routed = Mounts(tmp_path / "work", {"/host/": Path("/")})
+    assert routed.pattern_of("/later/zeus/**") is routed.pattern_of(f"/host{later}") is None
+    assert routed.pattern_of(f"{tmp_path}/**") == f"/host{tmp_path}/**"
+    assert routed.pattern_of(f"{tmp_path}/work/later/**") == "/later/**"

@@ -424,6 +424,7 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
     from zeus_runtime.cli.sessions.reading import stored_session
     from zeus_runtime.cli.whole_file import write_whole
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.escaping import printable
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.testing.cases.adding import new_file, with_case
     from zeus_runtime.testing.cases.from_session import case_of
@@ -450,6 +451,8 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
     # Before the evaluation file, which names them: if this fails, no case names a file that is missing.
     kept.write()
     write_whole(target, made.replace("\n", newline), str(target))
+    for path, why in kept.left_out.items():
+        complain_masked(process, f"left out the file {printable(path)}: {why}")
     complain_masked(process, f"added the case {masked['name']!r} to {target}; edit what it expects")
 
 

@@ -67,6 +67,7 @@ _ENDINGS: Final = tuple(all_suffixes())
 _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
 _DECIDES_SERVICE: Final = "it decides who may use a service"
+_PROCESSES: Final = "it shows the environment and memory of processes"
 _SESSIONS: Final = "it holds the sessions"
 
 
@@ -461,8 +462,8 @@ def _add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> 
         if own is not None:
             _add(deciding, own, _DECIDES_ALL, is_liftable=False)
             _add_unasked(deciding, own)
-    # The memory and environment of the processes contain the secrets that are masked elsewhere.
-    _add(deciding, Path("/proc"), holds_keys=True)
+    # They contain the secrets that are masked elsewhere.
+    _add(deciding, Path("/proc"), _PROCESSES, holds_keys=True)
 
 
 def _add_earlier_modules(deciding: Deciding, directory: Path) -> None:

@@ -225,11 +225,6 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
         alternatives = expand_braces(pattern)
     except ValueError as error:
         return _problem(checked, pattern, str(error), "write several patterns")
-    if not all(map(parts_of, alternatives)):
-        part = "" if len(alternatives) == 1 else "an alternative of "
-        return _problem(
-            checked, pattern, f"{part}the pattern {pattern!r} names nothing", "`**` names every file"
-        )
     if (slip := pattern_slip(pattern, may_be_name=True)) is not None:
         return _problem(checked, pattern, *slip)
     if "${" in pattern:
@@ -246,7 +241,7 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
             f"the pattern {pattern!r} has a `..`",
             "patterns start at the workspace, as in secrets/**",
         )
-    if "\\" in pattern or any(re.match(r"[A-Za-z]:|~(/|$)", each) for each in alternatives):
+    if any(re.match(r"[A-Za-z]:|~(/|$)", each) for each in alternatives):
         return _problem(
             checked,
             pattern,

@@ -98,7 +98,14 @@ class Mounts:
         # A file of the workspace has such a path too: then the pattern means it.
         if not pattern.startswith("/") or not fixed or os.path.lexists(self.host_of(fixed)):
             return None
-        names = self.names_of(real_path("/" + "/".join(fixed)))
+        host = real_path("/" + "/".join(fixed))
+        # With the root `/`, it is the workspace's path too. A route to `/` contains each path, also a missing one.
+        is_known = os.path.lexists(host) or any(
+            base != "/" and parts_below(base, host) is not None for base in self.reals()
+        )
+        if self.real(self.root) == "/" or not is_known:
+            return None
+        names = self.names_of(host)
         return ("/".join(("", *names[0].parts, *parts[len(fixed) :])) or "/**") if names else None
 
     def tails_of(self, host: str) -> list[Parts]:

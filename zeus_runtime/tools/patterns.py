@@ -35,6 +35,10 @@ _LISTED = re.compile(r"[*?\]}],\s")
 """Several patterns in one text, such as ``a/**, b/**``."""
 _EXTENDED = re.compile(r"[?*+@!]\([^()/]*\|")
 """Such as ``@(a|b)``. ``*(1).pdf`` is a name."""
+_SEQUENCE = re.compile(r"\{[^{},/]+\.\.[^{},/]+\}")
+"""Such as ``{1..9}``."""
+_CLASS = re.compile(r"\[([:.=]).+\1\]")
+"""Such as ``[:upper:]`` at the end of a group. ``[[...slug]]`` is a name."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Such as the line end of YAML's `|`."""
 _MAX_ALTERNATIVES = 64
@@ -62,17 +66,21 @@ class Slip(NamedTuple):
     remedy: str = "remove it; for a file with such a name, write ? in its place"
 
 
-def pattern_slip(pattern: str, *, may_be_name: bool = False) -> Slip | None:
+def pattern_slip(pattern: str, *, may_be_name: bool = False, may_be_root: bool = False) -> Slip | None:
     """Return the slip in a pattern for paths, also in an alternative in its braces; None if there is none.
 
     Args:
         may_be_name: a pattern without ``/`` is a name anywhere, and one with ``/`` a path from ``/`` on.
+        may_be_root: ``/`` and ``.`` may mean the workspace's own folder, without what is in it.
 
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
     alternatives = expand_braces(pattern)
     parts = [part for each in alternatives for part in parts_of(each)]
+    if not may_be_root and not all(map(parts_of, alternatives)):
+        part = "" if len(alternatives) == 1 else "an alternative of "
+        return Slip(f"{part}the pattern {pattern!r} names nothing", "`**` names every file")
     if any(each.startswith("!") for each in alternatives):
         return Slip(f"the pattern {pattern!r} begins with `!`, which excludes nothing here")
     if (control := _CONTROL.search(pattern)) is not None:
@@ -94,15 +102,42 @@ def pattern_slip(pattern: str, *, may_be_name: bool = False) -> Slip | None:
             )
     if (beside := _beside_slip(pattern, alternatives)) is not None:
         return beside
-    if any(group.startswith("[^") for part in parts for group in _WILDCARDS.findall(part)):
+    return _foreign_slip(pattern, parts)
+
+
+def _foreign_slip(pattern: str, parts: Sequence[str]) -> Slip | None:
+    """The slip in a pattern of another language, such as bash: its signs are plain text here."""
+    for group in (each for part in parts for each in _WILDCARDS.findall(part) if each.startswith("[")):
+        if group.startswith("[^"):
+            return Slip(
+                f"the pattern {pattern!r} has a `[^`, where `^` is one of the characters",
+                "write [! for any other",
+            )
+        if (named := _CLASS.search(group)) is not None:
+            return Slip(
+                f"the pattern {pattern!r} has the class `{named[0]}`, whose letters are the characters here",
+                "write the characters themselves, such as [A-Z] or [0-9]",
+            )
+        fits, is_negated = re.compile(translate(group)).match, group.startswith("[!")
+        if all((fits(each) is not None) is is_negated for each in group[1 + is_negated : -1]):
+            return Slip(
+                f"`{group}` in the pattern {pattern!r} names no character: a range ends before it begins",
+                "write the first character first, such as [a-z], or [A-Za-z] for all letters",
+            )
+    if "\\" in pattern:
         return Slip(
-            f"the pattern {pattern!r} has a `[^`, where `^` is one of the characters",
-            "write [! for any other",
+            f"the pattern {pattern!r} has a backslash, which neither separates parts nor makes plain text here",
+            "separate parts with /, as in secrets/**, and write a wildcard that is text in brackets, as in [*]",
         )
     if _EXTENDED.search(pattern):
         return Slip(
             f"the pattern {pattern!r} has a group of bash, such as `@(a|b)`, which is plain text here",
             "write {a,b} for either text, or several patterns",
+        )
+    if _SEQUENCE.search(pattern):
+        return Slip(
+            f"the pattern {pattern!r} has a range in braces, such as `{{1..9}}`, which is plain text here",
+            "write [1-9] for one character, or {a,b} for either text",
         )
     return None
 

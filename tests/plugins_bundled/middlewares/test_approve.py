@@ -812,6 +812,19 @@ def test_a_refused_pattern_is_told_with_its_place_and_what_to_do(folder: Path) -
     assert "write ? in its place" in str(found.hint)
 
 
+@pytest.mark.parametrize("pattern", ["/", ".", "./", "", "//", "{,src}"])
+def test_a_rule_that_names_the_workspace_and_no_file_in_it_is_refused_unless_it_allows(
+    folder: Path, pattern: str
+) -> None:
+    for kind, of in (("deny", "*"), ("ask", "write_file")):
+        with pytest.raises(ConfigError, match="names nothing") as refused:
+            with_files(folder, approve={kind: [{of: {"path": ["src/a", pattern]}}]})
+        (found,) = refused.value.diagnostics
+        assert (found.code, found.hint) == ("access-pattern", "`**` names every file")
+        assert found.position is not None
+    with_files(folder, approve={"allow": [{"ls": {"path": pattern}}], "deny": [{"grep": {"pattern": "."}}]})
+
+
 def test_a_pattern_for_paths_may_end_in_a_slash() -> None:
     """It is a path from `/` on with and without one."""
     assert unreadable("docs/") is None

@@ -95,9 +95,32 @@ def test_a_host_path_by_another_spelling_of_the_workspace_is_judged_like_it(
     inside = {"/private/key", f"{root}/private/key"}
     here = inside | {other}
     assert leads_to(files, other)[2:] == [*([here, here] if is_one else []), inside]
-    # The workspace's own folder has no path below itself.
-    assert leads_to(files, str(tmp_path / "PROJ"))[2:] == [{str(root)}]
-    assert leads_to(files, str(root))[2:] == []
+    folder, like = {"/", str(root)}, str(tmp_path / "PROJ")
+    assert leads_to(files, like)[2:] == [*([folder | {like}] * 2 if is_one else []), folder]
+    assert leads_to(files, str(root))[2:] == [folder, folder]
+
+
+@pytest.mark.parametrize("path", [".", "./", "", "src/..", "plain/../", "src/link/.."])
+def test_a_rule_with_the_workspaces_path_on_this_machine_is_for_each_name_of_its_folder(
+    workspace: WorkspaceFiles, path: str
+) -> None:
+    root = str(workspace.root)
+    for pattern in (root, f"{root}/", f"{root}/**", str(workspace.root.parent)):
+        for kind in ("deny", "ask"):
+            rule: Any = {kind: [{"*": {"path": pattern}}], "mode": "run_everything"}
+            assert verdict(workspace, {"path": path}, tool("list", path={}), **rule) == kind, pattern
+    # The names of this folder and of those above it count for no file in it, and so not for the folder.
+    names: Any = {"deny": [{"*": {"path": list(workspace.root.parts[1:])}}], "mode": "run_everything"}
+    assert verdict(workspace, {"path": path}, tool("list", path={}), **names) == "allow"
+
+
+def test_a_rule_with_a_routes_path_on_this_machine_is_for_the_route(tmp_path: Path) -> None:
+    for folder in ("work", "notes"):
+        (tmp_path / folder).mkdir()
+    files = WorkspaceFiles(tmp_path / "work", {"/memory/": tmp_path / "notes"})
+    rule: Any = {"deny": [{"*": {"path": "/memory/**"}}], "mode": "run_everything"}
+    assert verdict(files, {"path": str(tmp_path / "notes")}, tool("list", path={}), **rule) == "deny"
+    assert verdict(files, {"path": str(tmp_path / "work")}, tool("list", path={}), **rule) == "allow"
 
 
 def test_a_judgement_looks_a_path_up_once_for_all_rules() -> None:

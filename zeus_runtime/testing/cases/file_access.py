@@ -34,7 +34,7 @@ def copied(files: WorkspaceFiles, file: Path, *, max_bytes: int) -> bytes:
     Raises:
         WorkspaceError: the agent's tools may not read it.
     """
-    why = _refusal(files, file)
+    why = refusal(files, file)
     if why is not None:
         raise WorkspaceError(f"{printable(str(file))} is not copied: {why}")
     return files.read_host(file, max_bytes=max_bytes)
@@ -44,7 +44,7 @@ def refused_copies(read: ReadEvaluation, agents: Sequence[EvaluatedAgent]) -> It
     """A problem for each file of a case that the tools of an agent may not read."""
     for number, case in enumerate(read.evaluation.cases):
         for place, file, hint in _named(case):
-            why = next(filter(None, (_refusal(agent.files, Path(file)) for agent in agents)), None)
+            why = next(filter(None, (refusal(agent.files, Path(file)) for agent in agents)), None)
             if why is not None:
                 yield read.document.diagnostic(
                     ("cases", number, *place),
@@ -83,7 +83,7 @@ def refused_recordings(read: ReadEvaluation, runs: Sequence[PlannedRun]) -> Iter
                 return
 
 
-def _refusal(files: WorkspaceFiles, file: Path) -> str | None:
+def refusal(files: WorkspaceFiles, file: Path) -> str | None:
     """Why tools may not read a file; None if they may."""
     return files.refusal_of(file) or (_ASKS if files.needs_question(file) else None)
 

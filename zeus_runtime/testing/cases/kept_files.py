@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
+from zeus_runtime.testing.cases.file_access import refusal
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
 
@@ -29,6 +30,9 @@ class KeptFiles:
         workspace: of the agent, with the copies.
         target: the evaluation file; the folder beside it is ``NAME.files``.
         secrets: masked in what is stored.
+
+    Attributes:
+        left_out: why the tools may not read a file by now, by its path: no rule closes the evaluation file.
     """
 
     def __init__(self, workspace: WorkspaceFiles, target: Path, secrets: Redactor) -> None:
@@ -36,9 +40,12 @@ class KeptFiles:
         self._folder = target.with_name(f"{target.stem}.files")
         self._secrets = secrets
         self._stored: dict[Path, bytes] = {}
+        self.left_out: dict[str, str] = {}
 
     def resources(self, references: Sequence[Reference]) -> Mapping[str, Any]:
         """Return the files of the workspace that prompts named with ``@``, as they were then, for the key ``files``.
+
+        The access rules of the config hold, as they are now.
 
         Raises:
             UsageError: a copy is gone.
@@ -46,6 +53,9 @@ class KeptFiles:
         found: dict[str, Any] = {}
         for each in references:
             if each.kind != "resource" or each.problem or each.folder:
+                continue
+            if (why := self._refusal(each.handle)) is not None:
+                self.left_out[each.handle] = why
                 continue
             data, name = self._copy(each), each.handle.lstrip("/")
             try:
@@ -78,6 +88,12 @@ class KeptFiles:
                 place.write_bytes(data)
             except OSError as error:
                 raise UsageError(f"{place} cannot be written: {error.strerror}") from None
+
+    def _refusal(self, path: str) -> str | None:
+        try:
+            return refusal(self._workspace, self._workspace.place(path))
+        except WorkspaceError as error:
+            return error.message
 
     def _beside(self, name: str, data: bytes) -> str:
         last = Path(name).name

@@ -108,11 +108,11 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
     for prefix, host in ({"/": workspace.root} | dict(workspace.routes)).items():
         folder = os.path.normpath(host)
         # Each with its like: the folder itself may be reached through a link.
-        places = (_below(folder, written), _below(os.path.realpath(host), real))
+        places = (parts_below(folder, written), parts_below(os.path.realpath(host), real))
         for names, place in zip(spellings, places, strict=True):
             if place is not None:
                 is_inside = True
-                names |= {f"{folder}/{place}", f"{prefix}{place}"}
+                names |= {"/".join((folder, *place)), prefix + "/".join(place)}
     if is_inside:
         yield from spellings
 
@@ -206,9 +206,3 @@ def _entries_like(folder: str, part: str) -> list[str]:
         return [name for name in os.listdir(folder) if folded(name) == folded(part)]  # noqa: PTH208
     except (OSError, ValueError):
         return []
-
-
-def _below(folder: str, path: str) -> str | None:
-    """Return a host path relative to a folder; None if it is not inside the folder."""
-    place = parts_below(folder, path)
-    return "/".join(place) if place else None

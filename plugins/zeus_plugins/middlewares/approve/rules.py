@@ -182,7 +182,7 @@ class Rule:
         """Yield the patterns of its arguments that may be paths."""
         for patterns in self.arguments.values():
             for each in patterns:
-                if isinstance(each, str) and unreadable(each) is None and parts_of(each):
+                if isinstance(each, str) and unreadable(each) is None:
                     yield each
 
     @cached_property
@@ -315,7 +315,11 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 hint = "write the command's words, such as `git status`; a last `*` means any further words"
                 yield Misfit(at, f"{pattern!r} means no command", hint)
             if isinstance(pattern, str):
-                slip = unreadable(pattern) if is_file else None if is_command else text_slip(pattern)
+                if is_file:
+                    # To allow `ls` of the workspace's folder is exact, and a wider pattern is no remedy.
+                    slip = unreadable(pattern, may_be_root=where[0] == "allow")
+                else:
+                    slip = None if is_command else text_slip(pattern)
                 # Files that are opened have paths of the workspace; only a server's tool may take one of this machine.
                 if (
                     slip is None
@@ -345,10 +349,14 @@ def _of_machine(pattern: str, around: Surroundings) -> tuple[str, str] | None:
     return None
 
 
-def unreadable(pattern: str) -> tuple[str, str] | None:
-    """Return why a pattern for paths can match none, and what to do; None if it can."""
+def unreadable(pattern: str, *, may_be_root: bool = False) -> tuple[str, str] | None:
+    """Return why a pattern for paths can match none, and what to do; None if it can.
+
+    Args:
+        may_be_root: as for ``pattern_slip``.
+    """
     try:
-        slip: tuple[str, str] | None = pattern_slip(pattern)
+        slip: tuple[str, str] | None = pattern_slip(pattern, may_be_root=may_be_root)
     except ValueError as error:
         return str(error), "write several patterns"
     if ".." in re.split(r"[/{},]", pattern):
@@ -462,7 +470,7 @@ def _covers(pattern: str, meanings: _Meanings) -> bool:
     """
     above: dict[tuple[str, ...], int] = {}
     for long, short in ((long, short) for paths in meanings for long in paths for short in paths):
-        if short and len(long) > len(short) and long[-len(short) :] == short:
+        if len(long) > len(short) and long[len(long) - len(short) :] == short:
             above[long] = max(above.get(long, 0), len(long) - len(short))
     test = folded_cover(pattern)
     return any(test(path, above.get(path, 0)) for paths in meanings for path in paths)
