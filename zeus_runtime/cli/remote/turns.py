@@ -302,6 +302,8 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         interrupted=approval.interrupted,
         begun_with=approval.begun_with,
         outdated=approval.outdated,
+        approved_before=approval.approved_before,
+        facts=approval.tool_facts,
         preview=Preview(changes, approval.stands_for, approval.problem, approval.facts),
         agent=approval.subagent,
         session_agent=approval.agent,
