@@ -451,7 +451,7 @@ def test_the_token_is_masked_wherever_it_is_from(
         monkeypatch.delenv("ZEUS_TOKEN")
     if source == "file":
         monkeypatch.setenv("ZEUS_TOKEN_FILE", "token")
-    monkeypatch.setattr("zeus_runtime.cli.remote.service.is_terminal", lambda _: True)
+    monkeypatch.setattr("zeus_runtime.cli.remote.service.can_ask", lambda: True)
     monkeypatch.setattr("zeus_runtime.cli.remote.service.ask_secret", lambda _: f" {TOKEN} ")
     process = Process()
     assert token_of(process) == TOKEN
