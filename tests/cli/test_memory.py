@@ -558,7 +558,7 @@ def test_an_edit_overwrites_nothing_that_was_written_while_the_editor_was_open(
     assert refused.exit_code == 2
     assert "profession was written by somebody else meanwhile" in refused.err
     (kept,) = remembering.folder.glob("zeus-user-profile-*")
-    assert str(kept) in refused.err.replace("\n", "")
+    assert f"Your text is in {kept}: take it over in a new `zeus memory profile edit`" in refused.err
     assert (kept.read_text(), profession(zeus)) == (typed, "cook")
     typed = "background: sea\n"
     assert zeus(*EDIT).exit_code == 0, "another field than the one that was written meanwhile"
