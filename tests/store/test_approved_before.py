@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from zeus_runtime.store.approvals import put, settle
 from zeus_runtime.store.database import Database
@@ -39,5 +40,21 @@ async def test_only_the_same_call_with_other_settings_was_approved_before(
         await settle(log, first, Decision(answer))
         again = replace(ASKED, **change)
         assert (await put(log, thread, "run", again, again.arguments)).approved_before == is_said
+    finally:
+        await database.close()
+
+
+async def test_an_approval_of_a_call_that_was_interrupted_is_told_as_that_alone(tmp_path: Path) -> None:
+    database = Database("sqlite:///z.db", directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        first = await put(log, thread, "run", ASKED, ASKED.arguments)
+        await settle(log, first, Decision("approve"))
+        earlier = text("UPDATE pending_approval SET begun_epoch = -1")
+        await database.run(lambda connection: connection.execute(earlier))
+        again = await put(log, thread, "run", ASKED, ASKED.arguments)
+        assert (again.interrupted, again.approved_before) == (True, False)
     finally:
         await database.close()
