@@ -29,6 +29,7 @@ from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import AnswerField, deadline, question_lines
 
 ASKING = "middlewares: [approve]\n"
+DOES_NOT_HOLD = "under other settings of write_file: that approval does not hold."
 
 
 def shouting(text: str = "hey") -> dict[str, object]:
@@ -145,6 +146,36 @@ def test_a_decision_with_what_was_shown_is_about_that_change(zeus: Zeus, project
     assert "- old" in zeus("approvals", "show", pending["id"]).out
     assert decide(f"{sealed[1]}=approve").exit_code == 0
     assert (project.folder / "a.txt").read_text() == "new\n"
+
+
+def test_a_question_after_an_approval_that_does_not_hold_says_so(zeus: Zeus, project: Project) -> None:
+    project.agent({"call": "write_file", "args": {"path": "a.txt", "content": "b"}}, "done", more=ASKING)
+    file = project.folder / "zeus.yaml"
+    same = file.read_text().replace("[voices]", "[filesystem]")
+    file.write_text(same)
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (first,) = waiting(zeus)
+    assert DOES_NOT_HOLD not in zeus("approvals", "show", first["id"]).out
+    file.write_text(same.replace("[filesystem]", "[{filesystem: {protected: [b.txt]}}]"))
+    decided = zeus("resume", first["session"], "--decide", f"{first['id']}=approve")
+    assert decided.exit_code == 7
+    assert f"{first['id']}: It was asked under other settings of the tool" in decided.err
+    (again,) = waiting(zeus)
+    assert again["approved_before"]
+    assert f"approved before, {DOES_NOT_HOLD}" in zeus("approvals", "show", again["id"]).out
+    decided = zeus("resume", first["session"], "--decide", f"{again['id']}=approve")
+    assert (decided.exit_code, "asked under other settings" in decided.err) == (0, False)
+
+
+def test_a_question_after_a_rejection_or_another_call_says_nothing_of_an_approval(
+    zeus: Zeus, project: Project
+) -> None:
+    project.agent(shouting(), shouting("ho"), "done", more=ASKING)
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    for answer in ("approve", "reject"):
+        (pending,) = waiting(zeus)
+        assert "approved_before" not in pending
+        zeus("resume", pending["session"], "--decide", f"{pending['id']}={answer}")
 
 
 def test_a_call_of_a_services_user_is_shown_here_and_decided_by_the_service(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import zeus_runtime
 from tests.cli.conftest import Project
 from tests.cli.pseudo_terminal import PseudoTerminal
 from zeus_runtime.cli import asking
+from zeus_runtime.errors import UsageError
 
 ROOT = Path(zeus_runtime.__file__).parent
 HOSTILE = "a\u202ebc\x1b[31mX\u200by"
@@ -48,9 +50,31 @@ def test_a_name_is_confirmed_with_escapes(monkeypatch: pytest.MonkeyPatch) -> No
         return "n"
 
     monkeypatch.setattr(asking, "typed_line", typed)
+    monkeypatch.setattr(asking, "can_ask", lambda: True)
     with pytest.raises(click.Abort):
-        asking.agree(f"Undo {HOSTILE}?")
+        asking.agree(f"Undo {HOSTILE}?", unasked="nothing is undone")
     assert shown == [f"Undo {SHOWN}? [y/N]: "]
+
+
+@pytest.mark.parametrize(("sees", "answers"), [(False, True), (True, False), (False, False), (True, True)])
+def test_an_answer_counts_only_of_a_person_who_sees_the_question(
+    monkeypatch: pytest.MonkeyPatch, *, sees: bool, answers: bool
+) -> None:
+    monkeypatch.setattr(asking, "typed_line", lambda *_, **__: "y")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: answers, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: sees, raising=False)
+    if sees and answers:
+        asking.agree("Delete it?", unasked="nothing is deleted unasked")
+        return
+    with pytest.raises(UsageError, match="nothing is deleted unasked") as refused:
+        asking.agree("Delete it?", unasked="nothing is deleted unasked")
+    assert refused.value.remedy == "Say --yes."
+
+
+def test_no_module_that_asks_looks_at_standard_input_alone() -> None:
+    asking_ones = [path for path in ROOT.rglob("*.py") if "cli.asking import" in path.read_text()]
+    assert [path.name for path in asking_ones if "is_terminal(sys.stdin)" in path.read_text()] == []
+    assert len(asking_ones) > 8
 
 
 def test_only_one_module_reads_what_a_person_types() -> None:

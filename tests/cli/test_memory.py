@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from zeus_runtime import Agent
+from zeus_runtime.cli.memory import editing
 
 CONFIG = """
 version: 1
@@ -536,6 +538,31 @@ def test_a_profile_is_edited_in_the_editor(remembering: Project, zeus: Zeus) -> 
     with PseudoTerminal(EDIT, remembering.folder, editor(remembering.folder, "")) as terminal:
         terminal.until("nothing was changed")
         assert terminal.end() == 0
+
+
+def test_an_edit_overwrites_nothing_that_was_written_while_the_editor_was_open(
+    remembering: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(remembering.folder))
+    monkeypatch.setattr("zeus_runtime.cli.memory.profile.can_ask", lambda: True)
+    typed, written = "", iter(["cook", "baker"])
+
+    def edited(file: Path) -> str:
+        assert zeus(*EDIT, "--set", f"profession={next(written)}").exit_code == 0
+        file.write_text(typed)
+        return typed
+
+    monkeypatch.setattr(editing, "_edited", edited)
+    typed = "profession: diver\n"
+    refused = zeus(*EDIT)
+    assert refused.exit_code == 2
+    assert "profession was written by somebody else meanwhile" in refused.err
+    (kept,) = remembering.folder.glob("zeus-user-profile-*")
+    assert f"Your text is in {kept}: take it over in a new `zeus memory profile edit`" in refused.err
+    assert (kept.read_text(), profession(zeus)) == (typed, "cook")
+    typed = "background: sea\n"
+    assert zeus(*EDIT).exit_code == 0, "another field than the one that was written meanwhile"
+    assert profession(zeus) == "baker"
 
 
 def test_a_cancelled_edit_changes_nothing(remembering: Project, zeus: Zeus) -> None:

@@ -451,7 +451,7 @@ def test_the_token_is_masked_wherever_it_is_from(
         monkeypatch.delenv("ZEUS_TOKEN")
     if source == "file":
         monkeypatch.setenv("ZEUS_TOKEN_FILE", "token")
-    monkeypatch.setattr("zeus_runtime.cli.remote.service.is_terminal", lambda _: True)
+    monkeypatch.setattr("zeus_runtime.cli.remote.service.can_ask", lambda: True)
     monkeypatch.setattr("zeus_runtime.cli.remote.service.ask_secret", lambda _: f" {TOKEN} ")
     process = Process()
     assert token_of(process) == TOKEN
@@ -604,6 +604,8 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
         told={"path": "<not the secret:KEY>"},
         interrupted=True,
         begun_with=({"path": "b.md"},),
+        facts=("of the MCP server acme/files",),
+        approved_before=True,
     )
     told = waiting_call(given)
     here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))
@@ -910,6 +912,36 @@ async def test_an_answer_after_the_time_is_no_error_of_the_turn() -> None:
     turn = RemoteTurn(cast(Any, client), "run", TerminalApprovals(read))
     assert await asyncio.wait_for(turn.shown(cast(Any, view)), 2) == _DONE
     assert [each.code for each in view.events if isinstance(each, Notice)] == ["decided_elsewhere"]
+
+
+async def test_an_answer_to_a_change_that_is_another_one_now_is_asked_for_again() -> None:
+    client, view, prompts = _Turn("a1"), _Shown(), list[int]()
+    client.waiting = [replace(client.waiting[0], seen="one")]
+    decide = client.decide
+
+    async def decided(name: str, answer: str, *, seen: str, **more: Any) -> None:
+        if seen != client.waiting[0].seen:
+            raise ServiceRequestError("a1 would make another change now than the one that you saw")
+        await decide(name, answer, seen=seen, **more)
+
+    cast(Any, client).decide = decided
+
+    async def read(_: str) -> str | None:
+        prompts.append(len(view.events))
+        if len(prompts) == 1:
+            client.waiting = [replace(client.waiting[0], seen="two")]
+        return "y"
+
+    client.then["a1"] = (_said("a1", "approve", "user"), _DONE)
+    client.tell(_STARTED, _requested("a1"))
+    turn = RemoteTurn(cast(Any, client), "run", TerminalApprovals(read))
+    assert await asyncio.wait_for(turn.shown(cast(Any, view)), 2) == _DONE
+    told = [each.message for each in view.events if isinstance(each, Notice)]
+    assert told == [
+        "t (a1) would make another change now than the one that you saw: this answer does not count."
+    ]
+    assert prompts == [1, 2]
+    assert client.decided == [("a1", "approve")]
 
 
 async def test_a_call_that_was_decided_before_its_question_came_is_not_asked_about() -> None:

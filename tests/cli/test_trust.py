@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import SCRIPTED, Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
-from zeus_runtime.cli import trusting
+from zeus_runtime.cli import streams, trusting
 from zeus_runtime.cli.trusting import _marked
 
 TELLING = 'from pathlib import Path\nPath(__file__).with_name("ran").touch()\n'
@@ -1574,7 +1574,7 @@ def test_a_changed_value_with_a_secrets_name_is_marked_although_the_record_masks
 def asked_again(zeus: Zeus) -> list[str]:
     """The lines of the question at a terminal, whose answer is no."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(trusting, "can_ask", lambda: True)
+        patched.setattr(streams, "can_ask", lambda: True)
         patched.setattr(trusting, "_read", lambda _: "n")
         result = zeus("trust")
     assert result.exit_code == 4, result.err

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import string
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from itertools import pairwise
 from traceback import format_exception
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ from zeus_runtime.models.interface import (
     ToolCallDelta,
     ToolSchema,
 )
-from zeus_runtime.models.masking import Masked, masked_message
+from zeus_runtime.models.masking import Masked, masked_message, masked_pieces
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Vectors
@@ -94,6 +95,18 @@ def test_however_a_text_is_split_it_comes_out_as_if_it_were_whole(data: st.DataO
 def test_a_secret_that_is_cut_in_two_does_not_show(at: int) -> None:
     told = heard(SECRETS, TextDelta(f"it is {KEY[:at]}"), TextDelta(f"{KEY[at:]}, yes"))
     assert "".join(each.text for each in told if isinstance(each, TextDelta)) == "it is <secret:API_KEY>, yes"
+
+
+@pytest.mark.parametrize("kind", [TextDelta, ReasoningDelta, partial(ToolCallDelta, 0, None, None)])
+@pytest.mark.parametrize("known", [Redactor(), SECRETS])
+def test_a_character_that_is_cut_in_two_comes_whole_and_half_of_one_is_replaced(
+    kind: Any, known: Redactor
+) -> None:
+    pieces = ["A \ud83d", "\ude00 B \ude00", "C\ud83d", "D \ud83d"]
+    found = masked_pieces([kind(each) for each in pieces], known)
+    told = [each.arguments if isinstance(each, ToolCallDelta) else cast(Any, each).text for each in found]
+    assert "".join(told) == "A \U0001f600 B \ufffdC\ufffdD \ufffd"
+    assert all(each == each.encode("utf-8", "replace").decode() for each in told)
 
 
 def test_parallel_calls_and_text_are_held_apart() -> None:

@@ -240,7 +240,7 @@ class Agent(ErrorsMasked):
         *,
         seen: Mapping[str, str | None] | None = None,
         unless_running: bool = False,
-    ) -> None:
+    ) -> Sequence[PendingApproval]:
         """Decide open requests of a session, all of the given ones or none; ``resume`` then continues the run.
 
         Args:
@@ -248,6 +248,9 @@ class Agent(ErrorsMasked):
             seen: by id, ``PendingApproval.shown`` of the requests as the user saw them (``previewed``), or the end of
                 its ``seal``. Without it, an approval counts for the change that was shown last, to whomever.
             unless_running: decide nothing while the session runs, because its user may be answering the same question.
+
+        Returns:
+            the approved requests whose approval will not hold (``PendingApproval.outdated``): ``resume`` asks again.
 
         Raises:
             BusyError: the session is running, and ``unless_running`` is set.
@@ -265,10 +268,12 @@ class Agent(ErrorsMasked):
         give_back = await connections.database.claim(session) if unless_running else None
         try:
             given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
-            await refuse_decided(self._checked, log, await open_approvals(log, session), decisions)
+            waiting = await open_approvals(log, session)
+            outdated = await refuse_decided(self._checked, log, waiting, decisions)
             for pending in await decide(log, session, given, seen=seen):
                 if pending.decision is not None and pending.decision.always:
                     await allow(log, self._runner.user, pending.tool, pending.remembered_as)
+            return outdated
         finally:
             if give_back is not None:
                 give_back()

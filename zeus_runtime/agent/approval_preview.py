@@ -66,8 +66,11 @@ async def refuse_decided(
     log: ThreadLog,
     waiting: Iterable[PendingApproval],
     decisions: Mapping[str, Decision],
-) -> None:
+) -> list[PendingApproval]:
     """Check the approvals among decisions, which are by id, against the present config.
+
+    Returns:
+        the approved requests that are outdated.
 
     Raises:
         UsageError: its rules refuse a call, or leave it to a person.
@@ -78,11 +81,14 @@ async def refuse_decided(
         if each.id in decisions and decisions[each.id].answer == "approve" and not each.is_question
     ]
     found = await _plans(checked, log, [pending for pending, _ in approved])
+    outdated = []
     for (pending, decision), (plan, entries) in zip(approved, found, strict=True):
         judgement = None
         if plan is not None:
             given = (plan, entries, checked.secrets, pending, decision.arguments)
             judgement = await asyncio.to_thread(_judgement, *given)
+            present = _beside(plan, entries, pending)
+            outdated += [present] if present.outdated else []
         if judgement is not None and judgement.action == "deny":
             raise UsageError(
                 f"{pending.id} cannot be approved: the config refuses it now ({judgement.reason})",
@@ -90,6 +96,7 @@ async def refuse_decided(
             )
         if problem := pending.judged(judgement).problem_with(decision):
             raise UsageError(f"{pending.id} cannot be decided so: {problem}")
+    return outdated
 
 
 async def _plans(

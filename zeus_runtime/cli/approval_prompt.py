@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.output import as_json
-from zeus_runtime.cli.streams import columns_of, complain, is_terminal
+from zeus_runtime.cli.streams import can_ask, columns_of, complain
 from zeus_runtime.cli.typed_lines import typed_line_async
 from zeus_runtime.escaping import json_shown
 from zeus_runtime.strict_json import persons_json
@@ -227,7 +227,7 @@ def given_arguments(text: str) -> dict[str, Any] | None:
 
 def _terminal() -> TerminalApprovals | None:
     """A way to ask, if a user is at standard input and sees standard error."""
-    return TerminalApprovals() if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
+    return TerminalApprovals() if can_ask() else None
 
 
 def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.streams import can_ask, complain
 from zeus_runtime.cli.typed_lines import typed_line
+from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import terminal_line
 
 
@@ -54,12 +55,18 @@ def agreed(question: str, *, default: bool = False) -> bool:
         complain("error: the answer is y or n")
 
 
-def agree(question: str) -> None:
-    """Return only if the user says yes.
+def agree(question: str, *, unasked: str) -> None:
+    """Return only if the user says yes to a question that they see.
+
+    Args:
+        unasked: what does not happen where nobody can be asked.
 
     Raises:
         click.Abort: the user does not.
+        UsageError: nobody can be asked.
     """
+    if not can_ask():
+        raise UsageError(unasked, remedy="Say --yes.")
     if not agreed(question):
         raise click.Abort
 

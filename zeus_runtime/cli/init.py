@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +12,7 @@ import click
 
 from zeus_runtime.cli.asking import ask
 from zeus_runtime.cli.completion import complete_model
-from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.streams import can_ask, complain
 from zeus_runtime.cli.whole_file import unnamed_place
 from zeus_runtime.escaping import shell_line
 from zeus_runtime.tools.own_folders import own_path
@@ -67,7 +66,7 @@ def command(
     target = unnamed_place(own_path(process.directory / file), process.directory)
     if target.exists() and not force:
         raise click.UsageError(f"{file} is there already; --force overwrites it", ctx)
-    asks = not yes and is_terminal(sys.stdin)
+    asks = not yes and can_ask()
     if not asks and not yes and model is None and preset is None:
         raise click.UsageError(
             "not a terminal, so no questions can be asked: pass --yes, --model or --preset", ctx

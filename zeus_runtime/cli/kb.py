@@ -203,14 +203,11 @@ def remove(
     yes: bool,
 ) -> None:
     """Remove the knowledge base NAME, or only what came from PATHs that were added to it."""
-    import sys
 
-    from zeus_runtime.errors import ChangedError, UsageError
+    from zeus_runtime.errors import ChangedError
 
     shown: BaseInfo | None = None
     if not paths and not yes:
-        if not is_terminal(sys.stdin):
-            raise UsageError(f"this removes all of {name!r}", remedy="Say --yes where nobody can be asked.")
 
         async def look(service: KnowledgeService) -> list[tuple[BaseInfo, list[str]]]:
             base = await service.base(name)
@@ -219,7 +216,10 @@ def remove(
 
         if found := _with_service(process, which, look):
             complain_table(_table(found), mask=process.redact)
-            agree("Remove this knowledge base?")
+            agree(
+                "Remove this knowledge base?",
+                unasked=f"this removes all of {name!r}, and nobody can be asked",
+            )
             shown = found[0][0]
 
     async def work(service: KnowledgeService) -> int:

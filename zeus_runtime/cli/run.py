@@ -285,6 +285,7 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
     from zeus_runtime.cli.run_loop import drive
     from zeus_runtime.events import Notice
     from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.tools.question import OUTDATED
 
     agent = Agent(checked, make_plan(checked, mode=request.mode))
     async with AsyncExitStack() as stack:
@@ -309,7 +310,8 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
         assert session is not None
         if request.decide:
             # Before the resume, which asks about what is still open.
-            await agent.decide(session, request.decide, seen=request.seen, unless_running=True)
+            for each in await agent.decide(session, request.decide, seen=request.seen, unless_running=True):
+                view.show(Notice("outdated", f"{each.id}: {OUTDATED}: its approval does not hold."))
         return await drive(agent, agent.resume(session, approvals=asking), view, asking)
 
 

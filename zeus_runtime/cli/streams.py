@@ -86,6 +86,11 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
+def can_ask() -> bool:
+    """Whether a user can answer at standard input, and sees a question at standard error."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
 def terminal_columns(stream: TextIO | None = None) -> int | None:
     """The width of the terminal that shows ``stream``, by default standard output; None if it is not a terminal."""
     shown = stream or sys.stdout

@@ -119,7 +119,8 @@ def _examined(
 
 
 def _allow(process: Process, which: ConfigArgs, kind: Kind) -> None:
-    from zeus_runtime.cli.trusting import allow_parts, can_ask, complain_lines, record, shown
+    from zeus_runtime.cli.streams import can_ask
+    from zeus_runtime.cli.trusting import allow_parts, complain_lines, record, shown
 
     found, parts = _examined(process, which, kind)
     if which.config != "-" and can_ask():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.output import folded_lines, padded
-from zeus_runtime.cli.streams import complain, is_terminal, terminal_columns
+from zeus_runtime.cli.streams import can_ask, complain, terminal_columns
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.proc_files import opened
 from zeus_runtime.trust.decision import UntrustedError
@@ -218,11 +218,6 @@ def record(found: Examined, parts: Iterable[Part]) -> None:
             adopt(trust.records, part, trust.file)
         else:
             add(trust.records, trust.file, _recorded(part, found.document.redactor))
-
-
-def can_ask() -> bool:
-    """Whether standard input and standard error are a terminal."""
-    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def shown(

@@ -120,10 +120,12 @@ class ServiceApproval:
         interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
         begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``.
         outdated: the tool has other settings now, or its agent another workspace: an approval will not hold.
+        approved_before: the same call was approved when its tool had other settings; that approval does not hold.
         kind: ``call``, ``file`` (a call that runs reached a file that needs an approval of its own) or ``question``.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
         stands_for: the names of the parameters that ``changes`` shows in full.
         facts: further lines for the person, such as whose memory it is.
+        tool_facts: the same about the tool, such as the MCP server that it is of.
         seen: names that change; ``decide`` with it approves no other.
         agent: the agent of the session.
         subagent: the sub-agent that calls; empty for the session's own agent.
@@ -159,6 +161,8 @@ class ServiceApproval:
     outdated: bool = False
     stands_for: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
+    approved_before: bool = False
+    tool_facts: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -21,6 +21,7 @@ from zeus_runtime.models.interface import (
     ToolSchema,
 )
 from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.strict_json import well_formed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -152,7 +153,10 @@ class Masked:
 
 
 class HeldPieces:
-    """The ends of a stream's texts that may be the beginning of a secret: text, reasoning, each call's arguments."""
+    """The ends of a stream's texts: text, reasoning, each call's arguments.
+
+    Such an end may be the beginning of a secret, or half of a character, whose halves are joined as in the answer.
+    """
 
     def __init__(self, secrets: Redactor) -> None:
         self._secrets = secrets
@@ -161,7 +165,10 @@ class HeldPieces:
     def passed(self, piece: StreamedText) -> Iterator[StreamedText]:
         """What of the piece, and of what was held before it, can be told now."""
         key = _key(piece)
-        told, self._ends[key] = self._secrets.settled(self._ends.get(key, "") + _text(piece))
+        told, end = self._secrets.settled(self._ends.get(key, "") + _text(piece))
+        if "\ud800" <= told[-1:] <= "\udbff":
+            told, end = told[:-1], told[-1] + end
+        told, self._ends[key] = well_formed(told), end
         # A call's piece without text may bring its id and name.
         if told or isinstance(piece, ToolCallDelta):
             yield _with_text(piece, told)
@@ -170,7 +177,7 @@ class HeldPieces:
         """What is held at the end of the stream."""
         for (kind, index), end in self._ends.items():
             if end:
-                text = self._secrets.text(end)
+                text = well_formed(self._secrets.text(end))
                 yield ToolCallDelta(index, None, None, text) if kind is ToolCallDelta else kind(text)
 
 

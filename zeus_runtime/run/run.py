@@ -417,7 +417,9 @@ class Run:
         arguments = fitted_arguments(tool, call)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
-        request = ApprovalRequest(tool.name, arguments, str(call.place), call.id, setting=tool.setting)
+        request = ApprovalRequest(
+            tool.name, arguments, str(call.place), call.id, setting=tool.setting, facts=tool.facts
+        )
         decision = await self._resources.approvals.held(tool, request)
         if decision is not None and decision.answer == "reject":
             return _rejected(tool.name, decision)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from operator import is_not
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.models.interface import ToolSchema
 from zeus_runtime.tools import Tool, Toolset, check_tools, visible
@@ -15,6 +15,10 @@ from zeus_runtime.tools.tool import JSON
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.middleware.protocol import Middleware
+
+
+_MOST_NAMES: Final = 3
+"""In a text about tools that are left out."""
 
 
 class Toolbox:
@@ -132,24 +136,38 @@ class Toolbox:
             for tool in tools
         }
         refused: list[str] = []
+        taken: dict[tuple[str, str, str], list[str]] = {}
         joined: dict[str, Tool] = {}
         for part, tools, setting in zip(self._parts, given, chain(self._settings, repeat("")), strict=False):
             for tool in tools:
                 problems = check_tools([tool]) if isinstance(part, Toolset) else []
+                refused += problems
                 if isinstance(part, Toolset) and (tool.name in fixed or tool.name in joined):
-                    problems.append(
-                        f"two tools are named {tool.name!r}, so the {tool.category} one is left out; give its server"
-                        " another prefix, or disable the other tool's component"
-                    )
-                if problems:
-                    refused += problems
-                else:
+                    other = joined.get(tool.name)
+                    between = tool.category, _named(tool), "" if other is None else _named(other)
+                    taken.setdefault(between, []).append(tool.name)
+                elif not problems:
                     joined[tool.name] = self._reach(tool.within(setting)) if setting else tool
-        self.refused = tuple(refused)
+        self.refused = (*refused, *(_left_out(*between, names) for between, names in taken.items()))
         tools_now = list(joined.values())
         if any(tool.deferred for tool in tools_now):
             tools_now.append(self._loader)
         return tuple(tools_now)
+
+
+def _named(tool: Tool) -> str:
+    return f" ({', '.join(tool.facts)})" if tool.facts else ""
+
+
+def _left_out(category: str, left: str, kept: str, names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    listed = ", ".join(map(repr, names[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
+    are, which = ("are", "one is") if len(names) == 1 else ("each are", "ones are")
+    stays = kept and f", the other stays{kept}"
+    return (
+        f"two tools {are} named {listed}, so the {category} {which} left out{left}{stays}; give its server another"
+        " prefix, or disable the other tool's component"
+    )
 
 
 class _ByName(Mapping[str, Tool]):

@@ -85,6 +85,7 @@ async def put(
         "workspace": workspace,
         "remembered_as": setting_digest(request.setting, workspace),
         **({} if told is None else {"told": told}),
+        **({"facts": request.facts} if request.facts else {}),
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)
@@ -94,6 +95,8 @@ async def put(
         spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
         if spent:
             stored["interrupted"] = True
+        if _was_approved_otherwise(connection, request, shown, *here):
+            stored["approved_before"] = True
         counting = _rows().where(*here, *_about(request), ~_IS_SPENT)
         if (found := _one(connection, counting)) is not None:
             if found.decision is not None or (not found.withdrawn and not is_judged):
@@ -431,6 +434,16 @@ async def listing(log: ThreadLog, user: str, tool: str, setting: str) -> Listing
 def _about(request: ApprovalRequest) -> tuple[Any, ...]:
     """The condition that a row is about this call. Its id does not say so: it is short, and a model chooses calls."""
     return APPROVAL.c.place == request.place, APPROVAL.c.digest == request.digest
+
+
+def _was_approved_otherwise(
+    connection: Connection, request: ApprovalRequest, shown: Mapping[str, Any], *here: ColumnElement[bool]
+) -> bool:
+    """Whether a call with the same arguments was approved at this place, when its tool had another setting."""
+    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", ~_IS_SPENT)
+    found = map(json.loads, connection.execute(select(APPROVAL.c.request).where(*here, *approved)).scalars())
+    asked = json.loads(json.dumps(shown))
+    return any(each["tool"] == request.tool and each["arguments"] == asked for each in found)
 
 
 _EPOCH: Final = (

@@ -87,7 +87,7 @@ class ApprovalRequest:
         timeout_seconds: how long the answer may take, from the first question on; None: for ever.
         on_timeout: the decision after a timeout.
         preview: the change that the call would make, if the tool can compute it.
-        setting: ``Tool.setting``.
+        setting, facts: of the ``Tool``.
     """
 
     tool: str
@@ -102,6 +102,7 @@ class ApprovalRequest:
     on_timeout: Answer = "reject"
     preview: Preview | None = None
     setting: str = field(default="", repr=False)
+    facts: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -165,7 +166,8 @@ class PendingApproval:
         session: the session that waits for it, which may be a sub-agent's.
         run_id, place: the run, and the place in it.
         digest: the decision is bound to this digest.
-        tool, arguments, call_id, reason, schema, may_remember, needs_person, on_timeout: of the ``ApprovalRequest``.
+        tool, arguments, call_id, reason, schema, may_remember, needs_person, on_timeout, facts: of the
+            ``ApprovalRequest``.
         created_ms, expires_ms: UTC milliseconds; without ``expires_ms`` it waits for ever.
         decision: None until there is a decision.
         decided_ms: UTC milliseconds.
@@ -182,6 +184,7 @@ class PendingApproval:
         begun_with: the arguments with which it was begun, once each, if any of them are not ``arguments``; else empty.
         outdated: the present config gives the tool another setting or workspace than it had when it was asked about,
             so an approval will not hold; not stored.
+        approved_before: the same call was approved in this run, when its tool had another setting.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
         session_agent: the outermost agent.
@@ -213,6 +216,8 @@ class PendingApproval:
     interrupted: bool = False
     begun_with: Sequence[Mapping[str, JSON]] = ()
     outdated: bool = False
+    facts: Sequence[str] = ()
+    approved_before: bool = False
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
     session_agent: str = ""
@@ -343,6 +348,8 @@ class PendingApproval:
             "interrupted": self.interrupted,
             **({"begun_with": [dict(each) for each in self.begun_with]} if self.begun_with else {}),
             **({"outdated": True} if self.outdated else {}),
+            **({"tool_facts": list(self.facts)} if self.facts else {}),
+            **({"approved_before": True} if self.approved_before else {}),
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,

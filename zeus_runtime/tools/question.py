@@ -283,7 +283,7 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     for name, value in arguments[: _most(rest)]:
         yield from _argument(name, value, rest)
     yield from _left(len(arguments), "argument", rest)
-    for each in () if preview is None else preview.facts:
+    for each in (*pending.facts, *(() if preview is None else preview.facts)):
         yield StyledLine(f"  {exact_line(each)}")
     if preview is not None:
         for change, compared in zip(changes, found, strict=True):
@@ -299,6 +299,9 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     yield from _left(len(answers), "field", rest)
     if pending.reason and not pending.is_question:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
+    if pending.approved_before:
+        settings = f"under other settings of {tool_label(pending.tool)}"
+        yield StyledLine(f"  It was approved before, {settings}: that approval does not hold.", "yellow")
     if pending.outdated:
         yield StyledLine(f"  {OUTDATED}: its approval will not hold.", "yellow")
     if pending.interrupted:

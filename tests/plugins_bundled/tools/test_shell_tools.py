@@ -103,6 +103,16 @@ async def test_a_command_changes_the_workspace_and_its_output_and_exit_code_are_
 
 
 @both
+async def test_a_question_about_a_command_says_if_it_is_not_contained(tmp_path: Path, contain: str) -> None:
+    async with shell_agent(tmp_path, "true", contain=contain) as agent:
+        facts = {each.tool.name: each.tool.facts for each in agent.plan.tools}
+    assert facts.pop("run_command") == (
+        ("not contained (`shell: contain: none`)",) if contain == "none" else ()
+    )
+    assert not any(facts.values())
+
+
+@both
 async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(
     tmp_path: Path, contain: str
 ) -> None:

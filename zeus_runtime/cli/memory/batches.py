@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
-from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -50,12 +49,11 @@ def undo(process: Process, batch: str | None, yes: bool, which: ConfigArgs, as_o
     wanted = batch
     none_such = UsageError(f"there is no batch {batch!r}", remedy="`zeus memory undo` lists those there are.")
     if not yes:
-        if not is_terminal(sys.stdin):
-            raise UsageError("nothing is undone unasked", remedy="Say --yes.")
         effect = with_memory(process, checked, lambda memory: memory.batches.undo_effect(wanted), looks=True)
         if effect is None:
             raise none_such
-        agree_to(_effect_lines(effect, process.secrets.text), f"Undo {batch}?")
+        lines = _effect_lines(effect, process.secrets.text)
+        agree_to(lines, f"Undo {batch}?", unasked="nothing is undone unasked")
     undone = with_memory(process, checked, lambda memory: memory.batches.undo(wanted), looks=True)
     if undone is None:
         raise none_such

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.output import folded_lines
-from zeus_runtime.cli.streams import complain, is_terminal, terminal_columns
+from zeus_runtime.cli.streams import complain, terminal_columns
 from zeus_runtime.escaping import exact_line
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def decide(
     work: Callable[[MemoryService, Decided], Awaitable[None]],
 ) -> None:
     """Do ``work`` with each memory once the user has seen all and agreed; if one cannot be read so, with none."""
-    from zeus_runtime.errors import UsageError
     from zeus_runtime.memory.outcomes import unknown
 
     checked = read_remembering(process, which)
@@ -61,18 +60,17 @@ def decide(
     if found is None:
         raise unknown(wanted[0])
     if not yes:
-        if not is_terminal(sys.stdin):
-            raise UsageError(f"{verb.lower()}: not a terminal, so nobody can be asked", remedy="Say --yes.")
         lines = (line for each in found for line in _lines(each, process.secrets.text))
-        agree_to(lines, f"{verb} {', '.join(wanted)}?")
+        unasked = f"{verb.lower()}: not a terminal, so nobody can be asked"
+        agree_to(lines, f"{verb} {', '.join(wanted)}?", unasked=unasked)
     with_memory(process, checked, work_on_all, session=session)
 
 
-def agree_to(lines: Iterable[str], question: str) -> None:
+def agree_to(lines: Iterable[str], question: str, *, unasked: str) -> None:
     """Show the lines and ask; unless the user agrees, the command ends."""
     for line in folded_lines(lines, terminal_columns(sys.stderr)):
         complain(line, laid_out=True)
-    agree(question)
+    agree(question, unasked=unasked)
 
 
 async def going(memory: MemoryService, memory_id: str) -> Decided:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from zeus_runtime.cli.memory.moving import progress_bar
 from zeus_runtime.cli.memory.opening import read_remembering
 from zeus_runtime.cli.memory.options import config_option
 from zeus_runtime.cli.options import ConfigArgs
-from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -56,9 +55,8 @@ def extract(
             if parts and not yes:
                 size = sum(len(each.text) for each in parts)
                 calls = "1 call" if len(parts) == 1 else f"up to {len(parts):,} calls"
-                if not is_terminal(sys.stdin):
-                    raise UsageError(f"{calls} of the model are not made unasked", remedy="Say --yes.")
-                agree(f"Extract facts from {size:,} characters by {calls} of the model?")
+                question = f"Extract facts from {size:,} characters by {calls} of the model?"
+                agree(question, unasked=f"{calls} of the model are not made unasked")
             with progress_bar(len(parts), "extracting") as advance:
                 return await agent.extract_from_documents(parts, progress=advance)
 

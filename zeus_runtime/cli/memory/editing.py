@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,12 @@ from zeus_runtime.cli.asking import agreed
 from zeus_runtime.cli.memory.opening import with_memory
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.command_lines import zeus_command
-from zeus_runtime.errors import MissingError, UsageError, ZeusError
+from zeus_runtime.errors import ChangedError, MissingError, UsageError, ZeusError
 from zeus_runtime.process_path import given_environ
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.memory.profile.fields import ProfileKind
+    from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
     from zeus_runtime.plan.validated import Checked
 
 
@@ -27,6 +27,7 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
     """Let the user edit the profile and write what was changed; a problem is shown and the editor opened again.
 
     Raises:
+        ChangedError: a field that the user changed was written meanwhile; the edited text stays in its file.
         MissingError: no editor was found.
         ZeusError: the edited text cannot be written; it stays in the file that the error names.
     """
@@ -34,22 +35,25 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
     from zeus_runtime.memory.profile.fields import profile_fields
 
     found = with_memory(process, checked, lambda memory: memory.profiles.fields(kind), looks=True)
-    before = profile_document(kind, profile_fields(kind, {}, (), {}) if found is None else found)
+    read = profile_fields(kind, {}, (), {}) if found is None else found
+    before = profile_document(kind, read)
+    command = ("memory", "profile", "edit", *(["--project"] if kind == "project" else []))
     file = _private_file(f"zeus-{kind}-profile-", before)
     while True:
         try:
             typed = _edited(file)
             changes = {} if typed.strip() == "" else profile_changes(kind, typed, str(file), before)
             if changes:
-                write_profile(process, checked, kind, changes)
+                write_profile(process, checked, kind, changes, read=read)
+        except ChangedError as error:
+            remedy = f"Your text is in {file}: take it over in a new `{zeus_command(*command)}`."
+            raise ChangedError(error.message, remedy=remedy) from None
         except ZeusError as error:
             if not _is_kept(file, before):
                 raise
             complain(str(error), "red")
             if isinstance(error, MissingError) or not _again():
-                remedy = (
-                    f"Mend it and run `{zeus_command('memory', 'profile', 'edit', '--file', str(file))}`."
-                )
+                remedy = f"Mend it and run `{zeus_command(*command, '--file', str(file))}`."
                 raise UsageError(f"nothing was written; your text is in {file}", remedy=remedy) from None
             continue
         # Only once the changes are stored: until then it has the only copy of the typed text.
@@ -58,13 +62,36 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
         return
 
 
-def write_profile(process: Process, checked: Checked, kind: ProfileKind, changes: Mapping[str, str]) -> None:
+def write_profile(
+    process: Process,
+    checked: Checked,
+    kind: ProfileKind,
+    changes: Mapping[str, str],
+    *,
+    read: Sequence[ProfileField] = (),
+) -> None:
     """Write fields by hand.
 
+    Args:
+        read: the fields that the user was shown.
+
     Raises:
+        ChangedError: a field that would be written is not as the user was shown it.
         ZeusError: they cannot be written.
     """
-    with_memory(process, checked, lambda memory: memory.profiles.edit(kind, changes))
+
+    def refuse_changed(present: Sequence[ProfileField]) -> None:
+        shown = {each.name: each.value for each in read}
+        if others := [
+            each.name
+            for each in present
+            if each.name in changes and each.value != shown.get(each.name, each.value)
+        ]:
+            raise ChangedError(
+                f"{', '.join(others)} was written by somebody else meanwhile: nothing is written"
+            )
+
+    with_memory(process, checked, lambda memory: memory.profiles.edit(kind, changes, check=refuse_changed))
 
 
 def profile_of_file(kind: ProfileKind, file: Path, name: str) -> dict[str, str]:

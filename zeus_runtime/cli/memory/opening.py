@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -49,7 +48,7 @@ def _turned_on(process: Process, which: ConfigArgs, name: str) -> bool:
     from io import BytesIO
 
     from zeus_runtime.cli.asking import agreed
-    from zeus_runtime.cli.streams import complain, is_terminal
+    from zeus_runtime.cli.streams import can_ask, complain
     from zeus_runtime.cli.whole_file import write_whole
     from zeus_runtime.config.messages.diagnostics import ConfigError
     from zeus_runtime.errors import UsageError
@@ -57,7 +56,7 @@ def _turned_on(process: Process, which: ConfigArgs, name: str) -> bool:
 
     shown = which.config or "zeus.yaml"
     file = process.directory / shown
-    if shown == "-" or not file.is_file() or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+    if shown == "-" or not file.is_file() or not can_ask():
         return False
     if not agreed(f"The agent {name!r} has no long-term memory. Add `{LINE}` to {shown}?"):
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +10,7 @@ from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import bare_config_option, config_option, project_option
 from zeus_runtime.cli.options import ConfigArgs, env_option, format_option
 from zeus_runtime.cli.output import tell
-from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.streams import answer, can_ask, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -79,7 +78,7 @@ def edit(
     kind, values = _kind(project), {}
     if changes and file is not None:
         raise UsageError("--set and --file exclude each other")
-    if not changes and file is None and not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+    if not changes and file is None and not can_ask():
         raise UsageError("nothing says what to write", remedy="Give --set FIELD=VALUE or --file FILE.")
     for each in changes:
         name, equals, value = each.partition("=")

@@ -177,7 +177,8 @@ def delete(process: Process, ids: tuple[str, ...], yes: bool, agent: str | None)
             lines = (
                 line for each in found for line in (each.id, *text_lines(each.subject, each.content, mask))
             )
-            agree_to(lines, f"Delete {', '.join(wanted)}, with what they replaced?")
+            question = f"Delete {', '.join(wanted)}, with what they replaced?"
+            agree_to(lines, question, unasked="nothing is deleted unasked")
         for each in found:
             client.delete_memory(each, agent=agent)
     complain(f"deleted {', '.join(wanted)}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.cli.asking import ask_secret
-from zeus_runtime.cli.streams import is_terminal
+from zeus_runtime.cli.streams import can_ask
 from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.escaping import shell_line
@@ -59,7 +58,7 @@ def _given_token(process: Process) -> str:
             return (process.directory / expanded(name)).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             raise MissingError(f"ZEUS_TOKEN_FILE cannot be read: {error}") from None
-    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+    if can_ask():
         return ask_secret("Token of the service").strip()
     raise MissingError(
         "the token of the service is missing", remedy="Set ZEUS_TOKEN, or ZEUS_TOKEN_FILE to a file with it."

@@ -211,7 +211,7 @@ def delete_session(process: Process, session: str, yes: bool) -> None:
         info = client.session(session)
         if not yes:
             complain_table(_table([info]), mask=process.redact)
-            agree(f"Delete this with all messages, {_ALONG}?")
+            agree(f"Delete this with all messages, {_ALONG}?", unasked="nothing is deleted unasked")
         client.delete_session(session if yes else info)
     complain(f"deleted {session}")
 

@@ -53,6 +53,7 @@ class RemoteTurn:
         self._over: set[str] = set()
         self._taken_back: set[str] = set()
         self._late: set[str] = set()
+        self._changed: set[str] = set()
         self._told: set[str] = set()
         self._cancelling: asyncio.Task[Any] | None = None
 
@@ -87,15 +88,15 @@ class RemoteTurn:
                 if each.waits:
                     async for request in self._unasked(each.event):
                         yield request
-                        if notice := await self._notice_after(request):
-                            yield notice
+                        async for after in self._after(request):
+                            yield after
                     if await self._decided():
                         continue
                 if notice := self._notice_before(each.event):
                     yield notice
                 yield self._as_here(each.event)
-                if notice := await self._notice_after(each.event):
-                    yield notice
+                async for after in self._after(each.event):
+                    yield after
                 if each.waits or each.ends:
                     return
         turn = await self._client.turn(self._run)
@@ -142,14 +143,20 @@ class RemoteTurn:
             return None
         return _decided_elsewhere(event, "")
 
-    async def _notice_after(self, event: Event) -> Notice | None:
-        """That the answer to the question which the event is came too late, once the user gave it."""
-        if not isinstance(event, ApprovalRequested) or event.id not in self._asked:
-            return None
-        await asyncio.wait({self._asked[event.id]})
-        if event.id not in self._late:
-            return None
-        return _decided_elsewhere(event, " first: this answer does not count")
+    async def _after(self, event: Event) -> AsyncIterator[Event]:
+        """What follows on the user's answer if the event is a question: it came too late, or is asked for again."""
+        while isinstance(event, ApprovalRequested) and event.id in self._asked:
+            await asyncio.wait({self._asked[event.id]})
+            if event.id in self._late:
+                yield _decided_elsewhere(event, " first: this answer does not count")
+            if event.id not in self._changed:
+                return
+            self._changed.discard(event.id)
+            asks = f"{tool_label(event.tool_name)} ({event.id}) would make another change now than the one that you saw"
+            yield Notice("changed", f"{asks}: this answer does not count.")
+            if await self._ask(event.id) is None:
+                return
+            yield event
 
     def _is_repeated(self, event: Event) -> bool:
         """Whether the event was shown before the user decided: a resumed run tells its waiting calls again."""
@@ -240,7 +247,10 @@ class RemoteTurn:
             now_ms = time.time() * 1000
             for each in await self._client.approvals():
                 if each.id == pending.id and (each.expires_ms is None or each.expires_ms > now_ms):
-                    raise
+                    if (await self._client.approval(each.id)).seen == pending.shown:
+                        raise
+                    self._changed.add(each.id)
+                    return False
             self._late.add(pending.id)
         return True
 
@@ -302,6 +312,8 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         interrupted=approval.interrupted,
         begun_with=approval.begun_with,
         outdated=approval.outdated,
+        approved_before=approval.approved_before,
+        facts=approval.tool_facts,
         preview=Preview(changes, approval.stands_for, approval.problem, approval.facts),
         agent=approval.subagent,
         session_agent=approval.agent,

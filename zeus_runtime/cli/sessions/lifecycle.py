@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -21,7 +20,7 @@ from zeus_runtime.cli.sessions.options import (
     yes_option,
 )
 from zeus_runtime.cli.sessions.reading import session_table
-from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -182,10 +181,10 @@ def prune_sessions(
             if each
         )
         if not yes:
-            _refuse_unasked("deleted" if found.deleted else "archived")
             _show(process, found.archived, which, stays=True)
             _show(process, found.deleted, which)
-            agree(f"{what.capitalize()} session(s)?")
+            done = "deleted" if found.deleted else "archived"
+            agree(f"{what.capitalize()} session(s)?", unasked=f"nothing is {done} unasked")
         found = prune(dry_run=False, among=(*found.archived, *found.deleted))
     if as_object:
         answer(as_json({**asdict(found), "dry_run": dry_run}, mask=process.secrets.json))
@@ -246,9 +245,8 @@ def delete_sessions(
         return True
 
     if not yes:
-        _refuse_unasked("deleted")
         shown = _show(process, sessions, which)
-        agree("Delete this with all messages?")
+        agree("Delete this with all messages?", unasked="nothing is deleted unasked")
     _each(process, sessions, which, delete, "deleted")
 
 
@@ -285,13 +283,6 @@ def _show(
     if along:
         complain(f"With them go {' and '.join(along)}.", "yellow")
     return found
-
-
-def _refuse_unasked(done: str) -> None:
-    from zeus_runtime.errors import UsageError
-
-    if not is_terminal(sys.stdin):
-        raise UsageError(f"nothing is {done} unasked", remedy="Say --yes.")
 
 
 def _each(

@@ -249,4 +249,5 @@ def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:
         timeout_seconds=server.spec.timeout_seconds,
         deferred=deferred,
         setting=server.setting,
+        facts=(f"of the MCP server {server.name}",),
     )

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar
 
@@ -150,6 +151,8 @@ class _Shell:
                 await running.stop()
             return await self._result(running, run, ending)
 
+        if self._bubblewrap is None:
+            return replace(run_command, facts=("not contained (`shell: contain: none`)",))
         return run_command
 
     def read_output(self) -> Tool:

@@ -41,6 +41,7 @@ from zeus_runtime.plan.components import PlannedComponent
 from zeus_runtime.plan.shown import planned_servers
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.question import question_lines
 
 ASK = "middlewares: [{approve: {mode: ask}}]"
 
@@ -323,6 +324,30 @@ async def test_a_server_that_now_says_its_tool_only_reads_does_not_answer_the_qu
         await running.decide(session, {pending.id: Decision("approve")})
         told = await events_of(running.resume(session))
     assert results(told) == {"1": "written"}
+
+
+async def test_a_question_names_the_server_and_says_that_an_approval_for_another_does_not_hold(
+    tmp_path: Path,
+) -> None:
+    model = script(calling(call("small__write", "1", text="b")), "done")
+    told, session, ids = [], "", [""]
+    for name, how in (("acme/small", []), ("other/small", ["meek"])):
+        async with agent(tmp_path, model, {name: server(*how)}, ASK) as running:
+            if session:
+                await running.decide(session, dict.fromkeys(ids, Decision("approve")))
+                await events_of(running.resume(session))
+            else:
+                session = (await play(running, "go"))[-1].session  # type: ignore[union-attr]
+            (pending,) = await running.pending_approvals(session)
+        ids = [pending.id]
+        told.append([line.text for line in question_lines(pending)])
+    first, again = told
+    assert "  of the MCP server acme/small" in first
+    new = {"  of the MCP server other/small"} | {
+        "  It was approved before, under other settings of small__write: that approval does not hold."
+    }
+    assert new <= set(again)
+    assert not new & set(first)
 
 
 async def test_an_approved_call_whose_server_is_gone_says_so(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -513,6 +514,20 @@ async def test_a_name_that_is_taken_is_refused_and_both_are_named(tmp_path: Path
         events = await play(running, "go")
     assert results(events) == {"1": "mine"}
     assert any("two tools are named 'say'" in each.message for each in events if isinstance(each, Notice))
+
+
+async def test_two_servers_with_one_prefix_are_named_once(tmp_path: Path) -> None:
+    servers = {"acme/small": server(), "other/small": server()}
+    async with agent(tmp_path, script("done"), servers) as running:
+        events = await play(running, "go")
+    (told,) = [each.message for each in events if isinstance(each, Notice) and "two tools" in each.message]
+    assert re.search(
+        r"two tools each are named ('small__\w+'(, )?){3} and \d+ more, so the mcp ones are left out", told
+    )
+    left_out = (
+        "(of the MCP server other/small), the other stays (of the MCP server acme/small); give its server"
+    )
+    assert left_out in told
 
 
 async def test_policies_may_name_tools_that_join_when_it_runs(tmp_path: Path) -> None:
