@@ -41,8 +41,14 @@ texts = st.text(st.one_of(ODD, st.characters()), max_size=30)
 
 def undone(shown: str) -> str:
     """The text that ``exact`` shows so."""
-    pattern = r"\\(?:(\\)|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))"
-    return re.sub(pattern, lambda match: match[1] or chr(int(match[2] or match[3] or match[4], 16)), shown)
+    pattern = r"\\(?:(\\)|x([0-7][0-9a-f])|x([89a-f][0-9a-f])|u([0-9a-f]{4})|U([0-9a-f]{8}))"
+
+    def meant(found: re.Match[str]) -> str:
+        if found[3]:  # a byte that is not UTF-8, which no character has
+            return chr(0xDC00 + int(found[3], 16))
+        return found[1] or chr(int(found[2] or found[4] or found[5], 16))
+
+    return re.sub(pattern, meant, shown)
 
 
 @given(texts)
