@@ -49,7 +49,9 @@ def commands() -> Iterator[tuple[tuple[str, ...], bool]]:
                 isinstance(made, ast.Call)
                 and getattr(name, "id", getattr(name, "attr", "")) == "zeus_command"
             ):
-                words = [each.value if isinstance(each, ast.Constant) else __file__ for each in made.args]
+                # Options that may be there (`*options`) are left out.
+                given = [each for each in made.args if not isinstance(each, ast.Starred)]
+                words = [each.value if isinstance(each, ast.Constant) else __file__ for each in given]
                 yield tuple(map(str, words)), bool(made.keywords)
 
 

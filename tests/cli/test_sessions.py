@@ -280,8 +280,11 @@ def test_an_export_is_for_its_user_alone(zeus: Zeus, project: Project) -> None:
     talk(zeus, "one")
     (project.folder / "talk.json").write_text("an older export")
     (project.folder / "link.json").symlink_to("talk.json")
-    assert zeus("sessions", "export", "-o", "link.json").exit_code == 0
-    assert (project.folder / "link.json").is_symlink()
+    linked = zeus("sessions", "export", "-o", "link.json")
+    assert linked.exit_code == 2
+    assert "link.json is a link to" in linked.err
+    assert (project.folder / "talk.json").read_text() == "an older export"
+    assert zeus("sessions", "export", "-o", "talk.json").exit_code == 0
     assert json.loads((project.folder / "talk.json").read_text("utf-8"))["messages"]
     assert (project.folder / "talk.json").stat().st_mode & 0o077 == 0
     lost = zeus("sessions", "export", "-o", "missing/talk.json")

@@ -91,6 +91,30 @@ def test_a_link_of_a_repository_s_in_zeus_s_folder_is_not_followed(
     assert (mine / "out").read_text() == (mine / "below/out").read_text() == "mine"
 
 
+@both
+@pytest.mark.parametrize(
+    "named", ["link", "linked/out", "new", "a/../link", "../project/link", "{project}/link"]
+)
+def test_a_link_below_the_working_directory_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write, named: str
+) -> None:
+    """An agent that may not write the target could make the link, and so could a repository."""
+    project, beside = tmp_path / "project", tmp_path / "beside"
+    for folder in (project / "a", project / "prompts", beside):
+        folder.mkdir(parents=True)
+        (folder / "out").write_text("mine")
+    (project / "link").symlink_to("prompts/out")
+    (project / "new").symlink_to("zeus.local.yaml")
+    (project / "linked").symlink_to(beside)
+    monkeypatch.chdir(project)
+    with pytest.raises(UsageError, match="is a link to") as caught:
+        write(Path(named.format(project=project)), "text", "out")
+    assert "name it itself" in str(caught.value.remedy)
+    write(project / "prompts/out", "text", "out")
+    assert (beside / "out").read_text() == "mine"
+    assert not (project / "zeus.local.yaml").exists()
+
+
 @pytest.mark.parametrize("linked", [".zeus", ".zeus/out.yaml"])
 @pytest.mark.parametrize(
     "words",

@@ -40,14 +40,16 @@ def unnamed_place(place: Path, directory: Path) -> Path:
 def write_whole(place: Path, text: str, name: str) -> None:
     """Write ``text`` to a file, which keeps its rights; newlines stay as they are.
 
-    Links are followed, but not from ``.zeus`` on: a repository can bring those.
+    Links are followed, but not below the working directory, nor from ``.zeus`` on: a repository or an agent can make
+    those.
 
     Args:
         name: of the file in an error.
 
     Raises:
         LinkedFolderError: ``.zeus`` or what follows it in the path is a link.
-        UsageError: there is no such folder, or nothing may be written there.
+        UsageError: there is no such folder, nothing may be written there, or a link below the working directory leads
+            there.
         OSError: the disk is full or failed; a file that was there is as it was.
     """
     _write(place, text, name, _replace)
@@ -65,6 +67,7 @@ def _write(place: Path, text: str, name: str, replace: Callable[[Path, bytes], N
     data = text.encode()
     try:
         own_path(place.absolute())
+        _refuse_links(place.absolute(), name)
         if place.exists() and not place.is_file():
             # A pipe or a device (/dev/stdout) is written to, never replaced.
             place.write_bytes(data)
@@ -74,6 +77,16 @@ def _write(place: Path, text: str, name: str, replace: Callable[[Path, bytes], N
         if error.errno in _DISK:
             raise
         raise UsageError(f"{name} cannot be written: {error.strerror}") from None
+
+
+def _refuse_links(place: Path, name: str) -> None:
+    directory = real_path(Path.cwd())
+    for each in (place, *place.parents):
+        if each.is_symlink() and Path(real_path(each.parent)).is_relative_to(directory):
+            raise UsageError(
+                f"{name} cannot be written: {printable(str(each))} is a link to {printable(real_path(each))}",
+                remedy="A repository or an agent can make such a link. If you mean that place, name it itself.",
+            )
 
 
 def _target(place: Path) -> Path:

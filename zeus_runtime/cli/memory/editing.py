@@ -37,7 +37,7 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
     found = with_memory(process, checked, lambda memory: memory.profiles.fields(kind), looks=True)
     read = profile_fields(kind, {}, (), {}) if found is None else found
     before = profile_document(kind, read)
-    command = ("memory", "profile", "edit", *(["--project"] if kind == "project" else []))
+    options = ["--project"] if kind == "project" else []
     file = _private_file(f"zeus-{kind}-profile-", before)
     while True:
         try:
@@ -46,14 +46,16 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
             if changes:
                 write_profile(process, checked, kind, changes, read=read)
         except ChangedError as error:
-            remedy = f"Your text is in {file}: take it over in a new `{zeus_command(*command)}`."
+            again = zeus_command("memory", "profile", "edit", *options)
+            remedy = f"Your text is in {file}: take it over in a new `{again}`."
             raise ChangedError(error.message, remedy=remedy) from None
         except ZeusError as error:
             if not _is_kept(file, before):
                 raise
             complain(str(error), "red")
             if isinstance(error, MissingError) or not _again():
-                remedy = f"Mend it and run `{zeus_command(*command, '--file', str(file))}`."
+                mended = zeus_command("memory", "profile", "edit", *options, "--file", str(file))
+                remedy = f"Mend it and run `{mended}`."
                 raise UsageError(f"nothing was written; your text is in {file}", remedy=remedy) from None
             continue
         # Only once the changes are stored: until then it has the only copy of the typed text.
