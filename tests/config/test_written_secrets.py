@@ -368,8 +368,8 @@ def test_a_file_of_variables_that_a_name_of_a_config_names_is_read_as_a_dotenv(
         ("export HUB=x7ghs9KqLm2Pv4Tz\n", {"x7ghs9KqLm2Pv4Tz": "HUB"}),
         ("DB=postgres://ann:hunter-two@db/x", {"hunter-two": "DB"}),
         # Docker takes a name alone from its own environment, and quotes and blanks as they are.
-        ('HOME\nA_TOKEN=say "hunter" two\nB_TOKEN="hunter-two"\n',
-         {'say "hunter" two': "A_TOKEN", "hunter-two": "B_TOKEN"}),
+        ('HOME\n A_TOKEN = "hunter" two \nB_TOKEN="hunter-two"\n',
+         {'"hunter" two': "A_TOKEN", "hunter-two": "B_TOKEN"}),
         ("A_TOKEN = hunter two # x\n", {"hunter two": "A_TOKEN"}),
         (f"TLS=\"{PEM}\"\n", {PEM.strip(): "TLS"}),
     ],

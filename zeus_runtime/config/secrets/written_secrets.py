@@ -293,19 +293,19 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
 
 
-def _variables(text: str) -> Iterator[tuple[str, str]]:
+def _variables(text: str) -> Sequence[tuple[str, str]]:
     """The names and values of a text with variables; in a text that is no ``.env``, those of its lines.
 
     Docker reads values with their quotes, and takes a name alone from its own environment.
     """
-    for part in (text, *text.splitlines()):
-        try:
-            yield from parse_dotenv(part, "")
-            if part is text:
-                return
-        except ConfigError:
-            name, _, value = part.partition("=") if part is not text else ("", "", "")
-            yield name.strip(), value.strip()
+    try:
+        return parse_dotenv(text, "")
+    except ConfigError:
+        lines = text.splitlines()
+    if len(lines) > 1:
+        return [pair for line in lines for pair in _variables(line)]
+    name, _, value = text.partition("=")
+    return [(name.strip(), value.strip())]
 
 
 def _literal(value: Any) -> Any:
