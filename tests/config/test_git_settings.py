@@ -72,8 +72,14 @@ def test_a_secret_in_a_file_that_git_s_settings_name_is_known(kind: str, folder:
     assert "was refused" in shown
 
 
+@pytest.mark.parametrize("has_repository", [True, False])
 @pytest.mark.parametrize("variable", ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"])
-def test_settings_that_a_variable_names_count_as_included_ones(variable: str, folder: Path) -> None:
+def test_settings_that_a_variable_names_count_as_included_ones(
+    variable: str, has_repository: bool, folder: Path
+) -> None:
+    if not has_repository:
+        (folder / ".git/config").unlink()
+        (folder / ".git").rmdir()
     put(folder / "ci.conf", f"{INCLUDE}team\n")
     put(folder / "team", HEADER)
     found = checked(folder, **{variable: str(folder / "ci.conf")})
