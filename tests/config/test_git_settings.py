@@ -56,9 +56,9 @@ def put(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def checked(folder: Path) -> Checked:
+def checked(folder: Path, **variables: str) -> Checked:
     config = write_agent(folder, "workspace: {root: work}\n")
-    environ = {"HOME": str(folder.parent / "home")}
+    environ = {"HOME": str(folder.parent / "home"), **variables}
     return check(config, directory=folder, environ=environ, trust=recorded_trust({}, "all"))
 
 
@@ -70,6 +70,31 @@ def test_a_secret_in_a_file_that_git_s_settings_name_is_known(kind: str, folder:
     shown = checked(folder).document.redactor.text(f"{TOKEN} was refused")
     assert TOKEN not in shown
     assert "was refused" in shown
+
+
+@pytest.mark.parametrize("has_repository", [True, False])
+@pytest.mark.parametrize("variable", ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"])
+def test_settings_that_a_variable_names_count_as_included_ones(
+    variable: str, has_repository: bool, folder: Path
+) -> None:
+    if not has_repository:
+        (folder / ".git/config").unlink()
+        (folder / ".git").rmdir()
+    put(folder / "ci.conf", f"{INCLUDE}team\n")
+    put(folder / "team", HEADER)
+    found = checked(folder, **{variable: str(folder / "ci.conf")})
+    assert TOKEN not in found.document.redactor.text(TOKEN)
+    for token in (TOKEN[::-1], TOKEN[5:] + TOKEN[:5]):
+        put(folder / "ci.conf", HEADER.replace(TOKEN, token))
+        assert found.secret_files.changed()[token] == variable
+    deciding = Deciding()
+    add_deciding(deciding, found)
+    at = deciding.find(str(folder / "ci.conf"))
+    assert at is not None
+    assert not at[0].holds_keys
+    assert [*deciding.unasked_files] == [str(folder / "ci.conf")]
+    assert [*git_files([folder / ".git/config"], folder, {variable: "/dev/null"})]
+    assert not [*git_files([folder / ".git/config"], folder, {variable: ""})]
 
 
 def test_settings_may_be_included_through_each_other_and_need_not_be_there(folder: Path) -> None:

@@ -258,6 +258,21 @@ def test_a_pipe_that_nobody_writes_to_is_an_empty_config_and_not_waited_for(tmp_
     assert failing(directory=tmp_path).diagnostics[0].code == "empty-file"
 
 
+def test_a_dotenv_that_is_a_pipe_is_a_diagnostic_and_not_opened(tmp_path: Path, write) -> None:  # type: ignore[no-untyped-def]
+    write("zeus.yaml", WHOLE)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / ".env").symlink_to("fifo")
+    found = failing(directory=tmp_path).diagnostics[0]
+    assert found.code == "unreadable-file"
+    assert found.message == ".env cannot be read: it is a pipe"
+    assert "put a file in its place" in (found.hint or "")
+    (tmp_path / ".env").unlink()
+    for other in ("/dev/null", "nowhere", "."):
+        (tmp_path / ".env").symlink_to(other)
+        assert load(directory=tmp_path, environ={}).value["version"] == 1
+        (tmp_path / ".env").unlink()
+
+
 @pytest.mark.parametrize("text", ["", "extends: base.yaml\n", None])
 def test_a_config_that_a_shell_gives_as_a_pipe_is_named_by_a_dash(tmp_path: Path, text: str | None) -> None:
     reading, writing = os.pipe()

@@ -121,6 +121,12 @@ def test_names_that_do_not(name: str) -> None:
         ("sshKeyPath", True),
         ("PGSSLKEY", True),
         ("PGSERVICEFILE", True),
+        *((name, True) for name in ("ENV_FILE", "UV_ENV_FILE", "envFile", "env-file", "env-file-if-exists")),
+        *((name, True) for name in ("DOTENV_CONFIG_PATH", "dotenv", "dotEnvPath", "POETRY_DOTENV_LOCATION")),
+        *(
+            (name, False)
+            for name in ("ENV", "NODE_ENV", "ENV_PATH", "CONDA_ENV", "ENVIRONMENT_FILE", "MYENV_FILE")
+        ),
         ("PGSSLROOTCERT", False),
         ("AWS_CONFIG_FILE", False),
         ("KEYBOARD_FILE", False),

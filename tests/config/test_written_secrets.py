@@ -336,6 +336,53 @@ def test_in_a_file_that_a_variable_with_a_secret_name_names_each_secret_is_found
     assert not secrets_of_key_file(tmp_path / "keys", {})
 
 
+@pytest.mark.parametrize(
+    ("yaml", "environ"),
+    [
+        (f"{SERVERS}args: [--env-file, conf/app.env]}}}}\n", {}),
+        (f"{SERVERS}args: [--env-file=conf/app.env]}}}}\n", {}),
+        (f"{SERVERS}args: [-c, 'exec docker run -i --env-file conf/app.env image']}}}}\n", {}),
+        (f"{SERVERS}args: [--env-file-if-exists, app.env], cwd: conf}}}}\n", {}),
+        (f"{SERVERS}env: {{DOTENV_CONFIG_PATH: conf/app.env}}}}}}\n", {}),
+        ("metadata: {command: docker run --env-file conf/app.env x}\n", {}),
+        ("model: gpt-4o\n", {"ENV_FILE": "conf/app.env"}),
+    ],
+)
+def test_a_file_of_variables_that_a_name_of_a_config_names_is_read_as_a_dotenv(
+    tmp_path: Path, yaml: str, environ: dict[str, str]
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/app.env").write_text("HUB_TOKEN=x7ghs9KqLm2Pv4Tz\n")
+    head = "" if yaml.startswith("model:") else "model: gpt-4o\n"
+    (tmp_path / "zeus.yaml").write_text(f"version: 1\n{head}{yaml}")
+    checked = check("zeus.yaml", directory=tmp_path, environ=environ)
+    assert "x7ghs9KqLm2Pv4Tz" not in checked.secrets.text("401 for x7ghs9KqLm2Pv4Tz")
+    assert "app.env" in {each.name for each in checked.document.further}
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        ("DEBUG=true", {}),
+        ("HOST=db\nDB_PASSWORD='hunter-two x' # of dev\n", {"hunter-two x": "DB_PASSWORD"}),
+        ("export HUB=x7ghs9KqLm2Pv4Tz\n", {"x7ghs9KqLm2Pv4Tz": "HUB"}),
+        ("DB=postgres://ann:hunter-two@db/x", {"hunter-two": "DB"}),
+        # Docker takes a name alone from its own environment, and quotes and blanks as they are.
+        ('HOME\n A_TOKEN = "hunter" two \nB_TOKEN="hunter-two"\n',
+         {'"hunter" two': "A_TOKEN", "hunter-two": "B_TOKEN"}),
+        ("A_TOKEN = hunter two # x\n", {"hunter two": "A_TOKEN"}),
+        (f"TLS=\"{PEM}\"\n", {PEM.strip(): "TLS"}),
+    ],
+)  # fmt: skip
+def test_of_a_file_of_variables_each_value_counts_as_in_the_env_of_a_server(
+    tmp_path: Path, text: str, secrets: dict[str, str]
+) -> None:
+    (tmp_path / "app.env").write_text(text)
+    found = secrets_of_key_file(tmp_path / "app.env", {}, variable="env-file")
+    assert found.items() >= secrets.items()
+    assert secrets or not found
+
+
 def test_a_file_that_a_name_of_a_config_does_not_say_to_hold_secrets_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text(KEY_LINE)
     (tmp_path / "zeus.yaml").write_text(

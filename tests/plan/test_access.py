@@ -1549,20 +1549,21 @@ def test_no_tool_opens_a_file_of_keys_that_an_address_names(
 
 
 def test_no_tool_opens_a_file_of_keys_that_the_variables_or_flags_of_a_program_name(folder: Path) -> None:
-    names = ("sa.json", "token", "tls.pem", "sub/token", "hook", "named", "shared", "word")
+    names = ("sa.json", "token", "tls.pem", "sub/token", "hook", "named", "shared", "word", "app.env")
     put(folder, *names, "settings.py", "given")
     server = {"command": "x", "env": {"TOKEN_FILE": "named", "APP_KEY_FILE": "./later"}}
     put(folder, "servers.json", text=json.dumps({"mcpServers": {"named": server}}))
     yaml = (
         "mcpServers: {far: {command: x, env: {GOOGLE_APPLICATION_CREDENTIALS: sa.json, APP_SETTINGS: settings.py,"
-        " API_KEY: kx9mq2vl7, FAR_TOKEN_FILE: ../outside}, args: [--token-file, token, --private-key-file=tls.pem]},"
+        " API_KEY: kx9mq2vl7, FAR_TOKEN_FILE: ../outside}, args: [--token-file, token, --private-key-file=tls.pem,"
+        " --env-file, app.env]},"
         " deep: {command: x, cwd: sub, env: {TOKEN_FILE: token}}}\n"
         "middlewares: [{hooks: {before_tool_call: [{command: [x, --token-file, hook]}]}}]\n"
         "metadata: {credentials_file: word}\n"
     )
     tools = "[filesystem, {mcp: {files: [servers.json]}}, {shell: {contain: none, env: {TOKEN_FILE: given}}}]"
     files = files_of(folder, yaml, tools=tools)
-    for path in ("sa.json", "token", "tls.pem", "sub/token", "hook", "named", "word", "later"):
+    for path in ("sa.json", "token", "tls.pem", "sub/token", "hook", "named", "word", "later", "app.env"):
         with pytest.raises(WorkspaceError, match="so no tool may read or change it"):
             files.read(path, max_bytes=9)
     # A command gets the last one, so it is for it.

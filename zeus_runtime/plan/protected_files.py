@@ -390,12 +390,12 @@ def _add_environment(deciding: Deciding, checked: Checked) -> None:
 def _add_git(deciding: Deciding, checked: Checked) -> None:
     """The files of the project that settings of its Git repositories name."""
     project = project_of(checked.document, checked.config, checked.trust)
-    for file, setting in checked.secret_files.named_by_git:
-        if not is_folder(file) and any(project.has(Path(each)) for each in _spellings(file)):
+    for each in checked.secret_files.named_by_git:
+        file, setting = each
+        if not is_folder(file) and any(project.has(Path(spelling)) for spelling in _spellings(file)):
             # As of `.git/config`: Git executes what further settings say, and their secrets are masked.
-            are_settings = setting == "include.path"
-            _add(deciding, file, f"`{setting}` names it for git", holds_keys=not are_settings)
-            if are_settings:
+            _add(deciding, file, f"`{setting}` names it for git", holds_keys=not each.has_settings)
+            if each.has_settings:
                 _add_unasked(deciding, file, is_file=True)
 
 

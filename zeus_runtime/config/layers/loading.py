@@ -139,6 +139,10 @@ def _no_overlay() -> ConfigError:
 
 def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
     path = folder / ".env"
+    if path.is_fifo():
+        # What one reader takes of it is lost for the others, and before each run Zeus would read it again.
+        hint = "put a file in its place, or move it away and pass its variables in the environment"
+        raise _unreadable(layers.shown(path), "it is a pipe", hint)
     if not path.is_file():
         layers.absent.append(path)
         return ()
@@ -148,11 +152,14 @@ def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
         with opened(path) as stream:
             data = stream.read()
     except OSError as error:
-        message = f"{name} cannot be read: {error.strerror}"
-        hint = "make it readable, or remove it"
-        raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
+        raise _unreadable(name, error.strerror, "make it readable, or remove it") from None
     layers.files[name] = path
     return parse_dotenv(decode(data, name), name)
+
+
+def _unreadable(name: str, reason: str | None, hint: str) -> ConfigError:
+    message = f"{name} cannot be read: {reason}"
+    return ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)])
 
 
 def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:

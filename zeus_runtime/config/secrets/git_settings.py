@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from zeus_runtime.config.secrets.running_text import shell_words
 from zeus_runtime.disk_paths import expanded, home_folder, is_file, plain_path
 
-_Setting: TypeAlias = Literal["include.path", "credential.helper", "http.cookieFile"]
+_Variable: TypeAlias = Literal["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"]
+_Setting: TypeAlias = Literal["include.path", "credential.helper", "http.cookieFile"] | _Variable
 _MOST_BYTES: Final = 1_000_000
 _MOST_FILES: Final = 100
 _SETTING: Final = (
@@ -25,14 +26,20 @@ _STORE: Final = r"(?:.*/)?(?:(?:git-)?credential-)?store"
 
 
 class GitFile(NamedTuple):
-    """A file that a setting names, there or not."""
+    """A file that a setting or a variable names, there or not."""
 
     path: Path
     setting: _Setting
 
+    @property
+    def has_settings(self) -> bool:
+        """Whether it is one of further settings."""
+        return self.setting == "include.path" or self.setting in get_args(_Variable)
+
 
 def git_files(configs: Iterable[Path], folder: Path, environ: Mapping[str, str]) -> Iterator[GitFile]:
-    """The files that files of settings name, also through further settings, each once.
+    """The files that files of settings name, also through further settings, each once, and those that variables name
+    in place of ``~/.gitconfig`` and of the machine's settings.
 
     The condition of an ``includeIf`` does not count, since it may be true in another folder or branch.
 
@@ -43,13 +50,23 @@ def git_files(configs: Iterable[Path], folder: Path, environ: Mapping[str, str])
     waiting = deque(configs)
     seen = set(waiting)
     most = len(seen) + _MOST_FILES
-    while waiting:
-        for found in _named_in(waiting.popleft(), folder, environ):
+    named: Iterable[GitFile] = _named_by(environ, folder)
+    while True:
+        for found in named:
             if found.path not in seen and len(seen) < most:
                 seen.add(found.path)
                 yield found
-                if found.setting == "include.path":
+                if found.has_settings:
                     waiting.append(found.path)
+        if not waiting:
+            return
+        named = _named_in(waiting.popleft(), folder, environ)
+
+
+def _named_by(environ: Mapping[str, str], folder: Path) -> Iterator[GitFile]:
+    for variable in get_args(_Variable):
+        if value := environ.get(variable):
+            yield _at(folder, value, variable)
 
 
 def _named_in(file: Path, folder: Path, environ: Mapping[str, str]) -> Iterator[GitFile]:

@@ -56,9 +56,11 @@ _ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 _OF_POSTGRES: Final = frozenset({"SSLKEY", "PGSSLKEY", "SERVICEFILE", "PGSERVICEFILE"})
 """Those of its library's names for files with secrets of which no word says so; ``PASSFILE`` is the other one."""
+_OF_VARIABLES: Final = r"(?:\A|_)(?:DOT_?ENV|ENV_?FILE)(?:_|\Z)"
+"""In a name, it says that a file holds variables, as a ``.env``: ``--env-file-if-exists``, ``DOTENV_CONFIG_PATH``."""
 _HINTS: Final = ("key", "token", "secret", "credential", "authorization", "pass", "pwd", "pat")
 """Each name that says secret contains one of them."""
-_COMMAND_HINTS: Final = (*_HINTS, "-u", "user", "://")
+_COMMAND_HINTS: Final = (*_HINTS, "-u", "user", "://", "env")
 _COMMANDS: Final = frozenset({"COMMAND", "CMD", "ARGS", "OPTS", "OPTIONS", "FLAGS"})
 """The last word of a name whose text is words of a command: ``command``, ``JAVA_OPTS``."""
 _OF_JWK: Final = frozenset("d p q dp dq qi k".split())
@@ -132,13 +134,20 @@ def looks_secret(name: str) -> bool:
 def places_secret(name: str) -> bool:
     """Whether the name of a variable that names a file says that the file holds a secret: ``PGPASSFILE``.
 
-    ``looks_secret`` and ``DB_PASS``, also before a word for a place: ``TOKEN_FILE``, ``SSH_KEYPATH``.
+    ``looks_secret`` and ``DB_PASS``, also before a word for a place: ``TOKEN_FILE``, ``SSH_KEYPATH``; and
+    ``places_variables``.
     """
     places = "|".join(sorted(_PLACE_WORDS))
     stem = re.sub(rf"_?(?:{places})\Z", "", "_".join(_words(name)))
-    if name.upper() in _OF_POSTGRES:
+    if name.upper() in _OF_POSTGRES or places_variables(name):
         return True
     return any(map(_is_secret_word, stem.split("_"))) or stem.endswith(tuple(_ENDINGS))
+
+
+@_cached
+def places_variables(name: str) -> bool:
+    """Whether a name says that the file that it names holds variables as a ``.env`` does: ``ENV_FILE``."""
+    return re.search(_OF_VARIABLES, "_".join(_words(name))) is not None
 
 
 def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:

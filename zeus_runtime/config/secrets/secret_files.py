@@ -195,9 +195,9 @@ class SecretFiles:
     @property
     def _repositories(self) -> Iterable[Path]:
         around = (each for folder in self._folders for each in repositories_of(folder))
-        return dict.fromkeys(
-            (*around, *(each for folder in self._folders for each in self._below.of(folder)))
-        )
+        below = (each for folder in self._folders for each in self._below.of(folder))
+        # Git reads the settings that variables name without a repository too.
+        return dict.fromkeys((*around, *below)) or (self._document.directory / ".git",)
 
     def _files_of_repository(self, kept: Path) -> Iterator[Path]:
         yield from files_of_repository(kept)

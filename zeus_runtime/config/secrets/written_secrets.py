@@ -9,13 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
+from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.git_settings import GitFile, git_files
 from zeus_runtime.config.secrets.parts import (
     holds_secret,
     key_files,
     key_files_of_entry,
     key_files_of_words,
+    places_variables,
     secrets_in_file,
     secrets_within,
 )
@@ -264,7 +267,7 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
 
     Args:
         variable: the variable or parameter that names the file, and whose name says secret: then also those in a short
-            text.
+            text. If it says that the file holds variables, those of a server's ``env`` with them.
     """
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
@@ -272,6 +275,12 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return {}
+    if places_variables(variable):
+        return {
+            secret: name
+            for name, value in _variables(text)
+            for secret in written_secrets({"env": {name: value}})
+        }
     whole = text.strip()
     is_one = "\n" not in whole
     is_named = variable and (is_one or len(whole) <= _MOST_CHARACTERS)
@@ -282,6 +291,21 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     if is_named and "-----BEGIN " not in whole:
         return dict.fromkeys((*([whole] if is_one else ()), *secrets_in_file(whole)), variable)
     return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
+
+
+def _variables(text: str) -> Sequence[tuple[str, str]]:
+    """The names and values of a text with variables; in a text that is no ``.env``, those of its lines.
+
+    Docker reads values with their quotes, and takes a name alone from its own environment.
+    """
+    try:
+        return parse_dotenv(text, "")
+    except ConfigError:
+        lines = text.splitlines()
+    if len(lines) > 1:
+        return [pair for line in lines for pair in _variables(line)]
+    name, _, value = text.partition("=")
+    return [(name.strip(), value.strip())]
 
 
 def _literal(value: Any) -> Any:
