@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,10 @@ def test_a_note_tells_a_person_how_the_config_of_the_prompts_name_is_written(
 
 def test_commands_to_copy_do_not_take_the_prompt_for_the_config(tmp_path: Path) -> None:
     (tmp_path / "zeus.yaml").touch()
-    name_config("hello", ["--env", "prod"])
-    config_and_prompt(ConfigArgs("hello", "prod"), None, tmp_path, quiet=True)
-    assert zeus_command("resume") == "zeus resume --env prod"
+
+    def told() -> str:
+        name_config("hello", ["--env", "prod"])
+        config_and_prompt(ConfigArgs("hello", "prod"), None, tmp_path, quiet=True)
+        return zeus_command("resume")
+
+    assert copy_context().run(told) == "zeus resume --env prod"

@@ -551,11 +551,15 @@ def test_an_edit_overwrites_nothing_that_was_written_while_the_editor_was_open(
 
     monkeypatch.setattr(editing, "_edited", edited)
     typed = "profession: diver\n"
-    refused = zeus(*EDIT)
+    remembering.write("zeus.staging.yaml", "limits: {max_steps: 9}\n")
+    refused = zeus(*EDIT, "--env", "staging")
     assert refused.exit_code == 2
     assert "profession was written by somebody else meanwhile" in refused.err
     (kept,) = remembering.folder.glob("zeus-user-profile-*")
-    assert f"Your text is in {kept}: take it over in a new `zeus memory profile edit`" in refused.err
+    assert (
+        f"Your text is in {kept}: take it over in a new `zeus memory profile edit --env staging`"
+        in refused.err
+    )
     assert (kept.read_text(), profession(zeus)) == (typed, "cook")
     typed = "background: sea\n"
     assert zeus(*EDIT).exit_code == 0, "another field than the one that was written meanwhile"

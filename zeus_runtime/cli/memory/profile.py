@@ -11,6 +11,7 @@ from zeus_runtime.cli.memory.options import bare_config_option, config_option, p
 from zeus_runtime.cli.options import ConfigArgs, env_option, format_option
 from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import answer, can_ask, complain
+from zeus_runtime.command_lines import name_config
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -85,7 +86,10 @@ def edit(
         if not equals:
             raise UsageError(f"{each!r} sets nothing", remedy="Write --set FIELD=VALUE.")
         values[name.strip()] = value
-    checked = read_remembering(process, ConfigArgs(config, env))
+    which = ConfigArgs(config, env)
+    # Not by `gather_config`: `--set` is a field of the profile here.
+    name_config(which.config, which.laid_over)
+    checked = read_remembering(process, which)
     if file is not None:
         values = profile_of_file(kind, process.directory / file, file)
     elif not changes:
