@@ -109,7 +109,7 @@ def test_a_link_below_the_working_directory_is_not_followed(
     monkeypatch.chdir(project)
     with pytest.raises(UsageError, match="is a link to") as caught:
         write(Path(named.format(project=project)), "text", "out")
-    assert "name it itself" in str(caught.value.remedy)
+    assert "name the target" in str(caught.value.remedy)
     write(project / "prompts/out", "text", "out")
     assert (beside / "out").read_text() == "mine"
     assert not (project / "zeus.local.yaml").exists()

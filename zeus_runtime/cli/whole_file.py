@@ -85,7 +85,7 @@ def _refuse_links(place: Path, name: str) -> None:
         if each.is_symlink() and Path(real_path(each.parent)).is_relative_to(directory):
             raise UsageError(
                 f"{name} cannot be written: {printable(str(each))} is a link to {printable(real_path(each))}",
-                remedy="A repository or an agent can make such a link. If you mean that place, name it itself.",
+                remedy="An agent or a repository can make such a link. To write to its target, name the target.",
             )
 
 
