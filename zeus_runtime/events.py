@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.notice import EventData
@@ -420,3 +420,10 @@ Event: TypeAlias = (
     | RunCompleted
     | RunFailed
 )
+
+PIECES: Final[Mapping[str, str]] = {
+    Text.type: "text",
+    Reasoning.type: "text",
+    ToolCallChunk.type: "arguments",
+}
+"""The events with pieces of a text, which may divide a secret, and the field of the piece."""

@@ -11,6 +11,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from zeus_runtime.disk_paths import is_in
+
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 
 
@@ -47,7 +49,7 @@ class MountTable:
             places: real paths.
         """
         # By each mount around a place, and not only by the innermost: that one may be hidden by a later one above it.
-        pairs = ((place, each) for place in places for each in self._shared if _is_in(place, each.at))
+        pairs = ((place, each) for place in places for each in self._shared if is_in(place, each.at))
         return bool(self._mounts) and not any(any(self._again(*pair)) for pair in pairs)
 
     def again(self, folders: Iterable[Path]) -> Iterator[Path]:
@@ -57,7 +59,7 @@ class MountTable:
             folders: real paths.
         """
         for folder in map(str, folders):
-            within = [each for each in self._mounts if _is_in(folder, each.at)]
+            within = [each for each in self._mounts if is_in(folder, each.at)]
             if within:
                 # The innermost; of several at one place, the last is the one that is seen.
                 own = max(reversed(within), key=lambda each: len(each.at))
@@ -68,9 +70,9 @@ class MountTable:
         for each in self._mounts:
             if each.device != own.device or each == own:
                 continue
-            if _is_in(each.root, place):
+            if is_in(each.root, place):
                 yield each.at
-            elif _is_in(place, each.root):
+            elif is_in(place, each.root):
                 yield each.at.rstrip("/") + place.removeprefix(each.root.rstrip("/"))
 
 
@@ -130,12 +132,8 @@ def _mount(line: str) -> _Mount:
     return _Mount(device, _plain(root), _plain(at), rest.partition(" ")[0])
 
 
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
-
-
 def _plain(text: str) -> str:
-    """A path as it is: the table has a space as ``\\\\040``."""
+    """A path as it is: the table has a space as ``\\040``."""
     if "\\" not in text:
         return text
     octal = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), os.fsencode(text))

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from tests.support.databases import opened_thread
 from zeus_runtime.store.approvals import put, settle
-from zeus_runtime.store.database import Database
-from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.tools.approval import ApprovalRequest, Decision
 
 ASKED = ApprovalRequest("write_file", {"path": "/a"}, "3", setting="old", facts=("of a server",))
@@ -30,31 +29,19 @@ ASKED = ApprovalRequest("write_file", {"path": "/a"}, "3", setting="old", facts=
 async def test_only_the_same_call_with_other_settings_was_approved_before(
     tmp_path: Path, answer: Any, change: dict[str, Any], *, is_said: bool
 ) -> None:
-    database = Database("sqlite:///z.db", directory=tmp_path)
-    try:
-        log = ThreadLog(database)
-        await log.create_tables()
-        thread = await log.open("session_one", agent="a")
+    async with opened_thread(tmp_path) as (log, thread):
         first = await put(log, thread, "run", ASKED, ASKED.arguments)
         assert (first.approved_before, tuple(first.facts)) == (False, ASKED.facts)
         await settle(log, first, Decision(answer))
         again = replace(ASKED, **change)
         assert (await put(log, thread, "run", again, again.arguments)).approved_before == is_said
-    finally:
-        await database.close()
 
 
 async def test_an_approval_of_a_call_that_was_interrupted_is_told_as_that_alone(tmp_path: Path) -> None:
-    database = Database("sqlite:///z.db", directory=tmp_path)
-    try:
-        log = ThreadLog(database)
-        await log.create_tables()
-        thread = await log.open("session_one", agent="a")
+    async with opened_thread(tmp_path) as (log, thread):
         first = await put(log, thread, "run", ASKED, ASKED.arguments)
         await settle(log, first, Decision("approve"))
         earlier = text("UPDATE pending_approval SET begun_epoch = -1")
-        await database.run(lambda connection: connection.execute(earlier))
+        await log.database.run(lambda connection: connection.execute(earlier))
         again = await put(log, thread, "run", ASKED, ASKED.arguments)
         assert (again.interrupted, again.approved_before) == (True, False)
-    finally:
-        await database.close()

@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Integer, Table, column, insert, table, text
 
+from tests.support.databases import opened_thread
 from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.store.approvals import approvals_of, put, settle
 from zeus_runtime.store.archived import archive, restore
 from zeus_runtime.store.compressed_columns import Packed, pack, unpack
-from zeus_runtime.store.database import Database
 from zeus_runtime.store.tables import TABLES
-from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.store.turns import add_turn, marked_turns, set_mark
 from zeus_runtime.tools.approval import ApprovalRequest, Decision
 from zeus_runtime.tools.preview import Change, Preview
@@ -58,48 +57,32 @@ def test_what_was_not_packed_is_refused() -> None:
 async def test_an_archived_question_comes_back_whatever_columns_it_was_packed_with(
     tmp_path: Path, *, is_old: bool
 ) -> None:
-    database = Database("sqlite:///z.db", directory=tmp_path)
-    try:
-        log = ThreadLog(database)
-        await log.create_tables()
-        thread = await log.open("session_one", agent="a")
+    async with opened_thread(tmp_path) as (log, thread):
         change = Preview((Change("/a", None, "new"),))
         request = ApprovalRequest("write_file", {"path": "/a"}, "3", preview=change)
         asked = await put(log, thread, "run", request, request.arguments)
         assert asked.shown == change.digest != ""
         await archive(log, thread)
         if is_old:
-            await database.run(_without_the_change)
+            await log.database.run(_without_the_change)
         assert await restore(log, thread)
         (found,) = await approvals_of(log, thread)
         assert found == replace(asked, shown=None if is_old else change.digest)
-    finally:
-        await database.close()
 
 
 async def test_a_decision_with_a_field_of_before_is_read(tmp_path: Path) -> None:
-    database = Database("sqlite:///z.db", directory=tmp_path)
-    try:
-        log = ThreadLog(database)
-        await log.create_tables()
-        thread = await log.open("session_one", agent="a")
+    async with opened_thread(tmp_path) as (log, thread):
         asked = await put(log, thread, "run", ApprovalRequest("write_file", {}, "3"), {})
         settled = await settle(log, asked, Decision("reject"))
         older = text(
             "UPDATE pending_approval SET decision = json_set(decision, '$.begun', 'It was begun before.')"
         )
-        await database.run(lambda connection: connection.execute(older))
+        await log.database.run(lambda connection: connection.execute(older))
         assert await approvals_of(log, thread) == [settled]
-    finally:
-        await database.close()
 
 
 async def test_every_column_of_a_session_comes_back_from_its_archive(tmp_path: Path) -> None:
-    database = Database("sqlite:///z.db", directory=tmp_path)
-    try:
-        log = ThreadLog(database)
-        await log.create_tables()
-        thread = await log.open("session_one", agent="a")
+    async with opened_thread(tmp_path) as (log, thread):
         packed = [each for each in TABLES if "thread" in each.columns and each.name not in NOT_PACKED]
         rows = {each.name: _filled(each, thread.key) for each in packed}
 
@@ -117,30 +100,22 @@ async def test_every_column_of_a_session_comes_back_from_its_archive(tmp_path: P
                 for each in packed
             }
 
-        await database.run(fill)
-        before = await database.run(stored)
+        await log.database.run(fill)
+        before = await log.database.run(stored)
         assert before == {name: [row] for name, row in rows.items()}
         assert await archive(log, thread)
-        assert not any((await database.run(stored)).values())
+        assert not any((await log.database.run(stored)).values())
         assert await restore(log, thread)
-        assert await database.run(stored) == before
-    finally:
-        await database.close()
+        assert await log.database.run(stored) == before
 
 
 async def test_a_conversation_is_found_by_its_mark_after_an_archive(tmp_path: Path) -> None:
-    database = Database("sqlite:///z.db", directory=tmp_path)
-    try:
-        log = ThreadLog(database)
-        await log.create_tables()
-        thread = await log.open("session_one", agent="a")
+    async with opened_thread(tmp_path) as (log, thread):
         turn, _ = await add_turn(log, thread.session, "run_1", {"prompt": "hello"})
         await set_mark(log, turn, "conversation")
         assert await archive(log, thread)
         assert await restore(log, thread)
         assert await marked_turns(log, "a", "conversation") == [turn]
-    finally:
-        await database.close()
 
 
 NOT_PACKED = {"checkpoint_archive", "thread_parent", "backtest_replay", "original_handle"}

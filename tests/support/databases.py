@@ -12,12 +12,16 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.store.threads import Thread
 
 GIVEN = os.environ.get("ZEUS_TEST_POSTGRES_URL")
 SQLITE_URL = "sqlite:///.zeus/zeus.db"
@@ -28,6 +32,18 @@ def storage(url: str) -> str:
     """The YAML of an agent whose threads and checkpoints are there."""
     checkpointer = "checkpointer: postgres\n" if url.startswith("postgres") else ""
     return f"storage: {{url: '{url}'}}\n{checkpointer}"
+
+
+@asynccontextmanager
+async def opened_thread(folder: Path) -> AsyncIterator[tuple[ThreadLog, Thread]]:
+    """The log of a new SQLite database, and a thread in it."""
+    database = Database("sqlite:///z.db", directory=folder)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        yield log, await log.open("session_one", agent="a")
+    finally:
+        await database.close()
 
 
 def execute(url: str, *statements: str) -> list[Any]:

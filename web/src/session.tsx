@@ -9,6 +9,7 @@ import { Dialog } from "./dialog";
 import { type Key, t, word } from "./i18n";
 import { Icon } from "./icons";
 import { addressOf, go, type Place, type View, VIEWS } from "./place";
+import { messageOf } from "./reading";
 import { follow } from "./stream";
 import { TraceView } from "./trace";
 import { LiveTurn, type Turn, turnsOf } from "./transcript";
@@ -99,7 +100,7 @@ export function SessionView(props: {
       setLoaded(await load(session));
       setProblem("");
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
+      setProblem(messageOf(error));
     }
   }, [session]);
   useEffect(() => { void reload(); }, [reload]);
@@ -134,7 +135,7 @@ export function SessionView(props: {
       await props.changed();
       if (found.archived_ms === null) await reload();
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
+      setProblem(messageOf(error));
     }
   };
   const isArchived = isPutAway.current || info?.archived_ms != null;
@@ -146,7 +147,7 @@ export function SessionView(props: {
       await props.changed();
     } catch (error) {
       setDeleting(null);
-      setProblem(error instanceof Error ? error.message : String(error));
+      setProblem(messageOf(error));
     }
   };
 
@@ -185,7 +186,7 @@ export function SessionView(props: {
                 <a href={api.exported(session, "markdown")} download={`${session}.md`}>{t("Export as Markdown")}</a>
                 <a href={api.exported(session, "json")} download={`${session}.json`}>{t("Export as JSON")}</a>
                 {!isArchived && <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void put(api.archive); }}>{t("Archive")}</button>}
-                <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void api.session(session).then(setDeleting, (error) => setProblem(String(error.message ?? error))); }}>{t("Delete")}</button>
+                <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void api.session(session).then(setDeleting, (error) => setProblem(messageOf(error))); }}>{t("Delete")}</button>
               </div>
             </details>
           </>

@@ -203,7 +203,6 @@ def remove(
     yes: bool,
 ) -> None:
     """Remove the knowledge base NAME, or only what came from PATHs that were added to it."""
-
     from zeus_runtime.errors import ChangedError
 
     shown: BaseInfo | None = None

@@ -378,7 +378,8 @@ def _approvals(ground: PartSource) -> Iterator[str]:
             found = ground.registry.get("middleware", each.name)
             if found.plugin.distribution is not None and hasattr(load_options(found), "asks_user"):
                 asking.append(json.dumps({each.name: each.options}, sort_keys=True, default=str))
-    yield from () if ground.config.approvals is None else (ground.config.approvals,)
+    if ground.config.approvals is not None:
+        yield ground.config.approvals
     yield from asking or ["nobody is asked"]
 
 

@@ -147,10 +147,8 @@ class _Named:
         # A value that commands get, as of `shell.env`, may name a file for them: its secrets are masked.
         given = {each.path for each in marked if "value" in each.executes}
         yield from self._of_keys(tree, given)
-        for value in marked:
-            for root in (
-                trees_of_json(tree.file(value.node), self._checked.environ) if value.holds_secrets else ()
-            ):
+        for value in (each for each in marked if each.holds_secrets):
+            for root in trees_of_json(tree.file(value.node), self._checked.environ):
                 yield from self._of_keys(tree._replace(root=root), set())
         for command in self._commands(tree, marked):
             if command not in self._known:

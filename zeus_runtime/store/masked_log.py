@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cutting import cut_words
-from zeus_runtime.events import ModelCallStarted, Reasoning, SubAgentEvent, Text, ToolCallChunk
+from zeus_runtime.events import PIECES, ModelCallStarted, SubAgentEvent
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS, LogEntry, StepEntry, ThreadLog
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.listing import SessionInfo, SessionPlace
     from zeus_runtime.store.threads import Owner, Thread
-
-_TEXT_OF: Final = {Text.type: "text", Reasoning.type: "text", ToolCallChunk.type: "arguments"}
-"""The field of an event that has a piece of a text."""
 
 
 class MaskedLog(ThreadLog):
@@ -107,7 +104,7 @@ def _texts_in_pieces(events: Sequence[StoredEvent]) -> Iterator[Mapping[int, str
     for place, stored in enumerate(events):
         event = json.loads(stored.payload)
         piece = _innermost(event)
-        if (name := _TEXT_OF.get(piece["type"])) is not None:
+        if (name := PIECES.get(piece["type"])) is not None:
             of = event["session"], piece["type"], piece.get("index", 0)
             # Only the first piece of a call has its id; another id begins another call.
             if piece.get("call_id") is not None:
@@ -128,7 +125,7 @@ def _innermost(event: dict[str, Any]) -> dict[str, Any]:
 def _with_text(stored: StoredEvent, text: str) -> StoredEvent:
     event = json.loads(stored.payload)
     piece = _innermost(event)
-    piece[_TEXT_OF[piece["type"]]] = text
+    piece[PIECES[piece["type"]]] = text
     return stored._replace(payload=json.dumps(event, ensure_ascii=False))
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.disk_paths import other_spelling, real_path
+from zeus_runtime.disk_paths import is_in, other_spelling, real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.git_folders import GIT_NAMES, git_depth
@@ -126,7 +126,7 @@ def program_view(
     shown: list[str] = []
     for host in sorted(map(gate.mounts.real, (gate.mounts.root, *gate.mounts.folders.values()))):
         # A route into a folder that is shown already is judged there, by all of its names.
-        if os.path.isdir(host) and not any(_is_in(host, each) for each in shown):  # noqa: PTH112 - a str is wanted
+        if os.path.isdir(host) and not any(is_in(host, each) for each in shown):  # noqa: PTH112 - a str is wanted
             shown.append(host)
     for each in gate.folders_of_sessions():
         # Else Zeus makes it while a program runs, which then sees all that comes into it.
@@ -424,7 +424,3 @@ class _RealPaths:
 
 def _last(path: str) -> str:
     return folded(path.rpartition("/")[2])
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")

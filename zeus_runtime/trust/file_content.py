@@ -98,9 +98,12 @@ def folders_below(
     seen: set[str] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=unread):
         real = real_path(place)
-        # A proc file system lists what runs at the moment, and leads on to all of the machine's folders.
-        if is_proc(Path(place).stat().st_dev):
-            unread(OSError(errno.EINVAL, "it is no folder of a disk", place))
+        try:
+            # A proc file system lists what runs at the moment, and leads on to all of the machine's folders.
+            if is_proc(Path(place).stat().st_dev):
+                raise OSError(errno.EINVAL, "it is no folder of a disk", place)
+        except OSError as error:  # also a folder that is gone since it was listed
+            unread(error)
             folders.clear()
             names.clear()
         # A link may lead back to a folder above it.

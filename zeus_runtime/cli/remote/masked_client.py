@@ -6,7 +6,7 @@ The service does not know them, and its files may hold them, as of a repository 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import unquote
@@ -96,8 +96,9 @@ class MaskedServiceClient(ServiceClient):
         self, *, run: str | None = None, session: str | None = None, after: int = 0
     ) -> Generator[ServiceEvent, None, None]:
         masked = MaskedEvents(self._masked)
-        for each in super().events(run=run, session=session, after=after):
-            yield from masked.passed(each)
+        with closing(super().events(run=run, session=session, after=after)) as events:
+            for each in events:
+                yield from masked.passed(each)
         yield from masked.rest()
 
 

@@ -8,29 +8,22 @@ from typing import Any, Final, TypeAlias
 from zeus_runtime.client.results import ServiceEvent, event_of
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.events import (
+    PIECES,
     AnswerReset,
     ModelCallEnded,
     ModelChanged,
     ModelRetry,
     OutputPartial,
-    Reasoning,
     RunCompleted,
     RunFailed,
     RunStarted,
     SubAgentEvent,
-    Text,
     ToolCallChunk,
     ToolCallStarted,
 )
 
 _Told: TypeAlias = Mapping[str, Any]
 
-_PIECES: Final[Mapping[str, str]] = {
-    Text.type: "text",
-    Reasoning.type: "text",
-    ToolCallChunk.type: "arguments",
-}
-"""The events with pieces of a text, and the name of the piece."""
 _VOID: Final = frozenset({ModelRetry.type, ModelChanged.type, AnswerReset.type})
 _NEXT: Final = frozenset(
     {ModelCallEnded.type, ToolCallStarted.type, RunStarted.type, RunCompleted.type, RunFailed.type}
@@ -49,7 +42,7 @@ class MaskedEvents:
         """What of the event, and of what was held before it, can be told now."""
         whose, told = _innermost(event.data)
         kind = told.get("type", "")
-        if (word := _PIECES.get(kind)) and isinstance(told.get(word), str):
+        if (word := PIECES.get(kind)) and isinstance(told.get(word), str):
             key = (whose, kind, told.get("index", 0))
             text, rest = self._secrets.settled(self._held.get(key, ("",))[0] + told[word])
             self._held[key] = rest, event
@@ -75,7 +68,7 @@ class MaskedEvents:
             _, told = _innermost(event.data)
             more = {"call_id": None, "tool_name": None} if told["type"] == ToolCallChunk.type else {}
             if end:
-                yield self._masked(event, {**told, **more, _PIECES[told["type"]]: self._secrets.text(end)})
+                yield self._masked(event, {**told, **more, PIECES[told["type"]]: self._secrets.text(end)})
 
     def _taken(self, whose: str | None) -> list[tuple[str, ServiceEvent]]:
         return [self._held.pop(key) for key in [*self._held] if whose in (None, key[0])]
@@ -97,11 +90,14 @@ class MaskedEvents:
 def _innermost(told: _Told) -> tuple[str, _Told]:
     """The event that events of sub-agents wrap, and the session of the sub-agent; empty without one."""
     whose = ""
-    while told.get("type") == SubAgentEvent.type and isinstance(told.get("event"), dict):
+    while _is_wrapped(told):
         whose, told = str(told.get("session")), told["event"]
     return whose, told
 
 
 def _with_innermost(told: _Told, inner: _Told) -> _Told:
-    is_wrapped = told.get("type") == SubAgentEvent.type and isinstance(told.get("event"), dict)
-    return {**told, "event": _with_innermost(told["event"], inner)} if is_wrapped else inner
+    return {**told, "event": _with_innermost(told["event"], inner)} if _is_wrapped(told) else inner
+
+
+def _is_wrapped(told: _Told) -> bool:
+    return told.get("type") == SubAgentEvent.type and isinstance(told.get("event"), dict)

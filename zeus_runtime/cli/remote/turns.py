@@ -255,7 +255,7 @@ class RemoteTurn:
         return True
 
     async def _decided(self) -> bool:
-        """Whether the user decided every call that was asked about, so that the turn continues.
+        """Whether every call that was asked about is decided, by whomever, so that the turn continues.
 
         Raises:
             ServiceError: a decision was refused; the others are sent all the same.

@@ -70,7 +70,7 @@ def _named_by(environ: Mapping[str, str], folder: Path) -> Iterator[GitFile]:
 
 
 def _named_in(file: Path, folder: Path, environ: Mapping[str, str]) -> Iterator[GitFile]:
-    for section, key, value in _settings(_text(file)):
+    for section, key, value in _settings(beginning_of(file)):
         if not value or "\0" in value:
             continue
         if section in ("include", "includeif") and key == "path":
@@ -112,7 +112,8 @@ def _settings(text: str) -> Iterator[tuple[str, str, str]]:
             yield section, found[2].lower(), value
 
 
-def _text(file: Path) -> str:
+def beginning_of(file: Path) -> str:
+    """The first million bytes of a file as text; empty if it cannot be read: then no tool of this process reads it."""
     try:
         if not is_file(file):
             return ""

@@ -176,8 +176,9 @@ def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     for flag, word in pairwise(["", *words]):
         before = re.fullmatch(_FLAG, flag)
         joined = re.fullmatch(f"{_FLAG}=(.+)", word)
-        if joined or before:
-            name, value = joined.groups() if joined else (before[1] if before else "", word)
+        named = joined.groups() if joined else (before[1], word) if before else None
+        if named is not None:
+            name, value = named
             yield from key_files("" if is_lone_key(name) else name, value)
         if _is_command("args", word):
             # Each is shorter, so this ends.

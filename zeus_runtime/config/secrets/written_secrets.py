@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
 from zeus_runtime.config.messages.diagnostics import ConfigError
-from zeus_runtime.config.secrets.git_settings import GitFile, git_files
+from zeus_runtime.config.secrets.git_settings import GitFile, beginning_of, git_files
 from zeus_runtime.config.secrets.parts import (
     holds_secret,
     key_files,
@@ -24,7 +24,7 @@ from zeus_runtime.config.secrets.parts import (
 )
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
-from zeus_runtime.disk_paths import is_file
+from zeus_runtime.disk_paths import is_folder
 from zeus_runtime.strict_json import read_json
 
 _WITH_ADDRESSES: Final = frozenset({"config", "config.worktree", "FETCH_HEAD"})
@@ -87,11 +87,11 @@ class RepositoriesBelow:
 
     def _folders(self, folder: Path) -> Sequence[str]:
         try:
-            changed_ns = folder.stat().st_mtime_ns
-            if folder not in self._listed or self._listed[folder][0] != changed_ns:
+            modified_ns = folder.stat().st_mtime_ns
+            if folder not in self._listed or self._listed[folder][0] != modified_ns:
                 with os.scandir(folder) as entries:
                     names = sorted(each.path for each in islice(entries, _MOST_ENTRIES) if each.is_dir())
-                self._listed[folder] = changed_ns, names[:_MOST_FOLDERS]
+                self._listed[folder] = modified_ns, names[:_MOST_FOLDERS]
         except OSError:
             return ()
         return self._listed[folder][1]
@@ -105,7 +105,7 @@ def _kept_beside(folder: str) -> Iterator[Path]:
 
 def _kept_in(place: Path) -> Iterator[Path]:
     """The folder in which Git keeps the repository of which ``place`` is the ``.git``."""
-    if _is_folder(place):
+    if is_folder(place):
         yield place
     elif (named := _named_in(place, "gitdir: ")) is not None:
         # A worktree shares the config of its repository.
@@ -122,14 +122,7 @@ def _named_in(file: Path, head: str = "") -> Path | None:
     if "\0" in line or not line.startswith(head) or line == head:
         return None
     folder = Path(os.path.normpath(file.parent / line.removeprefix(head)))
-    return folder if _is_folder(folder) else None
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # a folder that the user may not enter
-        return False
+    return folder if is_folder(folder) else None
 
 
 def secrets_of_repository(kept: Path, environ: Mapping[str, str]) -> dict[str, str]:
@@ -154,14 +147,7 @@ def secrets_of_repository(kept: Path, environ: Mapping[str, str]) -> dict[str, s
 
 
 def _secrets_of_addresses(file: Path) -> Iterator[str]:
-    try:
-        if not is_file(file):
-            return
-        with file.open("rb") as stream:
-            text = stream.read(_MOST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return  # then no tool of this process reads it either
-    for line in text.splitlines():
+    for line in beginning_of(file).splitlines():
         # An address may be anywhere (a section's name, a comment); a header is a key's value.
         parts = [line.strip(), *(each.strip().strip('"') for each in line.partition("=")[2:])]
         yield from written_secrets({"lines": parts})

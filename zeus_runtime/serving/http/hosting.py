@@ -327,7 +327,6 @@ class HostedAgent:
 
     async def close_files(self, others: Sequence[Checked]) -> None:
         """Close the files of these configs too, to all turns: of this content of the config, and of former ones."""
-        # As the next content of this config will close them.
         found = await asyncio.to_thread(closed_beside, self.checked, others)
         for each in self._closed_later:
             each.take(found)

@@ -412,7 +412,7 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
 async def _decided_elsewhere(
     caller: ProtocolCaller, turn: StoredTurn, results: Mapping[str, str]
 ) -> int | None:
-    """After which event the turn went on, if these are results of calls that somebody decided or answered elsewhere."""
+    """The event after which the turn continued, if these are results of calls that were decided elsewhere."""
     asked, last = None, 0
     while found := await _wait_after(caller, turn, last):
         last, pending = found
