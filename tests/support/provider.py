@@ -238,11 +238,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, reply: Reply, events: Iterator[str]) -> None:
         self.send_response(200)
-        for key, value in {
-            "content-type": "text/event-stream",
-            "transfer-encoding": "chunked",
-            **reply.headers,
-        }.items():
+        headers = {"content-type": "text/event-stream", "transfer-encoding": "chunked", **reply.headers}
+        if reply.cut_after is not None:
+            # Without it the client may send its next request on this connection before it learns of the end.
+            headers["connection"] = "close"
+        for key, value in headers.items():
             self.send_header(key, value)
         self.end_headers()
         for number, event in enumerate(events):
@@ -256,8 +256,6 @@ class _Handler(BaseHTTPRequestHandler):
                 break
             self._chunk(event.encode())
         self._chunk(b"")
-        if reply.cut_after is not None:
-            self.close_connection = True
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
