@@ -239,6 +239,18 @@ def test_printed_digests_do_not_say_that_a_config_is_valid(
     assert ("zeus.yaml:3:19: workspace: " in found.err) is bool(code)
 
 
+@pytest.mark.parametrize(("root", "code"), [("nowhere", 3), (".", 0)])
+def test_nothing_is_allowed_of_a_config_that_cannot_be_planned(
+    project: Project, zeus: Zeus, root: str, code: int
+) -> None:
+    servers = "tools: [mcp]\nmcpServers: {x: {command: ./x}}"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\nworkspace: {{root: {root}}}\n{servers}\n")
+    found = zeus("trust")
+    assert (found.exit_code, "allowed: 1" in found.err) == (code, not code)
+    assert ("zeus.yaml:3:19: workspace: " in found.err) is bool(code)
+    assert ("nothing is allowed" in zeus("trust", "--list").out) is bool(code)
+
+
 def test_digests_are_printed_of_a_config_that_nothing_may_check_yet(project: Project, zeus: Zeus) -> None:
     """Its plan would import the module of `output.schema`."""
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\noutput: {schema: 'shape:Shape'}\n")
