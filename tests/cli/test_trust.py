@@ -450,16 +450,20 @@ def test_a_program_of_the_project_is_not_trusted_by_the_users_yaml(project: Proj
     assert trusted(zeus, "mine") == [False]
 
 
-@pytest.mark.parametrize("cwd", ["", ", cwd: .", ", cwd: sub"])
-def test_a_server_of_the_users_home_that_runs_in_a_project_is_allowed_for_each_project(
-    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, cwd: str
+@pytest.mark.parametrize(
+    "starts",
+    [
+        *(f"mcpServers: {{x: {{command: npx, args: [x]{cwd}}}}}" for cwd in ("", ", cwd: .", ", cwd: sub")),
+        "tools: [filesystem]\nmiddlewares: [{hooks: {before_tool_call: [{command: [npx, x]}]}}]",
+    ],
+)
+def test_a_program_of_the_users_home_that_runs_in_a_project_is_allowed_for_each_project(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, starts: str
 ) -> None:
     """`npx` would run what the project has in `node_modules`."""
     configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
     configs.mkdir(parents=True)
-    (configs / "mine.yaml").write_text(
-        f"version: 1\nmodel: gpt-4o\nmcpServers: {{small: {{command: npx, args: [x]{cwd}}}}}\n"
-    )
+    (configs / "mine.yaml").write_text(f"version: 1\nmodel: gpt-4o\n{starts}\n")
     assert trusted(zeus, "mine") == [False]
     zeus("trust", "mine")
     assert trusted(zeus, "mine") == [True]
