@@ -1636,6 +1636,32 @@ def test_no_tool_changes_settings_that_a_variable_of_a_program_names(
     opened.write("dc/config.json", b"mine")
 
 
+@pytest.mark.parametrize("pattern", ["host", "/host", "/host/**", "HOST"])
+@pytest.mark.parametrize("route", [".", "../project", "sub"])
+def test_a_rule_for_the_name_of_a_route_holds_for_all_that_the_route_leads_to(
+    folder: Path, pattern: str, route: str
+) -> None:
+    put(folder, "x", "sub/x")
+    (folder / "link").symlink_to(".")
+    routed = f"routes: {{/host/: {route}}}"
+    names = ("/host/x", "/sub/x", "/link/sub/x")
+    for yaml in (
+        f"workspace: {{{routed}, access: {{'**': write, '{pattern}': deny}}}}",
+        f"workspace: {{{routed}}}\nmiddlewares: [{{approve: {{deny: [{{'*': {{path: '{pattern}'}}}}]}}}}]",
+    ):
+        denied = files_of(folder, yaml)
+        for name in names:
+            with pytest.raises(WorkspaceError, match="closes it"):
+                denied.read(name, max_bytes=9)
+        with pytest.raises(WorkspaceError, match="closes it"):
+            denied.write("/host/new", b"mine")
+    guarded = files_of(folder, f"workspace: {{{routed}, access: {{'*': write, '{pattern}': read}}}}")
+    for name in (*names, "/host/new", "/sub/new"):
+        with pytest.raises(WorkspaceError, match="lets no tool write it"):
+            guarded.write(name, b"mine")
+    assert guarded.read("/host/x", max_bytes=9) == b"needle\n"
+
+
 LIBRARIES = (
     "LD_LIBRARY_PATH",
     "DYLD_LIBRARY_PATH",
