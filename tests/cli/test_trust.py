@@ -239,6 +239,18 @@ def test_printed_digests_do_not_say_that_a_config_is_valid(
     assert ("zeus.yaml:3:19: workspace: " in found.err) is bool(code)
 
 
+@pytest.mark.parametrize(("root", "code"), [("nowhere", 3), (".", 0)])
+def test_nothing_is_allowed_of_a_config_that_cannot_be_planned(
+    project: Project, zeus: Zeus, root: str, code: int
+) -> None:
+    servers = "tools: [mcp]\nmcpServers: {x: {command: ./x}}"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\nworkspace: {{root: {root}}}\n{servers}\n")
+    found = zeus("trust")
+    assert (found.exit_code, "allowed: 1" in found.err) == (code, not code)
+    assert ("zeus.yaml:3:19: workspace: " in found.err) is bool(code)
+    assert ("nothing is allowed" in zeus("trust", "--list").out) is bool(code)
+
+
 def test_digests_are_printed_of_a_config_that_nothing_may_check_yet(project: Project, zeus: Zeus) -> None:
     """Its plan would import the module of `output.schema`."""
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\noutput: {schema: 'shape:Shape'}\n")
@@ -438,16 +450,20 @@ def test_a_program_of_the_project_is_not_trusted_by_the_users_yaml(project: Proj
     assert trusted(zeus, "mine") == [False]
 
 
-@pytest.mark.parametrize("cwd", ["", ", cwd: .", ", cwd: sub"])
-def test_a_server_of_the_users_home_that_runs_in_a_project_is_allowed_for_each_project(
-    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, cwd: str
+@pytest.mark.parametrize(
+    "starts",
+    [
+        *(f"mcpServers: {{x: {{command: npx, args: [x]{cwd}}}}}" for cwd in ("", ", cwd: .", ", cwd: sub")),
+        "tools: [filesystem]\nmiddlewares: [{hooks: {before_tool_call: [{command: [npx, x]}]}}]",
+    ],
+)
+def test_a_program_of_the_users_home_that_runs_in_a_project_is_allowed_for_each_project(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, starts: str
 ) -> None:
     """`npx` would run what the project has in `node_modules`."""
     configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
     configs.mkdir(parents=True)
-    (configs / "mine.yaml").write_text(
-        f"version: 1\nmodel: gpt-4o\nmcpServers: {{small: {{command: npx, args: [x]{cwd}}}}}\n"
-    )
+    (configs / "mine.yaml").write_text(f"version: 1\nmodel: gpt-4o\n{starts}\n")
     assert trusted(zeus, "mine") == [False]
     zeus("trust", "mine")
     assert trusted(zeus, "mine") == [True]

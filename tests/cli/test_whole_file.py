@@ -53,6 +53,20 @@ def test_whatever_may_be_a_file_s_name_is_written_for_its_owner_alone(tmp_path: 
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(("mode", "says"), [(0o664, "its mode was 664 and is 600"), (0o600, ""), (None, "")])
+def test_who_takes_rights_from_a_file_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: int | None, says: str
+) -> None:
+    place = tmp_path / "talk.md"
+    if mode is not None:
+        place.touch()
+        place.chmod(mode)
+    write_private(place, "text\n", "talk.md")
+    told = capsys.readouterr().err
+    assert (says in told, bool(told)) == (True, bool(says))
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
 @both
 @pytest.mark.parametrize("name", [".", "loop", "n" * 256, "file/below", "nowhere/out.jsonl"])
 def test_a_place_where_no_file_can_be_is_a_mistake_of_who_named_it(

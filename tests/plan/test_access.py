@@ -1590,7 +1590,86 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
     assert files.write("lib/mine.py", b"")
 
 
-LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+def test_no_tool_changes_settings_that_a_variable_of_a_program_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings of docker name programs that it starts (`cli-plugins/docker-x`), those of OpenSSL libraries."""
+    put(folder, "dc/config.json", "aside/shared.json", "data/a", "staging/a", "repos/a")
+    (folder / "dc/shared.json").symlink_to("../aside/shared.json")
+    (folder / "dc/up").symlink_to("..")
+    for name, value in {
+        "DOCKER_CONFIG": f"{folder}/dc",
+        "OPENSSL_CONF": "./ssl/openssl.cnf",
+        "SSL_CERT_DIR": f"/etc/certs:{folder}/x/../certs",
+        "AZURE_CONFIG_DIR": ".azure",
+        "AWS_DATA_PATH": str(folder),
+        "KUBECONFIG": "~/clusters",
+        "HOME": str(folder),
+        "AWS_PROFILE": "staging",
+        "DATA_DIR": f"{folder}/data",
+        "OUTPUT": "./out",
+        "DOCKER_HOST": "unix:///run/docker.sock",
+        "OCI_LONG": "/" + "a" * 5_000,
+        "SSL_ABOVE": str(folder.parent),
+    }.items():
+        monkeypatch.setenv(name, value)
+    files = files_of(folder)
+    for path in (
+        "dc/config.json",
+        "dc/cli-plugins/docker-x",
+        "ssl/openssl.cnf",
+        "certs/a.0",
+        ".azure/a",
+        "clusters",
+    ):
+        with pytest.raises(WorkspaceError, match="names it for Zeus, so no tool may change it"):
+            files.write(path, b"forged")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files.write("aside/shared.json", b"forged")
+    for path in ("aside/b", "data/a", "staging/a", "out/a", "ssl/a", "etc/certs", "a"):
+        files.write(path, b"mine")
+    assert files.read("dc/config.json", max_bytes=9) == b"needle\n"
+    deciding = Deciding()
+    add_deciding(deciding, check(write_agent(folder), directory=folder, environ={}))
+    assert deciding.find("/etc/certs") is None
+    opened = files_of(folder, "workspace: {access: {dc: write}}\n")
+    opened.write("dc/config.json", b"mine")
+
+
+@pytest.mark.parametrize("pattern", ["host", "/host", "/host/**", "HOST"])
+@pytest.mark.parametrize("route", [".", "../project", "sub"])
+def test_a_rule_for_the_name_of_a_route_holds_for_all_that_the_route_leads_to(
+    folder: Path, pattern: str, route: str
+) -> None:
+    put(folder, "x", "sub/x")
+    (folder / "link").symlink_to(".")
+    routed = f"routes: {{/host/: {route}}}"
+    names = ("/host/x", "/sub/x", "/link/sub/x")
+    for yaml in (
+        f"workspace: {{{routed}, access: {{'**': write, '{pattern}': deny}}}}",
+        f"workspace: {{{routed}}}\nmiddlewares: [{{approve: {{deny: [{{'*': {{path: '{pattern}'}}}}]}}}}]",
+    ):
+        denied = files_of(folder, yaml)
+        for name in names:
+            with pytest.raises(WorkspaceError, match="closes it"):
+                denied.read(name, max_bytes=9)
+        with pytest.raises(WorkspaceError, match="closes it"):
+            denied.write("/host/new", b"mine")
+    guarded = files_of(folder, f"workspace: {{{routed}, access: {{'*': write, '{pattern}': read}}}}")
+    for name in (*names, "/host/new", "/sub/new"):
+        with pytest.raises(WorkspaceError, match="lets no tool write it"):
+            guarded.write(name, b"mine")
+    assert guarded.read("/host/x", max_bytes=9) == b"needle\n"
+
+
+LIBRARIES = (
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "OPENSSL_MODULES",
+    "OPENSSL_ENGINES",
+    "GCONV_PATH",
+)
 
 
 def name_code(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:

@@ -123,6 +123,8 @@ def _allow(process: Process, which: ConfigArgs, kind: Kind) -> None:
     from zeus_runtime.cli.trusting import allow_parts, complain_lines, record, shown
 
     found, parts = _examined(process, which, kind)
+    # A config that cannot be planned must change, so its parts may be others then.
+    _require_plan(found)
     if which.config != "-" and can_ask():
         count = allow_parts(found, parts)
     else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
+from zeus_runtime.cli.streams import complain
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
@@ -18,6 +20,8 @@ from zeus_runtime.tools.own_folders import own_path
 
 _DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What is wrong with the disk, and not with the place that was named."""
+
+_PRIVATE: Final = 0o600
 
 
 def unnamed_place(place: Path, directory: Path) -> Path:
@@ -56,7 +60,8 @@ def write_whole(place: Path, text: str, name: str) -> None:
 
 
 def write_private(place: Path, text: str, name: str) -> None:
-    """Write ``text``, such as memories and conversations, to a file that only its user may read.
+    """Write ``text``, such as memories and conversations, to a file that only its user may read; say so if the file had
+    other rights.
 
     Args, Raises: as ``write_whole``.
     """
@@ -122,7 +127,10 @@ def _replace_privately(place: Path, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+        old = stat.S_IMODE(place.stat().st_mode) if place.exists() else _PRIVATE
         os.replace(temporary, place)  # noqa: PTH105
     except BaseException:
         os.unlink(temporary)  # noqa: PTH108
         raise
+    if old != _PRIVATE:
+        complain(f"only you may read and write {place} now: its mode was {old:o} and is {_PRIVATE:o}")

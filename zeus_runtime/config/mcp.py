@@ -3,6 +3,8 @@
 Annotations are not postponed, as in ``config.model``.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
@@ -22,6 +24,8 @@ PRESETS: Final[Mapping[Preset, str]] = {
     "gmail": "https://gmailmcp.googleapis.com/mcp/v1",
 }
 """Preset to the address of its server, as the provider documents it; both need a client id from the user."""
+
+_MAX_PREFIX_CHARACTERS: Final = 40
 
 _ISSUERS: Final[Mapping[Preset, str]] = {
     "github": "https://github.com/login/oauth",
@@ -102,7 +106,7 @@ class McpServer:
     prefix: Annotated[
         str | None,
         Pattern("^[A-Za-z0-9_-]*$"),
-        MaxLength(40),
+        MaxLength(_MAX_PREFIX_CHARACTERS),
         Doc(
             "What its tools' names begin with, before `__`; null: the server's name, an empty text: no prefix."
         ),
@@ -190,6 +194,16 @@ class McpServer:
             "account": {"auth": "oauth"} if self.authorised and self.address is not None else {},
         }
         return {key: value for key, value in sent.items() if value}
+
+    def prefix_for(self, name: str) -> str:
+        """What the names of its tools begin with: ``prefix``, else its name in ``mcpServers`` after the last slash."""
+        if self.prefix is not None:
+            return self.prefix
+        clean = re.sub("[^A-Za-z0-9_-]+", "_", name.rpartition("/")[2]).strip("_")
+        if 0 < len(clean) <= _MAX_PREFIX_CHARACTERS:
+            return clean
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+        return f"{clean[: _MAX_PREFIX_CHARACTERS - len(digest) - 1] or 'server'}_{digest}"
 
     @property
     def allowed(self) -> tuple[str, ...] | None:

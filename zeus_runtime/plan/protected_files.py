@@ -55,8 +55,12 @@ if TYPE_CHECKING:
 _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercustomize*")
 """Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
 
-_LIBRARY_PATHS: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
-"""The variables with the folders in which the loader of Linux or macOS looks for the libraries of a process."""
+_LIBRARY_PATHS: Final = (
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
+    *("OPENSSL_MODULES", "OPENSSL_ENGINES", "GCONV_PATH"),
+)
+"""The variables with the folders in which a process finds libraries: by the loader of Linux or macOS, by OpenSSL, and
+by the C library of Linux."""
 
 _LIBRARY_NAMES: Final = ("*.so", "*.so.*", "*.dylib", "glibc-hwcaps")
 
@@ -300,6 +304,10 @@ _FOLDERS_OF_PROGRAMS: Final = tuple(
 _FILES_OF_PROGRAMS: Final = (".boto", ".databrickscfg", ".netrc", ".npmrc", ".pg_service.conf", ".pgpass")
 """Entries of a home folder in which Zeus's libraries, or programs that start MCP servers, find programs, addresses and
 keys at the next start. `.config` and `.local` are not among them: Zeus's own folders there are made."""
+_VARIABLES_OF_PROGRAMS: Final = tuple(
+    "AWS_ AZURE_ CLOUDSDK_ CONTAINERS_ DATABRICKS_ DOCKER_ KUBECONFIG OCI_ OPENSSL_ SNOWFLAKE_ SSL_".split()
+)
+"""How the variables of such programs begin: they name other places for the same settings (``DOCKER_CONFIG``)."""
 _OF_PROJECTS: Final = frozenset(
     (".config", ".local", ".git", *(each.partition("/")[0] for each in PROJECT_FOLDERS))
 )
@@ -374,10 +382,17 @@ def _add_environment(deciding: Deciding, checked: Checked) -> None:
     """The files of the project that variables of Zeus's process name: Zeus's libraries read settings and keys there.
 
     A relative path, and a file that is not there, count if the variable's name says secret: an agent may edit
-    ``FLASK_APP=app.py``, and ``XDG_STATE_HOME`` is a folder that Zeus makes.
+    ``FLASK_APP=app.py``, and ``XDG_STATE_HOME`` is a folder that Zeus makes. A folder counts if the name is one of a
+    program: an agent may write to ``DATA_DIR=$PWD/data``.
     """
     project = project_of(checked.document, checked.config, checked.trust)
+    work = (*_work(checked), *deciding.folders)
     for name, value in checked.process_environ.items():
+        for place in _places_of_program(name, value):
+            is_own = any(project.has(Path(each)) for each in _spellings(place))
+            if is_own and not _holds(place, work):
+                _add(deciding, place, f"the variable {name} names it for Zeus")
+                _add_linked_code(deciding, place, work)
         named = {file: True for _, file in key_files(name, value)}
         if value.startswith(("/", "~")):
             named.setdefault(value, False)
@@ -397,6 +412,17 @@ def _add_git(deciding: Deciding, checked: Checked) -> None:
             _add(deciding, file, f"`{setting}` names it for git", holds_keys=not each.has_settings)
             if each.has_settings:
                 _add_unasked(deciding, file, is_file=True)
+
+
+def _places_of_program(name: str, value: str) -> Iterator[Path]:
+    """The files and folders, there or not, that a variable of a program names (``SSL_CERT_DIR=./certs:/etc/certs``).
+
+    A bare word is none: it may be the name of an account (``AWS_PROFILE=staging``).
+    """
+    if name.startswith(_VARIABLES_OF_PROGRAMS) and name not in _LIBRARY_PATHS:
+        yield from (
+            expanded(each).absolute() for each in value.split(":") if each.startswith(("/", "~", "."))
+        )
 
 
 def _file_at(text: str, *, is_absent: bool) -> Path | None:

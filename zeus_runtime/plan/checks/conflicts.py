@@ -56,6 +56,7 @@ def refuse_conflicts(
     problems = [
         *_tools_twice(checked, given),
         *_middlewares_twice(checked),
+        *_prefixes_twice(checked),
         *_knowledge_unused(checked),
         *misfits(checked, [*components, *middlewares], context, given),
         *changed_after_asking(checked, middlewares),
@@ -87,6 +88,24 @@ def _middlewares_twice(checked: Checked) -> Iterator[Diagnostic]:
             ("middlewares", index),
             hint="keep one of the two lines",
         )
+
+
+def _prefixes_twice(checked: Checked) -> Iterator[Diagnostic]:
+    servers = {name: each for name, each in checked.config.mcp_servers.items() if not each.disabled}
+    prefixes = [each.prefix_for(name) for name, each in servers.items()]
+    for index, prefix in _again(prefixes):
+        # Who drops the prefix of several servers means it.
+        if not prefix:
+            continue
+        name, former = list(servers)[index], list(servers)[prefixes.index(prefix)]
+        found = checked.diagnostic(
+            "mcp-prefix",
+            f"the names of its tools begin with `{prefix}__`, as do those of the server {former!r}: where both have a"
+            " tool of one name, only one is offered",
+            ("mcpServers", name, *(() if servers[name].prefix is None else ("prefix",))),
+            hint="give the servers different prefixes",
+        )
+        yield replace(found, severity="warning")
 
 
 def _again(names: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -7,7 +7,6 @@ import re
 from typing import Final
 
 MAX_CHARACTERS: Final = 64
-MAX_PREFIX_CHARACTERS: Final = 40
 _NO_FILE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _DIGEST_CHARACTERS: Final = 8
@@ -29,15 +28,6 @@ def tool_name(prefix: str, own: str) -> str:
         return whole
     # 64 is the providers' limit for a function's name; the digest keeps names apart that become equal.
     return f"{clean[: MAX_CHARACTERS - _DIGEST_CHARACTERS - 1]}_{_digest(whole)}"
-
-
-def prefix_of(server: str) -> str:
-    """A server's name as a prefix: the part after the last slash (`owner/repository`), at most 40 characters."""
-    clean = _FOREIGN.sub("_", server.rpartition("/")[2]).strip("_")
-    if 0 < len(clean) <= MAX_PREFIX_CHARACTERS:
-        return clean
-    room = MAX_PREFIX_CHARACTERS - _DIGEST_CHARACTERS - 1
-    return f"{clean[:room] or 'server'}_{_digest(server)}"
 
 
 def log_name(server: str) -> str:

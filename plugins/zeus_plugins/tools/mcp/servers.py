@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from zeus_plugins.tools.mcp.names import prefix_of
 from zeus_runtime.plugin import OptionsError
 from zeus_runtime.plugin.tool import BROWSER_SERVER, McpServer, servers_in_file
 
@@ -107,9 +106,8 @@ def _server(
     context: PlanContext,
 ) -> PlannedServer:
     category: Category = kind or ("oauth" if spec.authorised else "mcp")
-    prefix = prefix_of(name) if spec.prefix is None else spec.prefix
     instructions = "" if kind is None else _instructions(kind, connectors[kind], context)
-    return PlannedServer(name, spec, category, prefix, instructions)
+    return PlannedServer(name, spec, category, spec.prefix_for(name), instructions)
 
 
 def _instructions(kind: _Kind, connector: Connector, context: PlanContext) -> str:

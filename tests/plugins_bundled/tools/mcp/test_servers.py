@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.tools.mcp.names import log_name, prefix_of, tool_name
+from zeus_plugins.tools.mcp.names import log_name, tool_name
 
 from tests.support.agents import script, write_agent
 from zeus_runtime import Agent, ConfigError, MissingError
+from zeus_runtime.plugin.tool import McpServer
 from zeus_runtime.trust.parts import Remote, remote_part
 
 
@@ -28,7 +29,7 @@ def servers(folder: Path, yaml: str, environ: dict[str, str] | None = None) -> A
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=120))
 def test_every_name_is_one_that_providers_allow(server: str, tool: str) -> None:
-    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", tool_name(prefix_of(server), tool))
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", tool_name(McpServer().prefix_for(server), tool))
 
 
 @given(st.text(min_size=1, max_size=90), st.text(min_size=1, max_size=90))
@@ -82,8 +83,32 @@ def test_a_name_may_be_what_other_clients_write(tmp_path: Path, name: str, prefi
     assert (found.name, found.prefix) == (name, prefix)
 
 
+@pytest.mark.parametrize(
+    ("yaml", "places"),
+    [
+        ("{a: {command: x, prefix: p}, b: {command: y, prefix: p}}", ["b.prefix"]),
+        ("{a: {command: x, prefix: b}, b: {command: y}}", ["b"]),
+        ("{a: {command: x, prefix: p}, b: {command: y}, c: {command: z, prefix: p}}", ["c.prefix"]),
+        ("{ann/files: {command: x}, bob/files: {command: y}}", ["bob/files"]),
+        ("{a: {command: x, prefix: p}, b: {command: y, prefix: p, disabled: true}}", []),
+        ("{a: {command: x, prefix: ''}, b: {command: y, prefix: ''}}", []),
+        ("{a: {command: x, prefix: p}, b: {command: y}}", []),
+        ("{a: {command: x, prefix: ''}, b: {command: y, prefix: a}}", []),
+    ],
+)
+def test_two_servers_with_one_prefix_are_a_warning(tmp_path: Path, yaml: str, places: list[str]) -> None:
+    agents = "agents: {one: {description: x, overrides: {mode: ask}}}"
+    config = write_agent(tmp_path, f"mcpServers: {yaml}\n{agents}\n", tools="[mcp, probe, subagents]")
+    warnings = Agent.from_config(config, directory=tmp_path, model=script(), environ={}).plan.warnings
+    found = [each for each in warnings if each.code == "mcp-prefix"]
+    assert [".".join(map(str, each.path[1:])) for each in found] == places
+    for each in found:
+        assert (each.severity, each.hint) == ("warning", "give the servers different prefixes")
+        assert each.position is not None
+
+
 def test_names_without_a_letter_that_providers_allow_stay_apart() -> None:
-    assert prefix_of("时间") != prefix_of("天气")
+    assert McpServer().prefix_for("时间") != McpServer().prefix_for("天气")
     assert log_name("时间") != log_name("天气")
     assert (log_name("my files"), log_name("a.b")) == ("my_files.log", "a.b.log")
     assert "/" not in log_name("a/../b")
