@@ -81,6 +81,8 @@ def impostor() -> Iterator[tuple[str, dict[str, Any]]]:
             self.end_headers()
             self.wfile.write(body)
 
+        do_POST = do_GET  # noqa: N815 - a name of the base class
+
         def do_DELETE(self) -> None:
             answers["deleted"] = self.path
             self.send_response(204)
@@ -157,6 +159,19 @@ def test_a_call_whose_approval_will_not_hold_says_so_elsewhere_and_offers_none(
         shown = zeus("--remote", url, "approvals", "show", "a")
         assert ("its approval will not hold" in shown.out) == is_outdated
         assert ("approve this change with" in shown.err) != is_outdated
+
+
+@pytest.mark.parametrize("more", [{}, {"outdated": True}])
+def test_an_approval_that_does_not_hold_is_told_as_it_is_here(
+    impostor: tuple[str, dict[str, Any]], zeus: Zeus, more: dict[str, Any]
+) -> None:
+    url, answers = impostor
+    answers["/v1/approvals/a"] = {"session": "s", "decision": "approve", "allowlist_of": "ann", **more}
+    told = zeus("--remote", url, "approvals", "decide", "a", "approve", "--always").err
+    assert told.startswith("a: approve; its tool goes on the allowlist of ann\n")
+    assert told.endswith(
+        "a: It was asked under other settings of the tool, or in another workspace: its approval does not hold.\n"
+    ) == bool(more)
 
 
 def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> None:
