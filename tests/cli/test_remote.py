@@ -210,6 +210,27 @@ def test_no_secret_of_this_machine_is_sent_to_the_service(
     assert not [each for each in secrets if any(each.encode() in data for data in stored)]
 
 
+@pytest.mark.parametrize("kind", ["a pipe", "not sound"])
+def test_nothing_is_sent_beside_variables_whose_secrets_cannot_be_read(
+    impostor: tuple[str, dict[str, Any]],
+    zeus: Zeus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    url, answers = impostor
+    answers["/v1/approvals"] = []
+    monkeypatch.chdir(tmp_path)
+    assert zeus("--remote", url, "approvals", "pending").exit_code == 0
+    if kind == "a pipe":
+        os.mkfifo(".env")
+    else:
+        (tmp_path / ".env").write_text("this is no variable\n")
+    refused = zeus("--remote", url, "approvals", "pending")
+    assert refused.exit_code == 3
+    assert (".env cannot be read: it is a pipe" if kind == "a pipe" else ".env:1:1") in refused.err
+
+
 def test_what_is_sent_is_masked_and_what_names_something_is_not() -> None:
     known = secrets_of_environment({"A_KEY": "zeus-1a2b3c4d5e6f", "ZEUS_TOKEN": TOKEN})
     given, shown = "zeus-1a2b3c4d5e6f", "<secret:A_KEY>"
