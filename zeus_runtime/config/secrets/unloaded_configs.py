@@ -19,7 +19,7 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import Node, find, of_json, plain
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.disk_paths import expanded, is_file_name
 from zeus_runtime.proc_files import opened
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def named_configs(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iter
     named = [each for each in bases if isinstance(each.value, str) and not names_preset(each.value)]
     named += [node for agent in _agents(tree) if (node := find(agent, ("config",))) is not None]
     for node in named:
-        if isinstance(node.value, str) and node.value and "\0" not in node.value:
+        if is_file_name(node.value):
             file = folders.get(node.origin.value.source, folder) / expanded(node.value)
             yield file / DISCOVERED if _is_there(file, S_ISDIR) else file
 
@@ -181,7 +181,7 @@ def service_key_files(tree: Node, folder: Path) -> Iterator[Path]:
     """
     for name in ("certificate", "key"):
         node = find(tree, ("tls", name))
-        if node is not None and isinstance(node.value, str) and node.value and "\0" not in node.value:
+        if node is not None and is_file_name(node.value):
             yield folder / expanded(node.value)
 
 
@@ -211,7 +211,7 @@ def _further(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[
         yield from named_configs(layer, folders, folder)
         homes = layer.value.get("homes")
         for node in homes.value if homes is not None and homes.is_list else ():
-            if isinstance(node.value, str) and node.value and "\0" not in node.value:
+            if is_file_name(node.value):
                 yield from _presets(folders.get(node.origin.value.source, folder) / expanded(node.value))
 
 
