@@ -1,4 +1,4 @@
-"""File systems that do not tell names apart, simulated by a second file that the folder does not list."""
+"""Names of files: what can be one, and file systems that do not tell them apart, simulated by an unlisted file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from zeus_runtime.disk_paths import are_one_folder, other_spelling
+from zeus_runtime.disk_paths import are_one_folder, is_file_name, other_spelling
 
 
 @pytest.fixture
@@ -95,3 +95,11 @@ def test_a_file_that_was_renamed_meanwhile_has_another_spelling(
     (folder / "A").touch()
     unlisted("a")
     assert other_spelling(str(folder), ["a"]) == "A"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [("a", True), (" ", True), ("", False), ("a\0", False), (7, False), (None, False), (["a"], False)],
+)
+def test_what_can_name_a_file(value: object, *, is_one: bool) -> None:
+    assert is_file_name(value) is is_one

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.strict_json import persons_json
+from zeus_runtime.strict_json import keys_in, persons_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -45,3 +45,11 @@ def test_numbers_in_another_spelling_are_read() -> None:
     assert persons_json('{"a": [1E2, 0.10, -0.0, 5e-324, 100000000000000000000]}') == {
         "a": [100.0, 0.1, 0.0, 5e-324, 10**20]
     }
+
+
+def test_the_keys_of_a_value_at_any_depth() -> None:
+    deep: list[Any] = [{"d": "e"}]
+    for _ in range(2_000):
+        deep = [deep]
+    assert set(keys_in({"a": [{"b": 1}, ({"c": "x"},)], "f": deep})) == set("abcdf")
+    assert [*keys_in("a")] == []

@@ -6,7 +6,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 _MOST_LINKS: Final = 40
 
@@ -47,6 +47,11 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def is_file_name(value: object) -> TypeGuard[str]:
+    """Whether a value can name a file: a text that is not empty, as where a variable is not set, and without NUL."""
+    return isinstance(value, str) and value != "" and "\0" not in value
 
 
 def plain_path(path: str | Path) -> str:

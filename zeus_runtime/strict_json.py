@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -156,3 +156,16 @@ def plain_json(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def keys_in(part: Any) -> Iterator[str]:
+    """The keys of all objects in a JSON value, at any depth."""
+    # A stack and no recursion: a model's arguments may be nested very deeply.
+    left = [part]
+    while left:
+        each = left.pop()
+        if isinstance(each, Mapping):
+            yield from each
+            left += each.values()
+        elif isinstance(each, list | tuple):
+            left += each

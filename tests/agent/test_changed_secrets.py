@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.agents import PositionModel, write_agent
+from tests.support.agents import PositionModel, events_of, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
 from zeus_runtime.config.secrets import secret_files
+from zeus_runtime.config.secrets.unloaded_configs import file_text
+from zeus_runtime.events import Notice, RunCompleted
 from zeus_runtime.plan.validated import check
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -329,7 +331,39 @@ def test_a_pipe_in_the_place_of_a_file_is_not_read(tmp_path: Path, monkeypatch: 
     checked = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
     (tmp_path / ".env").unlink()
     os.mkfifo(tmp_path / ".env")
+    assert file_text(tmp_path / ".env") is None
     reads: list[str] = []
     monkeypatch.setattr(secret_files, "file_text", lambda path: reads.append(path.name))
     assert checked.secret_files.changed() == {}
-    assert reads == ["zeus.yaml"], "its variables may have other values now"
+    assert reads == [], "its former variables hold"
+    assert list(checked.secret_files.unread) == [tmp_path / ".env"]
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+@pytest.mark.parametrize("now", ["a pipe", "not sound"])
+async def test_a_run_says_that_it_cannot_read_the_variables_of_now(
+    tmp_path: Path, now: str, *, was_there: bool
+) -> None:
+    """What they were still holds, and is masked."""
+    file, said = tmp_path / ".env", f"It is {NEW}."
+    if was_there:
+        file.write_text(f"SHOP_API_KEY={NEW}\n")
+    model: Any = PositionModel(lambda _request: "Done.")
+    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=model) as agent:
+
+        async def notices() -> list[str]:
+            events = await events_of(agent.stream(said))
+            assert isinstance(events[-1], RunCompleted)
+            return [each.code for each in events if isinstance(each, Notice) and "dotenv" in each.code]
+
+        assert await notices() == []
+        file.unlink(missing_ok=True)
+        if now == "a pipe":
+            os.mkfifo(file)
+        else:
+            file.write_text("this is no variable\n")
+        assert await notices() == ["dotenv_unread"] == await notices()
+        assert (NEW in str(model.requests[-1].messages[-1].content)) != was_there
+        file.unlink()
+        file.write_text("A=b\n")
+        assert await notices() == []

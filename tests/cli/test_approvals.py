@@ -165,6 +165,8 @@ def test_a_question_after_an_approval_that_does_not_hold_says_so(zeus: Zeus, pro
     assert f"approved before, {DOES_NOT_HOLD}" in zeus("approvals", "show", again["id"]).out
     decided = zeus("resume", first["session"], "--decide", f"{again['id']}=approve")
     assert (decided.exit_code, "asked under other settings" in decided.err) == (0, False)
+    told = "· approved by the user · after a change of the tool's settings, approved by the user\n"
+    assert told in zeus("sessions", "show", first["session"]).out
 
 
 def test_a_question_after_a_rejection_or_another_call_says_nothing_of_an_approval(

@@ -566,6 +566,33 @@ def test_an_edit_overwrites_nothing_that_was_written_while_the_editor_was_open(
     assert profession(zeus) == "baker"
 
 
+def test_a_text_that_an_edit_left_overwrites_nothing_that_was_written_since(
+    remembering: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(remembering.folder))
+    monkeypatch.setattr("zeus_runtime.cli.memory.profile.can_ask", lambda: True)
+    monkeypatch.setattr(editing, "_again", lambda: False)
+
+    def edited(file: Path) -> str:
+        file.write_text(file.read_text().replace('background: ""', "background: sea\nprofesion: x"))
+        return file.read_text()
+
+    monkeypatch.setattr(editing, "_edited", edited)
+    assert zeus(*EDIT, "--set", "username=Ann").exit_code == 0
+    assert zeus(*EDIT).exit_code == 2
+    (kept,) = remembering.folder.glob("zeus-user-profile-*")
+    kept.write_text(kept.read_text().replace("profesion: x\n", ""))
+    assert zeus(*EDIT, "--set", "profession=cook", "--set", "username=Bea").exit_code == 0
+    assert zeus(*EDIT, "--file", str(kept)).err == "wrote background\n"
+    assert profession(zeus) == "cook"
+    assert zeus(*EDIT, "--file", str(kept)).exit_code == 0, "what it writes is there already"
+    assert zeus(*EDIT, "--set", "background=land").exit_code == 0
+    refused = zeus(*EDIT, "--file", str(kept))
+    assert refused.exit_code == 2
+    assert "background was written by somebody else meanwhile" in refused.err
+    assert "delete the line `# read: …`" in refused.err
+
+
 def test_a_cancelled_edit_changes_nothing(remembering: Project, zeus: Zeus) -> None:
     environ = editor(remembering.folder, "raise SystemExit(1)\n") | {"TMPDIR": str(remembering.folder)}
     with PseudoTerminal(EDIT, remembering.folder, environ) as terminal:

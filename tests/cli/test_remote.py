@@ -81,6 +81,8 @@ def impostor() -> Iterator[tuple[str, dict[str, Any]]]:
             self.end_headers()
             self.wfile.write(body)
 
+        do_POST = do_GET  # noqa: N815 - a name of the base class
+
         def do_DELETE(self) -> None:
             answers["deleted"] = self.path
             self.send_response(204)
@@ -159,6 +161,19 @@ def test_a_call_whose_approval_will_not_hold_says_so_elsewhere_and_offers_none(
         assert ("approve this change with" in shown.err) != is_outdated
 
 
+@pytest.mark.parametrize("more", [{}, {"outdated": True}])
+def test_an_approval_that_does_not_hold_is_told_as_it_is_here(
+    impostor: tuple[str, dict[str, Any]], zeus: Zeus, more: dict[str, Any]
+) -> None:
+    url, answers = impostor
+    answers["/v1/approvals/a"] = {"session": "s", "decision": "approve", "allowlist_of": "ann", **more}
+    told = zeus("--remote", url, "approvals", "decide", "a", "approve", "--always").err
+    assert told.startswith("a: approve; its tool goes on the allowlist of ann\n")
+    assert told.endswith(
+        "a: It was asked under other settings of the tool, or in another workspace: its approval does not hold.\n"
+    ) == bool(more)
+
+
 def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> None:
     ran = zeus("--remote", service.url, "run", "hello")
     assert (ran.exit_code, ran.out) == (0, "You said: hello\n")
@@ -193,6 +208,27 @@ def test_no_secret_of_this_machine_is_sent_to_the_service(
     assert "review <secret:BUILD_TOKEN> and <secret:SHOP_API_KEY>" in answer.text
     stored = [each.read_bytes() for each in (service.folder / ".zeus").rglob("*") if each.is_file()]
     assert not [each for each in secrets if any(each.encode() in data for data in stored)]
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "not sound"])
+def test_nothing_is_sent_beside_variables_whose_secrets_cannot_be_read(
+    impostor: tuple[str, dict[str, Any]],
+    zeus: Zeus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    url, answers = impostor
+    answers["/v1/approvals"] = []
+    monkeypatch.chdir(tmp_path)
+    assert zeus("--remote", url, "approvals", "pending").exit_code == 0
+    if kind == "a pipe":
+        os.mkfifo(".env")
+    else:
+        (tmp_path / ".env").write_text("this is no variable\n")
+    refused = zeus("--remote", url, "approvals", "pending")
+    assert refused.exit_code == 3
+    assert (".env cannot be read: it is a pipe" if kind == "a pipe" else ".env:1:1") in refused.err
 
 
 def test_what_is_sent_is_masked_and_what_names_something_is_not() -> None:

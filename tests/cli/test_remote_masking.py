@@ -134,7 +134,7 @@ def url() -> Iterator[str]:
             told = ANSWERS.get(path)
             body = json.dumps(told).encode()
             if path == "/approvals/p" and self.command == "POST":
-                body = json.dumps({"allowlist_of": TEXT}).encode()
+                body = json.dumps({"session": "s", "decision": "approve", "allowlist_of": TEXT}).encode()
             elif path == "/memories" and self.command == "POST":
                 body = json.dumps({"outcome": "duplicate", "message": TEXT, "memory": MEMORY}).encode()
             elif path.endswith("/events"):

@@ -267,6 +267,28 @@ def test_the_secret_members_of_a_jwk_are_secrets_under_any_name(name: str) -> No
     assert set(written_secrets({name: {**public, **members}})) == set(members.values())
 
 
+@pytest.mark.parametrize("kind", ["RSA", "EC", "OKP", "oct"])
+def test_the_public_members_of_a_jwk_are_no_secrets_below_a_name_that_says_secret(
+    tmp_path: Path, kind: str
+) -> None:
+    public = {each: f"{each}{MAPS}" for each in ("n", "x", "y", "kid", "x5t", "x5t#S256")}
+    jwk = {"kty": kind, "e": "AQAB", "x5c": [f"x5c{MAPS}"], **public, "ours": STRIPE}
+    file = tmp_path / "app.json"
+    for tree in ({"keys": [jwk]}, {"api_keys": jwk}):
+        text = json.dumps(tree)
+        file.write_text(text)
+        for found in (
+            secrets_in("KEYS", text),
+            secrets_in("JWKS", text),
+            written_secrets(tree),
+            written_secrets({"env": {"SETTINGS": text}}),
+            secrets_of_key_file(file, {}, variable="SECRETS_FILE"),
+        ):
+            assert set(found) == {STRIPE}
+    for other in ("other", ["RSA"]):
+        assert f"x{MAPS}" in set(written_secrets({"keys": [{**jwk, "kty": other}]}))
+
+
 def test_in_a_file_that_a_variable_names_each_of_several_secrets_in_json_is_one(tmp_path: Path) -> None:
     file = tmp_path / "app.json"
     ordinary = {str(each) for each in ORDINARY.values()}

@@ -265,6 +265,25 @@ async def test_an_approval_counts_for_the_change_that_its_user_saw(tmp_path: Pat
     assert file.read_text() == "delete everything but two\n"
 
 
+async def test_an_approval_that_does_not_hold_is_told_to_who_gave_it(tmp_path: Path) -> None:
+    answers = script(calling(call("write_file", "a", path="/a.txt", content="x")), "Done.")
+    run, found = "", []
+    for tools in ("[filesystem]", "[{filesystem: {protected: [b.txt]}}]"):
+        write_agent(tmp_path, ASKING, tools=tools)
+        async with serving(service_of(tmp_path, answers)) as client:
+            if not run:
+                _, run = await begun(client, "go")
+                await until(client, run, "waiting")
+                continue
+            for _ in range(2):
+                await until(client, run, "waiting")
+                (pending,) = (await client.get("/v1/approvals")).json()
+                answer = await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
+                found.append(answer.json().get("outdated", False))
+            await until(client, run, "complete")
+    assert found == [True, False]
+
+
 async def test_the_next_service_resumes_what_a_stopped_one_left(tmp_path: Path) -> None:
     write_agent(tmp_path)
     reached = asyncio.Event()

@@ -176,6 +176,21 @@ def test_arguments_that_were_written_again_are_not_changed(written: object, told
     assert decision_text(pending) == f"approved by the user{told}"
 
 
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({"approved_before": True}, "after a change of the tool's settings, "),
+        (
+            {"approved_before": True, "interrupted": True},
+            "after an interruption, after a change of the tool's settings, ",
+        ),
+    ],
+)
+def test_a_decision_says_why_the_call_was_asked_about_again(known: Any, told: str) -> None:
+    asked = PendingApproval("a1", "s", "r", "0", "d", "record", {}, decision=Decision("reject"), **known)
+    assert decision_text(asked) == f"{told}rejected by the user"
+
+
 def test_a_decision_from_before_is_told_as_one() -> None:
     told = ApprovalDecided("a1", "s", "c1", "record", {}, "approve", "user", former=True)
     assert decision_line(told) == "record was approved earlier"

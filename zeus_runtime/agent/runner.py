@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from zeus_runtime.agent.session_plans import SessionPlans, make_roots
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
-from zeus_runtime.escaping import shell_line
+from zeus_runtime.escaping import printable, shell_line
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.plan.edited_configs import EditedConfigs
 from zeus_runtime.plan.parts_with_subagents import all_parts
@@ -167,7 +168,7 @@ class Runner:
             except BaseException:
                 give_back()
                 raise
-            for notice in _notices(plan, references):
+            for notice in (*self._unread(), *_notices(plan, references)):
                 emit(notice)
 
             async def work() -> None:
@@ -311,6 +312,14 @@ class Runner:
         """Mask what changed in the files whose text makes secrets, before anything is stored or shown."""
         for each in self._files.values():
             self.redactor.learn_all(Redactor().adding(each.changed()))
+
+    def _unread(self) -> Iterator[Notice]:
+        for file in dict.fromkeys(chain.from_iterable(each.unread for each in self._files.values())):
+            yield Notice(
+                "dotenv_unread",
+                f"{printable(str(file))} cannot be read any more: its former values hold, and secrets that are new in"
+                " it are not masked. `zeus validate` says what is wrong.",
+            )
 
     @asynccontextmanager
     async def lent_plan(self, session: str) -> AsyncIterator[Plan]:

@@ -283,9 +283,9 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.cli.approval_prompt import YES_NOTICE, asking_for
     from zeus_runtime.cli.run_loop import drive
+    from zeus_runtime.cli.waiting import outdated_approval
     from zeus_runtime.events import Notice
     from zeus_runtime.plan.plan import make_plan
-    from zeus_runtime.tools.question import OUTDATED
 
     agent = Agent(checked, make_plan(checked, mode=request.mode))
     async with AsyncExitStack() as stack:
@@ -311,7 +311,7 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
         if request.decide:
             # Before the resume, which asks about what is still open.
             for each in await agent.decide(session, request.decide, seen=request.seen, unless_running=True):
-                view.show(Notice("outdated", f"{each.id}: {OUTDATED}: its approval does not hold."))
+                view.show(Notice("outdated", outdated_approval(each.id)))
         return await drive(agent, agent.resume(session, approvals=asking), view, asking)
 
 

@@ -37,6 +37,15 @@ def waiting_table(found: Iterable[PendingApproval]) -> TextTable:
     return TextTable(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL"))
 
 
+def outdated_approval(name: str) -> str:
+    """What is said of an approval that was given although it will not hold.
+
+    Args:
+        name: the call's id.
+    """
+    return f"{name}: {OUTDATED}: its approval does not hold."
+
+
 def show_waiting(pending: PendingApproval, approving: str) -> None:
     """Print the whole question, and how to approve the change that it shows if an approval can hold.
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from zeus_runtime.client.results import ServiceArtifact as ServiceArtifact
     from zeus_runtime.client.results import ServiceBacktest as ServiceBacktest
     from zeus_runtime.client.results import ServiceBase as ServiceBase
+    from zeus_runtime.client.results import ServiceDecision as ServiceDecision
     from zeus_runtime.client.results import ServiceEvent as ServiceEvent
     from zeus_runtime.client.results import ServiceFile as ServiceFile
     from zeus_runtime.client.results import ServiceFoundMessage as ServiceFoundMessage
@@ -53,6 +54,7 @@ _ROOMS = {
     "ServiceBusyError": "errors",
     "ServiceChangedError": "errors",
     "ServiceClient": "clients",
+    "ServiceDecision": "results",
     "ServiceError": "errors",
     "ServiceEvent": "results",
     "ServiceFile": "results",

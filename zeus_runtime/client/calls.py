@@ -11,6 +11,7 @@ from urllib.parse import quote
 from zeus_runtime.client.results import (
     ServiceAgent,
     ServiceApproval,
+    ServiceDecision,
     ServiceFile,
     ServiceFoundMessage,
     ServicePage,
@@ -319,10 +320,8 @@ def decide(
     always: bool = False,
     seen: str | None = None,
     automatic: bool = False,
-) -> ServiceCall[str]:
+) -> ServiceCall[ServiceDecision]:
     """Decide a waiting call; its turn continues once nothing else waits.
-
-    The result is the user on whose allowlist the tool goes with ``always``: that of the session; else empty.
 
     Args:
         reason: why it is rejected, for the model.
@@ -343,11 +342,7 @@ def decide(
         "always": always,
     }
     # Sent once: a second decision is refused, although the first one counts.
-    return ServiceCall("POST", f"/v1/approvals/{part(approval)}", _allowlist_of, body, is_safe=False)
-
-
-def _allowlist_of(answer: ServiceAnswer) -> str:
-    return str(answer.value.get("allowlist_of", ""))
+    return ServiceCall("POST", f"/v1/approvals/{part(approval)}", one(ServiceDecision), body, is_safe=False)
 
 
 def part(name: str) -> str:

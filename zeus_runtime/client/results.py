@@ -166,6 +166,24 @@ class ServiceApproval:
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
+@dataclass(frozen=True)
+class ServiceDecision:
+    """What became of a decision about a call.
+
+    Args:
+        decision: ``approve`` or ``reject``.
+        allowlist_of: the user on whose allowlist the tool goes with ``always``: that of the session; else empty.
+        outdated: the call was asked under other settings of its tool, or in another workspace: its approval will not
+            hold, and the turn asks again.
+    """
+
+    session: str
+    decision: str
+    allowlist_of: str = ""
+    outdated: bool = False
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
 class ServicePage(list[T]):
     """A list, or a part of one.
 

@@ -15,7 +15,7 @@ from zeus_runtime.config.secrets.written_secrets import addressed_key_files, nam
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import Node, find, plain
 from zeus_runtime.config.yaml.tree import Path as NodePath
-from zeus_runtime.disk_paths import expanded, is_file, plain_path, real_path
+from zeus_runtime.disk_paths import expanded, is_file, is_file_name, plain_path, real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
@@ -135,13 +135,13 @@ class _Named:
             yield NamedFile(file, "read")
         for path in (("storage", "url"), ("workspace", "root")):
             node = find(tree.root, path)
-            if node is not None and isinstance(node.value, str) and _is_name(node.value):
+            if node is not None and is_file_name(node.value):
                 yield from self._placed(path[0], node.value)
         # A library reads such a file at each connection, as of `?passfile=` in `storage.url`.
         for _, text in addressed_key_files(tree.root):
             yield from self._sent(text)
         yield from self._archives(tree)
-        marked = [each for each in marked_values(tree.root, self._schema) if _is_name(each.text)]
+        marked = [each for each in marked_values(tree.root, self._schema) if is_file_name(each.text)]
         for value in marked:
             yield from self._marked(tree, value)
         # A value that commands get, as of `shell.env`, may name a file for them: its secrets are masked.
@@ -170,7 +170,7 @@ class _Named:
         routes = find(tree.root, ("workspace", "routes"))
         for prefix, node in routes.value.items() if routes is not None and routes.is_map else ():
             name = prefix.strip("/") if isinstance(prefix, str) else ""
-            if name in ARCHIVES and isinstance(node.value, str) and _is_name(node.value):
+            if name in ARCHIVES and is_file_name(node.value):
                 yield NamedFile(self._directory / expanded(node.value), "archive", route=name)
 
     def _marked(self, tree: _Tree, value: Marked) -> Iterator[NamedFile]:
@@ -205,7 +205,7 @@ class _Named:
 
     def _sent(self, text: str) -> Iterator[NamedFile]:
         file = self._directory / expanded(text)
-        if _is_name(text) and not _is_folder(file):
+        if is_file_name(text) and not _is_folder(file):
             yield NamedFile(file, "sent", holds_keys=True)
 
     def _commands(
@@ -247,9 +247,7 @@ class _Named:
         found = plain(workspace) if workspace is not None and workspace.is_map else {}
         routes = found.get("routes")
         named = (found.get("root"), *(routes.values() if isinstance(routes, Mapping) else ()))
-        folders = (
-            self._directory / expanded(each) for each in named if isinstance(each, str) and _is_name(each)
-        )
+        folders = (self._directory / expanded(each) for each in named if is_file_name(each))
         return replace(project, folders=tuple(dict.fromkeys([*project.folders, tree.folder, *folders])))
 
 
@@ -294,11 +292,6 @@ def _texts(value: object) -> Iterator[str]:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value
-
-
-def _is_name(text: str) -> bool:
-    """Whether a text can name a file: it is empty where a variable is not set, and a NUL is in no name."""
-    return bool(text) and "\0" not in text
 
 
 def _is_folder(path: Path) -> bool:

@@ -28,7 +28,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded, home_folders, is_folder, real_path
+from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
@@ -141,7 +141,7 @@ def _service_files(checked: Checked) -> Iterator[Path]:
             yield from (checked.directory / expanded(text) for _, text in addressed_key_files(tree))
             yield from service_key_files(tree, layer.file.parent)
             node = find(tree, ("storage", "url"))
-            if node is not None and isinstance(node.value, str) and node.value and "\0" not in node.value:
+            if node is not None and is_file_name(node.value):
                 # `zeus serve` ends with the error that an address of another database has.
                 with suppress(MissingError):
                     database = database_file(node.value, checked.directory)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.schema.defaults import fill_defaults as fill_defaults
     from zeus_runtime.config.schema.defaults import map_texts as map_texts
     from zeus_runtime.strict_json import json_problem as json_problem
+    from zeus_runtime.strict_json import keys_in as keys_in
     from zeus_runtime.strict_json import strict_json as strict_json
     from zeus_runtime.tools.define import tool as tool
     from zeus_runtime.tools.dispatch import fitted_arguments as fitted_arguments
@@ -76,6 +77,7 @@ _ROOMS = {
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",
     "json_problem": "strict_json",
+    "keys_in": "strict_json",
     "map_texts": "config.schema.defaults",
     "strict_json": "strict_json",
     "tool": "tools.define",

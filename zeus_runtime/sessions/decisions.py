@@ -90,7 +90,8 @@ def decision_text(pending: PendingApproval) -> str:
         decision.by, "by the user"
     )
     again = "after an interruption, " if pending.interrupted else ""
-    return f"{again}{done} {by}{changed}{reason}"
+    otherwise = "after a change of the tool's settings, " if pending.approved_before else ""
+    return f"{again}{otherwise}{done} {by}{changed}{reason}"
 
 
 def changed_arguments(pending: PendingApproval) -> dict[str, Any] | None:

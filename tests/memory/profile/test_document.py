@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime import ConfigError
-from zeus_runtime.memory.profile.document import profile_changes, profile_document
+from zeus_runtime.memory.profile.document import profile_changes, profile_document, seals_in, seals_of
 from zeus_runtime.memory.profile.fields import (
     CHOICES,
     ProfileValue,
@@ -31,8 +31,9 @@ def document(written: dict[str, str], *lines: ProfileValue) -> str:
 def test_what_a_hand_wrote_reads_back_as_it_was(typed: dict[str, str]) -> None:
     written = {name: written_value("user", name, _typed(name, text)) for name, text in typed.items()}
     text = document(written)
-    assert profile_changes("user", text, "p.yaml", text) == {}
-    found = profile_changes("user", text, "p.yaml", "")
+    assert seals_in(text) == seals_of(text)
+    assert profile_changes("user", text, "p.yaml", seals_in(text)) == {}
+    found = profile_changes("user", text, "p.yaml", None)
     again = {name: written_value("user", name, value) for name, value in found.items()}
     assert {name: value for name, value in again.items() if value} == {
         name: value for name, value in written.items() if value
@@ -46,7 +47,7 @@ def _typed(name: str, text: str) -> str:
 def test_what_memories_say_is_shown_and_not_taken_for_the_hands() -> None:
     text = document({}, ProfileValue("profession", "diver", {"mem_1": 1}))
     assert "# from memories: diver\nprofession: " in text
-    assert profile_changes("user", text, "p.yaml", "") == dict.fromkeys(field_names("user"), "")
+    assert profile_changes("user", text, "p.yaml", None) == dict.fromkeys(field_names("user"), "")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,9 @@ def test_what_memories_say_is_shown_and_not_taken_for_the_hands() -> None:
     ],
 )
 def test_only_what_differs_is_changed(typed: str, changes: dict[str, str]) -> None:
-    assert profile_changes("user", typed, "p.yaml", "username: Ann\nexpertise_areas: [x]") == changes
+    assert (
+        profile_changes("user", typed, "p.yaml", seals_of("username: Ann\nexpertise_areas: [x]")) == changes
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,11 +77,15 @@ def test_only_what_differs_is_changed(typed: str, changes: dict[str, str]) -> No
         ("expertise_areas:\n  - {a: 1}", [(2, 3, "not text")]),
         ("username: [", [(2, 1, "")]),
         ("- a", [(1, 1, "mapping")]),
+        ("nickname:", [(1, 1, "its fields")]),
     ],
 )
-def test_every_problem_is_said_with_its_place(typed: str, places: list[tuple[int, int, str]]) -> None:
+@pytest.mark.parametrize("read", [None, {}])
+def test_every_problem_is_said_with_its_place(
+    typed: str, places: list[tuple[int, int, str]], read: dict[str, str] | None
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        profile_changes("user", typed, "p.yaml", "")
+        profile_changes("user", typed, "p.yaml", read)
     found: list[Any] = list(caught.value.diagnostics)
     assert [(each.position.line, each.position.column) for each in found] == [place[:2] for place in places]
     for each, (_, _, words) in zip(found, places, strict=True):
@@ -87,9 +94,7 @@ def test_every_problem_is_said_with_its_place(typed: str, places: list[tuple[int
 
 def test_decisions_keep_their_reasons() -> None:
     text = 'key_decisions:\n  - {decision: Use Go, reason: speed, time: "2026"}\n  - No ORM\n'
-    changes = profile_changes("project", text, "p.yaml", "")
+    changes = profile_changes("project", text, "p.yaml", None)
     written = {"key_decisions": written_value("project", "key_decisions", changes["key_decisions"])}
     shown = profile_document("project", profile_fields("project", written, (), {}))
-    assert profile_changes("project", shown, "p.yaml", text) == dict.fromkeys(
-        [name for name in field_names("project") if name != "key_decisions"], ""
-    )
+    assert profile_changes("project", shown, "p.yaml", seals_of(text)) == {}

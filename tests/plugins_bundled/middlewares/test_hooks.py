@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from zeus_plugins.middlewares.hooks.answers import Answer, HookFailedError, answer_of
-from zeus_plugins.middlewares.hooks.options import Hook
+from zeus_plugins.middlewares.hooks.matching import matches
+from zeus_plugins.middlewares.hooks.options import Hook, Match
 from zeus_plugins.middlewares.hooks.process import answer_from
 
 from tests.support.agents import (
@@ -38,6 +39,7 @@ from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, ToolCallResult
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse
+from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.run.assembly import run_resources
 
 DENY = {"decision": "deny", "reason": "not on a Friday"}
@@ -758,3 +760,15 @@ def test_a_hook_need_not_read_its_input(tmp_path: Path, loop: str, given: bytes)
     asked = answer_from(["echo", "{}"], given, seconds=30, directory=tmp_path, environ={**os.environ})
     with asyncio.Runner(loop_factory=Late) as runner:
         assert runner.run(asked) == b"{}\n"
+
+
+@pytest.mark.parametrize(("path", "is_meant"), [("/keys/a", True), ("/open/a", False)])
+def test_a_path_in_an_object_of_the_arguments_starts_a_hook(path: str, *, is_meant: bool) -> None:
+    """A server's tool may take its arguments in one object."""
+
+    async def nothing() -> str:
+        return ""
+
+    tool = Tool("s__open", "", {"type": "object"}, nothing, access="read")
+    given = {"request": [{"path": path}]}
+    assert matches(Match("*", "keys/**"), tool, given, lambda written: [[written]]) is is_meant

@@ -31,31 +31,28 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
         MissingError: no editor was found.
         ZeusError: the edited text cannot be written; it stays in the file that the error names.
     """
-    from zeus_runtime.memory.profile.document import profile_changes, profile_document
+    from zeus_runtime.memory.profile.document import profile_changes, profile_document, seals_of
     from zeus_runtime.memory.profile.fields import profile_fields
 
     found = with_memory(process, checked, lambda memory: memory.profiles.fields(kind), looks=True)
-    read = profile_fields(kind, {}, (), {}) if found is None else found
-    before = profile_document(kind, read)
-    options = ["--project"] if kind == "project" else []
+    before = profile_document(kind, profile_fields(kind, {}, (), {}) if found is None else found)
+    read = seals_of(before)
     file = _private_file(f"zeus-{kind}-profile-", before)
     while True:
         try:
             typed = _edited(file)
-            changes = {} if typed.strip() == "" else profile_changes(kind, typed, str(file), before)
+            changes = {} if typed.strip() == "" else profile_changes(kind, typed, str(file), read)
             if changes:
                 write_profile(process, checked, kind, changes, read=read)
         except ChangedError as error:
-            again = zeus_command("memory", "profile", "edit", *options)
-            remedy = f"Your text is in {file}: take it over in a new `{again}`."
+            remedy = f"Your text is in {file}: take it over in a new `{_edit_command(kind)}`."
             raise ChangedError(error.message, remedy=remedy) from None
         except ZeusError as error:
             if not _is_kept(file, before):
                 raise
             complain(str(error), "red")
             if isinstance(error, MissingError) or not _again():
-                mended = zeus_command("memory", "profile", "edit", *options, "--file", str(file))
-                remedy = f"Mend it and run `{mended}`."
+                remedy = f"Mend it and run `{_edit_command(kind, '--file', str(file))}`."
                 raise UsageError(f"nothing was written; your text is in {file}", remedy=remedy) from None
             continue
         # Only once the changes are stored: until then it has the only copy of the typed text.
@@ -70,25 +67,28 @@ def write_profile(
     kind: ProfileKind,
     changes: Mapping[str, str],
     *,
-    read: Sequence[ProfileField] = (),
+    read: Mapping[str, str] | None = None,
 ) -> None:
     """Write fields by hand.
 
     Args:
-        read: the fields that the user was shown.
+        read: ``seals_of`` what the user was shown, if anything was.
 
     Raises:
-        ChangedError: a field that would be written is not as the user was shown it.
+        ChangedError: a hand has written to a field that would be written, since the user was shown it.
         ZeusError: they cannot be written.
     """
+    from zeus_runtime.memory.profile.document import profile_document, seals_of
+    from zeus_runtime.memory.profile.fields import profile_fields, written_value
 
     def refuse_changed(present: Sequence[ProfileField]) -> None:
-        shown = {each.name: each.value for each in read}
-        if others := [
-            each.name
-            for each in present
-            if each.name in changes and each.value != shown.get(each.name, each.value)
-        ]:
+        if read is None:
+            return
+        values = {name: written_value(kind, name, text) for name, text in changes.items()}
+        meant = seals_of(profile_document(kind, profile_fields(kind, values, (), {})))
+        now = seals_of(profile_document(kind, present))
+        # Who writes what is there already overwrites nothing.
+        if others := [name for name in changes if now.get(name) not in (read.get(name), meant.get(name))]:
             raise ChangedError(
                 f"{', '.join(others)} was written by somebody else meanwhile: nothing is written"
             )
@@ -96,20 +96,36 @@ def write_profile(
     with_memory(process, checked, lambda memory: memory.profiles.edit(kind, changes, check=refuse_changed))
 
 
-def profile_of_file(kind: ProfileKind, file: Path, name: str) -> dict[str, str]:
-    """The fields of a profile's YAML file.
+def write_profile_of_file(process: Process, checked: Checked, kind: ProfileKind, name: str) -> dict[str, str]:
+    """Write the fields of a profile's YAML file, as the editor's were if an edit left it, and return them.
 
     Raises:
+        ChangedError: a field that was changed in a text that an edit left was written meanwhile.
         ConfigError: it cannot be read or holds what a profile cannot; with every problem and its line.
     """
     from zeus_runtime.config.yaml.reader import decode
-    from zeus_runtime.memory.profile.document import profile_changes
+    from zeus_runtime.memory.profile.document import READ, profile_changes, seals_in
 
     try:
-        data = file.read_bytes()
+        text = decode((process.directory / name).read_bytes(), name)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from None
-    return profile_changes(kind, decode(data, name), name, "")
+    read = seals_in(text)
+    changes = profile_changes(kind, text, name, read)
+    try:
+        if changes:
+            write_profile(process, checked, kind, changes, read=read)
+    except ChangedError as error:
+        remedy = (
+            f"Take the text over in a new `{_edit_command(kind)}`, or delete the line `{READ} …` of {name}."
+        )
+        raise ChangedError(error.message, remedy=remedy) from None
+    return changes
+
+
+def _edit_command(kind: ProfileKind, *more: str) -> str:
+    options = ["--project"] if kind == "project" else []
+    return zeus_command("memory", "profile", "edit", *options, *more)
 
 
 def _private_file(prefix: str, text: str) -> Path:

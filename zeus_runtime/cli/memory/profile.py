@@ -55,7 +55,7 @@ def show(process: Process, project: bool, which: ConfigArgs, as_object: bool) ->
     "--file",
     metavar="FILE",
     type=click.Path(dir_okay=False, exists=True),
-    help="Write the fields of a YAML file, such as one that an edit left.",
+    help="Write the fields of a YAML file; of one that an edit left, those that were changed in it.",
 )
 @bare_config_option
 @env_option
@@ -73,7 +73,7 @@ def edit(
     Fields that you write by hand are never overwritten; an empty value gives the field back. If a field cannot be
     written, the error names its line, nothing is written, and the edited text stays in its file.
     """
-    from zeus_runtime.cli.memory.editing import edited_profile, profile_of_file, write_profile
+    from zeus_runtime.cli.memory.editing import edited_profile, write_profile, write_profile_of_file
     from zeus_runtime.errors import UsageError
 
     kind, values = _kind(project), {}
@@ -91,15 +91,13 @@ def edit(
     name_config(which.config, which.laid_over)
     checked = read_remembering(process, which)
     if file is not None:
-        values = profile_of_file(kind, process.directory / file, file)
-    elif not changes:
+        values = write_profile_of_file(process, checked, kind, file)
+    elif changes:
+        write_profile(process, checked, kind, values)
+    else:
         edited_profile(process, checked, kind)
         return
-    if not values:
-        complain("nothing to write")
-        return
-    write_profile(process, checked, kind, values)
-    complain(f"wrote {', '.join(values)}")
+    complain(f"wrote {', '.join(values)}" if values else "nothing to write")
 
 
 @profile.command("draw")

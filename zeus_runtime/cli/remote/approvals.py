@@ -78,6 +78,8 @@ def decide(
     `approvals show ID` shows a call, and SEEN of the change that it shows: with it, the call is not approved if
     somebody was shown another change since.
     """
+    from zeus_runtime.cli.waiting import outdated_approval
+
     name, at, change = sealed.partition("@")
     changed: Any = None
     if arguments is not None:
@@ -90,7 +92,7 @@ def decide(
         if changed is None:
             raise click.UsageError("--arguments must be a JSON object", ctx)
     with client_of(process) as client:
-        whose = client.decide(
+        decided = client.decide(
             name,
             decision,
             reason=reason,
@@ -100,4 +102,7 @@ def decide(
             seen=change if at else None,
         )
     # A key of all users decides for others.
+    whose = decided.allowlist_of
     complain(f"{name}: {decision}{f'; its tool goes on the allowlist of {word(whose)}' if whose else ''}")
+    if decided.outdated:
+        complain(outdated_approval(name))

@@ -65,11 +65,23 @@ def _given_token(process: Process) -> str:
     )
 
 
+def _reached(process: Process) -> tuple[str, str]:
+    """The address and the token of a service, to which this machine's secrets do not go.
+
+    Raises:
+        ConfigError: ``.env`` is there, and its secrets cannot be read.
+    """
+    from zeus_runtime.config.layers.dotenv import read_dotenv
+
+    read_dotenv(process.directory / ".env", ".env")
+    return address_of(process), token_of(process)
+
+
 def client_of(process: Process) -> ServiceClient:
     """A client of the service, which sends no secret that the process knows."""
     from zeus_runtime.cli.remote.masked_client import MaskedServiceClient
 
-    url, token = address_of(process), token_of(process)
+    url, token = _reached(process)
     return MaskedServiceClient(url, token, process.secrets)
 
 
@@ -77,7 +89,7 @@ def async_client_of(process: Process) -> AsyncServiceClient:
     """As ``client_of``, for asyncio."""
     from zeus_runtime.cli.remote.masked_client import MaskedAsyncServiceClient
 
-    url, token = address_of(process), token_of(process)
+    url, token = _reached(process)
     return MaskedAsyncServiceClient(url, token, process.secrets)
 
 

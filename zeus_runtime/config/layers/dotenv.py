@@ -7,10 +7,15 @@ lines) and ``# comment`` after an unquoted value. Variables are not interpolated
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark
+from zeus_runtime.disk_paths import is_file
+from zeus_runtime.proc_files import opened
 
 # `A=b # c` is `b`, `A= # c` is empty, and `A=b#c` is `b#c`; text behind a closing quote makes the line an error.
 # Each run of blanks is taken whole (`*+`): a second try at each of its blanks would take quadratic time.
@@ -23,6 +28,46 @@ _LINE = re.compile(
 )
 _BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def is_dotenv(path: Path) -> bool:
+    """Whether there is a file, or a pipe, which ``read_dotenv`` refuses; a folder or a device is passed over."""
+    return is_file(path) or _is_pipe(path)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return path.is_fifo()
+    except (OSError, ValueError):
+        return False
+
+
+def read_dotenv(path: Path, name: str) -> Sequence[tuple[str, str]]:
+    """The names and values in a ``.env``; none if there is no such file.
+
+    Args:
+        name: of the file in an error.
+
+    Raises:
+        ConfigError: it is a pipe, it cannot be read, or it is not sound.
+    """
+    if not is_dotenv(path):
+        return ()
+    if _is_pipe(path):
+        # What one reader takes of it is lost for the others, and before each run Zeus would read it again.
+        hint = "put a file in its place, or move it away and pass its variables in the environment"
+        raise _unreadable(name, "it is a pipe", hint)
+    try:
+        with opened(path) as stream:
+            data = stream.read()
+    except OSError as error:
+        raise _unreadable(name, error.strerror, "make it readable, or remove it") from None
+    return parse_dotenv(decode(data, name), name)
+
+
+def _unreadable(name: str, reason: str | None, hint: str) -> ConfigError:
+    message = f"{name} cannot be read: {reason}"
+    return ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)])
 
 
 def parse_dotenv(text: str, source: str) -> list[tuple[str, str]]:

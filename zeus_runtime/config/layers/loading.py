@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from zeus_runtime.config.document import Document
-from zeus_runtime.config.layers.dotenv import parse_dotenv
+from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
 from zeus_runtime.config.layers.files import Layers, any_layer, overlay_path
 from zeus_runtime.config.layers.interpolation import (
     InterpolationError,
@@ -27,7 +27,6 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node, hidden, plain, show_path, unshown_values, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
-from zeus_runtime.proc_files import opened
 from zeus_runtime.process_path import given_environ
 
 STDIN = "<stdin>"
@@ -139,27 +138,14 @@ def _no_overlay() -> ConfigError:
 
 def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
     path = folder / ".env"
-    if path.is_fifo():
-        # What one reader takes of it is lost for the others, and before each run Zeus would read it again.
-        hint = "put a file in its place, or move it away and pass its variables in the environment"
-        raise _unreadable(layers.shown(path), "it is a pipe", hint)
-    if not path.is_file():
+    if not is_dotenv(path):
         layers.absent.append(path)
         return ()
     layers.permit_file(path)
     name = layers.shown(path)
-    try:
-        with opened(path) as stream:
-            data = stream.read()
-    except OSError as error:
-        raise _unreadable(name, error.strerror, "make it readable, or remove it") from None
+    variables = read_dotenv(path, name)
     layers.files[name] = path
-    return parse_dotenv(decode(data, name), name)
-
-
-def _unreadable(name: str, reason: str | None, hint: str) -> ConfigError:
-    message = f"{name} cannot be read: {reason}"
-    return ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)])
+    return variables
 
 
 def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:

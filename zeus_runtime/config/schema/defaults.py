@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from zeus_runtime.config.schema.walk import Schema, at, branches, types
+from zeus_runtime.strict_json import keys_in
 
 _MOST_LEVELS: Final = 5
 """Of defaults within defaults: a schema may lead back to itself."""
@@ -32,7 +33,7 @@ def fill_defaults(schema: Schema, value: Any, *, unclear: bool = False) -> Any:
     """
     places = branches(schema, schema)
     # Some servers take the default of all arguments for those that are missing.
-    own = chain.from_iterable(_keys(each.get("default")) for each in places)
+    own = chain.from_iterable(keys_in(each.get("default")) for each in places)
     return _filled(places, value, schema, _MOST_LEVELS, frozenset(own) if unclear else None)
 
 
@@ -78,24 +79,12 @@ def _unread(places: Sequence[Schema], root: Schema) -> frozenset[str]:
         is_read = {"items": isinstance(part, Mapping), "$id": part == root.get("$id")}
         if is_read.get(keyword, keyword in _READ):
             continue
-        keys = set(_keys(part))
+        keys = set(keys_in(part))
         if keyword.startswith("$") or any(key.startswith("$") for key in keys):
-            keys = set(_keys(root))
+            keys = set(keys_in(root))
         if "default" in keys:
             found |= keys
     return frozenset(found)
-
-
-def _keys(part: Any) -> Iterator[str]:
-    """The keys of all objects in a JSON value."""
-    left = [part]
-    while left:
-        each = left.pop()
-        if isinstance(each, Mapping):
-            yield from each
-            left += each.values()
-        elif isinstance(each, list | tuple):
-            left += each
 
 
 def map_texts(schema: Schema, value: Any, read: Callable[[str, str, bool], Any]) -> Any:

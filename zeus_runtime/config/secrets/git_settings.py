@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from zeus_runtime.config.secrets.running_text import shell_words
-from zeus_runtime.disk_paths import expanded, home_folder, is_file, plain_path
+from zeus_runtime.disk_paths import expanded, home_folder, is_file, is_file_name, plain_path
 
 _Variable: TypeAlias = Literal["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"]
 _Setting: TypeAlias = Literal["include.path", "credential.helper", "http.cookieFile"] | _Variable
@@ -71,7 +71,7 @@ def _named_by(environ: Mapping[str, str], folder: Path) -> Iterator[GitFile]:
 
 def _named_in(file: Path, folder: Path, environ: Mapping[str, str]) -> Iterator[GitFile]:
     for section, key, value in _settings(beginning_of(file)):
-        if not value or "\0" in value:
+        if not is_file_name(value):
             continue
         if section in ("include", "includeif") and key == "path":
             yield _at(file.parent, value, "include.path")

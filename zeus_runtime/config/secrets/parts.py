@@ -65,6 +65,9 @@ _COMMANDS: Final = frozenset({"COMMAND", "CMD", "ARGS", "OPTS", "OPTIONS", "FLAG
 """The last word of a name whose text is words of a command: ``command``, ``JAVA_OPTS``."""
 _OF_JWK: Final = frozenset("d p q dp dq qi k".split())
 """The secret members of a key in JSON, beside its ``kty`` (RFC 7518, section 6)."""
+_PUBLIC_IN_JWK: Final = frozenset("kty use key_ops alg kid x5u x5c x5t x5t#S256 crv x y n e".split())
+"""Its public members (RFC 7517, section 4; RFC 7518, section 6), which look random all the same."""
+_JWK_KINDS: Final = ("RSA", "EC", "OKP", "oct")
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
@@ -477,8 +480,13 @@ def _of_variable(text: str) -> Iterator[str]:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
+    """The texts in JSON that may be secrets: all but the public members of a JWK."""
+    if isinstance(value, Mapping):
+        public = _PUBLIC_IN_JWK if value.get("kty") in _JWK_KINDS else ()
+        for name, each in value.items():
+            yield from () if name in public else _texts_in(each)
+    elif isinstance(value, list):
+        for each in value:
             yield from _texts_in(each)
     elif text := _as_text(value):
         yield text

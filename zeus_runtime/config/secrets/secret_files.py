@@ -10,10 +10,10 @@ from copy import copy
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
+from stat import S_ISDIR
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from zeus_runtime.config.layers.dotenv import parse_dotenv
+from zeus_runtime.config.layers.dotenv import read_dotenv
 from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.layers.loading import with_text
 from zeus_runtime.config.messages.diagnostics import ConfigError
@@ -103,6 +103,7 @@ class SecretFiles:
         self._given = (*given, document.directory / SERVICE_FILE)
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
+        self._unread: set[Path] = set()
         self._anew: dict[Path, Document] = {}
         self._in_json: dict[Path, Sequence[Node]] = {}
         self._in_trees: dict[int, tuple[Node, Mapping[Path, str]]] = {}
@@ -115,7 +116,7 @@ class SecretFiles:
         """One with a look of its own, which starts from the last look of this one."""
         other = copy(self)
         other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
-        other._in_json = dict(self._in_json)
+        other._in_json, other._unread = dict(self._in_json), set(self._unread)
         other._below = self._below.copy()
         return other
 
@@ -129,6 +130,11 @@ class SecretFiles:
             self._seen = {each.key: self._seen[each.key] for each in self._dotenvs()}
         self._look(self._others(), found)
         return found
+
+    @property
+    def unread(self) -> Iterable[Path]:
+        """The ``.env`` that the last look found and could not read, so that its secrets of now are not known."""
+        return sorted(self._unread)
 
     @property
     def named(self) -> Sequence[Path]:
@@ -264,11 +270,13 @@ class SecretFiles:
         return (environ,) if now == environ else (environ, now)
 
     def _of_dotenv(self, file: Path) -> Mapping[str, str]:
-        text = file_text(file) if is_file(file) else None
+        self._unread.discard(file)
         try:
-            variables = () if text is None else parse_dotenv(text, _DOTENV)
+            variables = read_dotenv(file, _DOTENV)
         except ConfigError:
-            return {}  # the next process that reads the config tells of it
+            # Its former values hold, as they do in the config.
+            self._unread.add(file)
+            return {}
         self._variables[file] = variables
         return {secret: name for name, value in variables for secret in secrets_in(name, value)}
 
@@ -331,8 +339,4 @@ def _state(path: Path) -> _State | None:
         found = path.stat()
     except (OSError, ValueError):
         return None
-    is_folder = S_ISDIR(found.st_mode)
-    # A pipe would wait for its writer, so it is as good as absent.
-    if not is_folder and not S_ISREG(found.st_mode):
-        return None
-    return _State(is_folder, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return _State(S_ISDIR(found.st_mode), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

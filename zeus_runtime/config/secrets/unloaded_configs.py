@@ -11,7 +11,7 @@ from stat import S_ISDIR, S_ISREG
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from zeus_runtime.config.layers.dotenv import parse_dotenv
+from zeus_runtime.config.layers.dotenv import read_dotenv
 from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, names_preset
 from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.messages.diagnostics import ConfigError
@@ -19,7 +19,8 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import Node, find, of_json, plain
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.disk_paths import expanded, is_file_name
+from zeus_runtime.proc_files import opened
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
@@ -134,9 +135,8 @@ def secrets_of_folders(folders: Iterable[Path], environ: Mapping[str, str]) -> R
 def dotenv_of_folder(folder: Path) -> Sequence[tuple[str, str]]:
     """The names and values of a folder's ``.env``; none if it cannot be read or is not sound."""
     file = folder / ".env"
-    text = file_text(file) if _is_there(file) else None
     try:
-        return () if text is None else parse_dotenv(text, file.name)
+        return read_dotenv(file, file.name)
     except ConfigError:
         # Whatever loads a config there says what is wrong with the file.
         return ()
@@ -168,7 +168,7 @@ def named_configs(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iter
     named = [each for each in bases if isinstance(each.value, str) and not names_preset(each.value)]
     named += [node for agent in _agents(tree) if (node := find(agent, ("config",))) is not None]
     for node in named:
-        if isinstance(node.value, str) and node.value and "\0" not in node.value:
+        if is_file_name(node.value):
             file = folders.get(node.origin.value.source, folder) / expanded(node.value)
             yield file / DISCOVERED if _is_there(file, S_ISDIR) else file
 
@@ -181,7 +181,7 @@ def service_key_files(tree: Node, folder: Path) -> Iterator[Path]:
     """
     for name in ("certificate", "key"):
         node = find(tree, ("tls", name))
-        if node is not None and isinstance(node.value, str) and node.value and "\0" not in node.value:
+        if node is not None and is_file_name(node.value):
             yield folder / expanded(node.value)
 
 
@@ -211,7 +211,7 @@ def _further(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[
         yield from named_configs(layer, folders, folder)
         homes = layer.value.get("homes")
         for node in homes.value if homes is not None and homes.is_list else ():
-            if isinstance(node.value, str) and node.value and "\0" not in node.value:
+            if is_file_name(node.value):
                 yield from _presets(folders.get(node.origin.value.source, folder) / expanded(node.value))
 
 
@@ -239,7 +239,7 @@ def holds_keys(text: str | None, redactor: Redactor) -> bool:
 def file_text(file: Path) -> str | None:
     """The text of a config's file; None if it cannot be read."""
     try:
-        with file.open("rb") as stream:
+        with opened(file) as stream:
             return decode(stream.read(MAX_BYTES + 1), file.name)
     except (OSError, ConfigError):
         return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.messages.diagnostics import ConfigError, did_you_mean
 from zeus_runtime.config.yaml.reader import read_value
@@ -21,12 +22,36 @@ if TYPE_CHECKING:
 _HEAD = """\
 # The {kind} profile. Save and close to write what you changed; change nothing to leave it as it is.
 # What you write is never overwritten by what is drawn from memories; an emptied field is drawn again.
+# The next line tells Zeus what you were shown, so that you overwrite nobody else's change.
 """
+
+READ: Final = "# read:"
+"""How the line begins that has the seals of what a text was made from."""
 
 
 def profile_document(kind: ProfileKind, fields: Sequence[ProfileField]) -> str:
     """Every field with its value written by hand; lines drawn from memories are in a comment above it."""
-    return _HEAD.format(kind=kind) + "".join(_lines(each) for each in fields)
+    body = "".join(_lines(each) for each in fields)
+    seals = " ".join(f"{name}={seal}" for name, seal in seals_of(body).items())
+    return f"{_HEAD.format(kind=kind)}{READ} {seals}\n{body}"
+
+
+def seals_of(text: str) -> dict[str, str]:
+    """A digest of each field's value, by which a later text shows what was changed; without fields that are empty."""
+    found = {field: _seal(plain(node)) for field, node in _read(text, "").items()}
+    return {field: seal for field, seal in found.items() if seal}
+
+
+def seals_in(text: str) -> dict[str, str] | None:
+    """The seals of the document that a text was made from; None for a text that was made from none."""
+    line = next((each for each in text.splitlines() if each.startswith(READ)), None)
+    if line is None:
+        return None
+    return {name: seal for name, _, seal in (each.partition("=") for each in line[len(READ) :].split())}
+
+
+def _seal(value: Any) -> str:
+    return "" if value in ("", [], None) else hashlib.sha256(_json(value).encode()).hexdigest()[:12]
 
 
 def _lines(field: ProfileField) -> str:
@@ -58,29 +83,33 @@ def _entry(entry: Any) -> Any:
     return given if given.keys() - {"decision"} else given["decision"]
 
 
-def profile_changes(kind: ProfileKind, text: str, name: str, before: str) -> dict[str, str]:
-    """The fields that differ from the document ``before``, as ``Profiles.edit`` takes them.
+def profile_changes(
+    kind: ProfileKind, text: str, name: str, read: Mapping[str, str] | None
+) -> dict[str, str]:
+    """The fields that differ from what the user was shown, as ``Profiles.edit`` takes them.
 
     A field that is not in the text stays as it is.
 
     Args:
         name: of the file, for the places of problems.
+        read: ``seals_of`` what the user was shown; without it every field of the text is a change.
 
     Raises:
         ConfigError: the text is not YAML, or a field is unknown or cannot hold what is written; with every problem.
     """
-    former, found = _read(before, name), _read(text, name)
+    found = _read(text, name)
     sources = Sources({name: text})
     problems: list[Diagnostic] = []
     changes: dict[str, str] = {}
     for field, node in found.items():
-        if field in former and plain(former[field]) == plain(node):
+        is_field = field in field_names(kind)
+        if read is not None and is_field and _seal(plain(node)) == read.get(field, ""):
             continue
         try:
             changes[field] = _written(kind, field, plain(node))
             written_value(kind, field, changes[field])
         except UsageError as error:
-            mark = (node.origin.key if field not in field_names(kind) else None) or node.origin.value
+            mark = (None if is_field else node.origin.key) or node.origin.value
             hint = error.remedy and error.remedy.rstrip(".")
             problems.append(sources.diagnostic("profile", error.message, mark, path=(field,), hint=hint))
     if problems:

@@ -387,7 +387,7 @@ class ProtocolCaller:
         """
         self._principal.require("approve")
         shown = None if seen is None else {approval: seen.shown}
-        found, session = await self._service.decide(self._principal, approval, decision, seen=shown)
+        found, session, _ = await self._service.decide(self._principal, approval, decision, seen=shown)
         self._note(agent=found.hosted.name, session=session)
 
     async def answer_tools(self, turn: StoredTurn, results: Mapping[str, tuple[str, bool]]) -> None:

@@ -409,22 +409,22 @@ class Service:
 
     async def decide(
         self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None] | None
-    ) -> tuple[OwnersAgent, str]:
+    ) -> tuple[OwnersAgent, str, bool]:
         """Decide a waiting call, and resume its turn once nothing else waits.
 
         Args:
             seen: what the caller saw of it, as ``Agent.decide`` takes it.
 
         Returns:
-            in which agent the turn is resumed, and its session.
+            in which agent the turn is resumed, its session, and whether the call is approved and outdated.
 
         Raises:
             NotFoundError: there is no such call.
             UsageError: it is decided already.
         """
         async with self.for_approval(caller, approval) as (found, session):
-            await self.settle(found, session, {approval: decision}, seen=seen, by=caller)
-        return found, session
+            outdated = await self.settle(found, session, {approval: decision}, seen=seen, by=caller)
+        return found, session, bool(outdated)
 
     @asynccontextmanager
     async def for_approval(self, caller: Principal, name: str) -> AsyncIterator[tuple[OwnersAgent, str]]:
@@ -446,30 +446,35 @@ class Service:
         *,
         seen: Mapping[str, str | None] | None,
         by: Principal | None,
-    ) -> None:
+    ) -> Sequence[PendingApproval]:
         """Decide waiting calls of a session, all of them or none, and resume its turn once nothing else waits.
 
         Args:
             seen: what the caller saw of them, as ``Agent.decide`` takes it.
             by: whose decisions the audit log has; None for the results of a client's own tools.
 
+        Returns:
+            the approved calls whose approval will not hold.
+
         Raises:
             UsageError: a decision is not possible.
         """
 
-        async def decided() -> None:
-            await found.agent.decide(session, decisions, seen=seen)
+        async def decided() -> Sequence[PendingApproval]:
+            outdated = await found.agent.decide(session, decisions, seen=seen)
             if by is not None:
                 await self._note_decisions(by, found.hosted.name, session, decisions)
+            return outdated
 
         # A client that leaves must not part a decision from its row.
-        await finished(decided())
+        outdated = await finished(decided())
         # Of two who decide the last two calls at once, both may find none left: waking twice is harmless.
         if not await found.agent.pending_approvals(session):
             await self._continue(found, session)
         else:
             # The time of the others may be over, or limited.
             await self.turns.resume_decided(found.hosted, await found.agent.log(), session)
+        return outdated
 
     async def _note_decisions(
         self, by: Principal, agent: str, session: str, decisions: Mapping[str, Decision]

@@ -13,6 +13,7 @@ from zeus_plugins.middlewares.approve.rules import (
     unreadable,
     with_defaults,
 )
+from zeus_runtime.plugin.tool import keys_in
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.hooks.options import Match
@@ -32,7 +33,7 @@ def matches(match: Match, tool: Tool, arguments: Mapping[str, Any], leads_to: Le
     if not match.paths:
         return True
     given = with_defaults(tool, arguments)
-    found = {name for name in _names_in(given) if name in tool.paths or is_path(name)}
+    found = {name for name in keys_in(given) if name in tool.paths or is_path(name)}
     # A rule for each name: in one rule, all arguments would have to match.
     rules = (Rule("*", {name: match.paths}) for name in found)
     # Not over all hooks: each may change links before the next one is asked.
@@ -61,16 +62,3 @@ def unsound(match: Match, around: Surroundings, where: tuple[str | int, ...]) ->
         if slip := unreadable(pattern):
             at = (*where, "path", *((index,) if not isinstance(match.path, str) else ()))
             yield Misfit(at, *slip, "access-pattern")
-
-
-def _names_in(value: Any) -> Iterator[str]:
-    """Yield the names in a value at any depth: a server's tool may take its arguments in one object."""
-    # A stack and no recursion: a model's arguments may be nested very deeply.
-    left = [value]
-    while left:
-        each = left.pop()
-        if isinstance(each, Mapping):
-            yield from each
-            left += each.values()
-        elif isinstance(each, list | tuple):
-            left += each

@@ -76,6 +76,7 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
     """Decide a waiting call. Its turn is resumed once nothing else waits.
 
     With ``always``, ``allowlist_of`` is the user on whose allowlist the tool goes: that of the session.
+    ``outdated``: the call was asked under other settings of its tool, so its approval will not hold.
     """
     try:
         # Of two equal keys the body's model has one, and of 1e400 infinity.
@@ -92,10 +93,11 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
     )
     # A client that sends `"seen": null` saw a call without a change; one that sends nothing relies on the last shown.
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
-    found, session = await service_of(request).decide(caller, approval, decision, seen=seen)
+    found, session, outdated = await service_of(request).decide(caller, approval, decision, seen=seen)
     note_act(request, agent=found.hosted.name, session=session)
     listed = {"allowlist_of": found.owner.user} if body.always and found.owner is not None else {}
-    return {"session": session, "decision": body.decision, **listed}
+    told = {"outdated": True} if outdated else {}
+    return {"session": session, "decision": body.decision, **listed, **told}
 
 
 def waiting_call(shown: PendingApproval) -> dict[str, Any]:
