@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -314,6 +316,48 @@ async def test_a_dotenv_that_comes_or_comes_back_while_the_service_runs_is_read(
     assert re.fullmatch("<secret:THE_TOKEN-[0-9a-f]{4}>", former), "its issuer may still accept it"
     dotenv.write_text(f"THE_TOKEN={secrets[1]}\n")
     assert await looked() == [former, "<secret:THE_TOKEN>"]
+
+
+@pytest.mark.parametrize("way", ["written", "replaced", "link"])
+async def test_a_new_text_of_the_same_size_and_time_is_read(tmp_path: Path, way: str) -> None:
+    config = write_agent(tmp_path, "description: Old.\n")
+    if way == "link":
+        config.rename(tmp_path / "1.yaml")
+        config.symlink_to("1.yaml")
+    before = config.stat()
+    (hosted,) = service_of(tmp_path, script("Done.")).hosting
+    new = tmp_path / "2.yaml" if way != "written" else config
+    while True:  # until the file system's clock has moved on
+        new.write_text(config.read_text().replace("Old.", "New."))
+        os.utime(new, ns=(before.st_atime_ns, before.st_mtime_ns))
+        if new.stat().st_ctime_ns != before.st_ctime_ns:
+            break
+    if way == "replaced":
+        new.rename(config)
+    elif way == "link":
+        config.unlink()
+        config.symlink_to("2.yaml")
+    assert (config.stat().st_size, config.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    hosted._looked = float("-inf")
+    assert hosted.is_due()
+    assert await hosted.read_again()
+    assert hosted.plan.config.description == "New."
+
+
+@pytest.mark.parametrize("name", ["st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"])
+def test_a_file_has_changed_if_anything_tells_it_from_the_former_one(
+    hosted: HostedAgent, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    stat = Path.stat
+
+    def other(file: Path) -> SimpleNamespace:
+        found = stat(file)
+        former = {each: getattr(found, each) for each in dir(found) if each.startswith("st_")}
+        return SimpleNamespace(**{**former, name: former[name] + 1})
+
+    monkeypatch.setattr(Path, "stat", other)
+    hosted._looked = float("-inf")
+    assert hosted.is_due()
 
 
 async def test_a_changed_file_of_servers_is_read_with_its_secrets(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from zeus_runtime.tools import WorkspaceFiles, program_view
 from zeus_runtime.tools.calling_tool import calling, reading_kept
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.paths import WorkspaceError
-from zeus_runtime.tools.program_view import JudgedFolders
+from zeus_runtime.tools.program_view import Look
 
 _TICKS = itertools.count(1)
 
@@ -692,13 +692,13 @@ class Looks:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(program_view, "SETTLED_NANOSECONDS", -(10**20))
         self.kept: list[str] = []
-        keep = JudgedFolders.keep
+        keep = Look.keep
 
-        def noted(known: JudgedFolders, host: str, *rest: Any) -> None:
+        def noted(look: Look, host: str, *rest: Any) -> None:
             self.kept.append(host)
-            keep(known, host, *rest)
+            keep(look, host, *rest)
 
-        monkeypatch.setattr(JudgedFolders, "keep", noted)
+        monkeypatch.setattr(Look, "keep", noted)
         self.folder = folder
         self.files = workspace(folder, ACCESS)
 
@@ -727,6 +727,45 @@ def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Looks:
 def test_an_unchanged_workspace_is_not_judged_again(looks: Looks) -> None:
     looks.changed()
     assert looks.kept == []
+
+
+def test_the_looks_of_two_tools_by_turns_judge_nothing_again(looks: Looks) -> None:
+    looks.files.program_view(max_files=1_000, writable=False)
+    for _ in range(3):
+        looks.changed()
+        assert looks.kept == []
+    looks.files.program_view(max_files=1_000, writable=False)
+    assert looks.kept == []
+
+
+def test_a_look_that_begins_during_another_one_has_its_own_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tools of one answer run at the same time, and one may only read."""
+    monkeypatch.setattr(program_view, "SETTLED_NANOSECONDS", -(10**20))
+    write(tmp_path / "src/a")
+    write(tmp_path / "out/b")
+    files = workspace(tmp_path, {"**": "read", "out/**": "write"})
+    keep, begun = Look.keep, list[bool]()
+
+    def amid(look: Look, *judged: Any) -> None:
+        if not begun:
+            begun.append(True)
+            look_of(writable=not first)
+        keep(look, *judged)
+
+    def look_of(*, writable: bool) -> str:
+        with calling("run_command"):
+            mounts = files.program_view(max_files=1_000, writable=writable)
+        rights = {os.path.relpath(each.host, tmp_path): each.right for each in mounts}
+        return rights.get("out", rights["."])
+
+    monkeypatch.setattr(Look, "keep", amid)
+    for first in (True, False):
+        begun.clear()
+        os.utime(tmp_path, ns=(0, next(_TICKS)))
+        for writable in (first, not first, first):
+            assert look_of(writable=writable) == ("write" if writable else "read")
 
 
 def test_a_new_file_and_a_new_link_are_judged(looks: Looks, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -61,6 +61,8 @@ _MOST_OF_SESSION: Final = 200
 1,000 in 1.3; a long session has thousands."""
 
 _MOST_LEVELS: Final = 200
+_KEPT_LOOKS: Final = 2
+"""An agent may run programs in a shell and in a sandbox, by turns."""
 _ANY_NAME: Final = "\ue000" * 64
 """Stands for the name of an entry that a program makes: no pattern spells it, and `*` fits it."""
 
@@ -73,16 +75,33 @@ class JudgedFolders:
     only its own files there.
     A file gets and loses further names (hard links) without a change of its folder. So each look asks for each file's
     number of names. Files with several are judged again when other files hold keys.
+
+    Looks run at the same time in several threads. Each has a mapping of its own, which nobody changes after it.
     """
 
     def __init__(self) -> None:
-        self._folders: dict[str, tuple[object, object, Sequence[_Judged]]] = {}
-        self._seen_with: object = None
+        self._looks: tuple[tuple[object, Mapping[str, _JudgedFolder]], ...] = ()
 
-    def begin(self, seen_with: object) -> None:
-        """Forget everything, if tool or links differ from those of the last look."""
-        if seen_with != self._seen_with:
-            self._folders, self._seen_with = {}, seen_with
+    def begin(self, seen_with: object) -> Look:
+        """Return a look that finds what the last one with the same tool, links and rights has found."""
+        return Look(next((folders for seen, folders in self._looks if seen == seen_with), {}))
+
+    def end(self, seen_with: object, look: Look) -> None:
+        """Keep what a look has found for the next one, and forget the oldest of other tools."""
+        others = (each for each in self._looks if each[0] != seen_with)
+        self._looks = ((seen_with, look.folders), *others)[:_KEPT_LOOKS]
+
+
+class Look:
+    """One look at all folders.
+
+    Args:
+        former: what an earlier look with the same tool, links and rights has found.
+    """
+
+    def __init__(self, former: Mapping[str, _JudgedFolder]) -> None:
+        self._former = former
+        self.folders: dict[str, _JudgedFolder] = {}
 
     def find(self, host: str, state: object, keys: Callable[[], object]) -> Sequence[_Judged] | None:
         """Return the files of a folder, if they were judged in the same state.
@@ -90,21 +109,21 @@ class JudgedFolders:
         Args:
             keys: returns which files hold keys.
         """
-        found = self._folders.get(host)
-        if found is None or found[0] != state:
+        found = self._former.get(host)
+        if (
+            found is None
+            or found.state != state
+            or not all(each.is_folder or _is_same(each) for each in found.files)
+            or not (found.keys is None or found.keys == keys())
+        ):
             return None
-        _, kept_keys, judged = found
-        if not all(each.is_folder or _is_same(each) for each in judged):
-            return None
-        return judged if kept_keys is None or kept_keys == keys() else None
+        self.folders[host] = found
+        return found.files
 
     def keep(self, host: str, state: object, judged: Sequence[_Judged], keys: Callable[[], object]) -> None:
         """Keep the files of a folder for the next look."""
-        self._folders[host] = (
-            state,
-            keys() if any(not each.is_folder and each.names > 1 for each in judged) else None,
-            judged,
-        )
+        has_several = any(not each.is_folder and each.names > 1 for each in judged)
+        self.folders[host] = _JudgedFolder(state, keys() if has_several else None, judged)
 
 
 def program_view(
@@ -122,7 +141,7 @@ def program_view(
             could make a route lead elsewhere, or reach a file by another spelling of its name.
     """
     links = gate.deciding_links() if writable else frozenset[str]()
-    known.begin((gate.seen_with(), links, writable))
+    seen_with = (gate.seen_with(), links, writable)
     shown: list[str] = []
     for host in sorted(map(gate.mounts.real, (gate.mounts.root, *gate.mounts.folders.values()))):
         # A route into a folder that is shown already is judged there, by all of its names.
@@ -137,8 +156,12 @@ def program_view(
         for each, is_folder in gate.unasked():
             remedy = "Tell the user: a smaller workspace.root."
             _made(each, real_path(each), shown, remedy=remedy, is_folder=is_folder, is_private=True)
-    scan = _Scan(gate, known, max_files, tops, links, writable=writable)
-    return [mount for host in shown for mount in scan.folder(host)]
+    look = known.begin(seen_with)
+    scan = _Scan(gate, look, max_files, tops, links, writable=writable)
+    try:
+        return [mount for host in shown for mount in scan.folder(host)]
+    finally:
+        known.end(seen_with, look)
 
 
 def _settled(top: Path, shown: Sequence[str]) -> str:
@@ -206,6 +229,12 @@ class _Judged(NamedTuple):
         return "none" if self.is_of_sessions else self.right
 
 
+class _JudgedFolder(NamedTuple):
+    state: object
+    keys: object
+    files: Sequence[_Judged]
+
+
 def _is_same(judged: _Judged) -> bool:
     """Whether a file is still the one that was judged, with as many names (hard links)."""
     try:
@@ -225,7 +254,7 @@ class _Scan:
     def __init__(
         self,
         gate: Gate,
-        known: JudgedFolders,
+        look: Look,
         left: int,
         tops: Set[str],
         links: Set[str],
@@ -234,7 +263,7 @@ class _Scan:
     ) -> None:
         self._gate = gate
         self._writable = writable
-        self._known = known
+        self._look = look
         self._left = self._most = left
         self._tops = _RealPaths(tops)
         self._links = _RealPaths(links)
@@ -339,12 +368,12 @@ class _Scan:
             def keys() -> object:
                 return self._gate.keys_on(status.st_dev)
 
-            found = self._known.find(host, state, keys)
+            found = self._look.find(host, state, keys)
             if found is None:
                 found = list(self._looked_at(descriptor, host, parts))
                 is_settled = time.time_ns() - max(times) > SETTLED_NANOSECONDS
                 if is_settled and not folder.is_of_sessions:
-                    self._known.keep(host, state, found, keys)
+                    self._look.keep(host, state, found, keys)
             return found
         finally:
             os.close(descriptor)

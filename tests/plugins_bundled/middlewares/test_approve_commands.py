@@ -15,6 +15,7 @@ from sqlalchemy import update
 from zeus_plugins.middlewares.approve.commands import NOT_CLEAR, commands_of
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy
+from zeus_plugins.middlewares.approve.rules import Spelling
 
 from tests.support import shells
 from tests.support.agents import Answering, events_of
@@ -42,7 +43,7 @@ def action(command: str | list[str], **rules: Any) -> str | None:
     written = {
         key: tuple({"run_command": {"command": each}} for each in value) for key, value in rules.items()
     }
-    verdict = Policy(Options(**written), lambda path: [{path}]).ruled(RUN, {"command": command})
+    verdict = Policy(Options(**written), lambda path: [{Spelling((path,))}]).ruled(RUN, {"command": command})
     return None if verdict is None else verdict.action
 
 
@@ -222,7 +223,7 @@ def test_rules_that_only_allow_leave_the_rest_to_the_mode() -> None:
 
 
 def test_a_rule_for_the_tool_alone_allows_every_command() -> None:
-    policy = Policy(Options(allow=("run_command",)), lambda path: [{path}])
+    policy = Policy(Options(allow=("run_command",)), lambda path: [{Spelling((path,))}])
     for command in ("ls", "eval $x", "ls 'a"):
         verdict = policy.ruled(RUN, {"command": command})
         assert verdict is not None
@@ -230,9 +231,11 @@ def test_a_rule_for_the_tool_alone_allows_every_command() -> None:
 
 
 def test_a_sub_agents_command_is_denied_by_its_parents_rule() -> None:
-    policy = Policy(Options(deny=({"run_command": {"command": "rm *"}},)), lambda path: [{path}])
+    policy = Policy(Options(deny=({"run_command": {"command": "rm *"}},)), lambda path: [{Spelling((path,))}])
     for command, denied in (("ls; rm a", True), ("ls", False), ("$x", True)):
-        assert (policy.denied(RUN, {"command": command}, lambda path: [{path}]) is not None) == denied
+        assert (
+            policy.denied(RUN, {"command": command}, lambda path: [{Spelling((path,))}]) is not None
+        ) == denied
 
 
 WORDS = st.text("ab $'\"\\*;|&<>(){}#\n~!=`-", max_size=12)

@@ -20,9 +20,9 @@ from zeus_plugins.middlewares.approve.path_spellings import leads_to, with_targe
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.reach import PathRules
 from zeus_plugins.middlewares.approve.readings import _REPLACED, meets
-from zeus_plugins.middlewares.approve.rules import is_path, rules_of
+from zeus_plugins.middlewares.approve.rules import Spelling, is_path, rules_of
 
-from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles, expand_braces
+from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles, expand_braces, parts_of
 from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.tools.access import AccessRule, Name
 
@@ -92,11 +92,16 @@ def test_a_host_path_by_another_spelling_of_the_workspace_is_judged_like_it(
     deny: Any = [{"*": {"path": "private/**"}}]
     assert verdict(files, {"path": f"{root}/private/key"}, deny=deny) == "deny"
     assert verdict(files, {"path": other}, deny=deny) == "deny"
-    inside = {"/private/key", f"{root}/private/key"}
-    here = inside | {other}
+    above = len(parts_of(str(root)))
+
+    def machine(path: str) -> Spelling:
+        return Spelling(parts_of(path), above)
+
+    inside = {Spelling(("private", "key")), machine(f"{root}/private/key")}
+    here = inside | {machine(other)}
     assert leads_to(files, other)[2:] == [*([here, here] if is_one else []), inside]
-    folder, like = {"/", str(root)}, str(tmp_path / "PROJ")
-    assert leads_to(files, like)[2:] == [*([folder | {like}] * 2 if is_one else []), folder]
+    folder, like = {Spelling(()), machine(str(root))}, str(tmp_path / "PROJ")
+    assert leads_to(files, like)[2:] == [*([folder | {machine(like)}] * 2 if is_one else []), folder]
     assert leads_to(files, str(root))[2:] == [folder, folder]
 
 
@@ -127,10 +132,10 @@ def test_a_judgement_looks_a_path_up_once_for_all_rules() -> None:
     """A look at the disk takes a third of a millisecond, and the event loop waits for it."""
     asked: dict[str, list[str]] = {"certain": [], "possible": []}
 
-    def resolving(kind: str) -> Callable[[str], Iterator[set[str]]]:
-        def leads_to(path: str) -> Iterator[set[str]]:
+    def resolving(kind: str) -> Callable[[str], Iterator[set[Spelling]]]:
+        def leads_to(path: str) -> Iterator[set[Spelling]]:
             asked[kind].append(path)
-            yield {path}
+            yield {Spelling(parts_of(path))}
 
         return leads_to
 

@@ -21,9 +21,10 @@ from zeus_plugins.middlewares.approve.path_spellings import leads_to, like, reac
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.reach import PathRules
 from zeus_plugins.middlewares.approve.readings import is_unseen, json_content, trims
-from zeus_plugins.middlewares.approve.rules import rules_of
+from zeus_plugins.middlewares.approve.rules import Spelling, rules_of
 
-from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles
+from zeus_runtime import Agent
+from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles, parts_of
 from zeus_runtime.plugin.tool import Tool, fill_defaults
 from zeus_runtime.tools.access import Name
 
@@ -258,7 +259,7 @@ def test_the_files_layer_allows_no_more_than_a_call_that_names_the_file(
     grep = replace(server({"path": {"type": "string"}}), name="grep", paths=frozenset({"path"}))
     name = "/" + "/".join(path)
     if rules.ruling(reached, "read", "grep") is None:
-        assert allow[0].fits(grep, {"path": name}, lambda text: [{text}], surely=True)
+        assert allow[0].fits(grep, {"path": name}, lambda text: [{Spelling(parts_of(text))}], surely=True)
 
 
 # Entries with a like name
@@ -439,3 +440,86 @@ def test_a_missing_argument_of_an_ordinary_schema_is_clear(files: WorkspaceFiles
     assert not denied(files, {"n": 2}, called)
     assert not denied(files, {"n": 2, "files": []}, called)
     assert denied(files, {"n": 2, "files": [{}]}, called)
+
+
+# Names that end alike: a path of this machine and a name in the workspace are told apart by what they are.
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "path"),
+    [
+        ("secrets/prod", "../prod", "prod/key"),
+        ("secrets/x.txt", "../x.txt", "x.txt"),
+        ("secrets/prod/prod", "../../prod", "prod/key"),
+    ],
+)
+def test_a_link_with_the_name_of_its_target_closes_it_as_any_link_does(
+    tmp_path: Path, link: str, target: str, path: str
+) -> None:
+    for name in ("prod/key", "x.txt", "secrets/own"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(target)
+    # Links count where the agent's rules may match them.
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": ["filesystem"],
+        "middlewares": [{"approve": {"deny": [{"*": {"path": ["secrets", "sec*"]}}]}}],
+    }
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    files = Agent.from_config(directory=tmp_path, environ={}, trust="all").plan.context.workspace
+    assert_restricted(files, "secrets", path)
+    assert_restricted(files, "sec*", path)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "folder", "pattern", "path"),
+    [
+        ("/secrets/docs/", "docs", "secrets", "docs/key"),
+        ("/host/", ".", "host", "docs/key"),
+        ("/host/", ".", "host", "new"),
+    ],
+)
+def test_a_route_with_the_name_of_its_folder_is_closed_by_the_names_before_it(
+    tmp_path: Path, prefix: str, folder: str, pattern: str, path: str
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/key").write_text("x")
+    assert_restricted(WorkspaceFiles(tmp_path, {prefix: tmp_path / folder}), pattern, path)
+
+
+def assert_restricted(files: WorkspaceFiles, pattern: str, path: str) -> None:
+    """A pattern stops the calls of a server with a path, and a parent's `deny` those of a sub-agent's."""
+    for spelled in (path, f"/{path}", f"./{path}", f"{files.root}/{path}", f"file://{files.root}/{path}"):
+        for kind in ("deny", "ask"):
+            rule: Any = {kind: [{"*": {"path": pattern}}], "mode": "run_everything"}
+            assert verdict(files, {"path": spelled}, **rule) == kind, spelled
+        policy = Policy(Options(deny=rule["ask"]), partial(leads_to, files), partial(reaches, files, files))
+        called = server({"path": {"type": "string"}})
+        below = partial(reaches, files, WorkspaceFiles(files.root))
+        assert policy.denied(called, {"path": spelled}, below) is not None, spelled
+
+
+def test_names_above_the_workspace_and_its_routes_on_this_machine_close_nothing(tmp_path: Path) -> None:
+    root, notes = tmp_path / "secrets/work", tmp_path / "private/notes"
+    for folder in (root / "docs", notes):
+        folder.mkdir(parents=True)
+    files = WorkspaceFiles(root, {"/memory/": notes})
+    above = ["secrets", "work", "private", "notes", root.parts[1]]
+    rule: Any = {"deny": [{"*": {"path": above}}], "mode": "run_everything"}
+    for path in (f"{root}/docs/a", f"{root}/docs/../a", "docs/a", f"{notes}/a"):
+        assert verdict(files, {"path": path}, **rule) == "allow", path
+    for pattern in (f"{root}/**", str(tmp_path / "secrets"), "docs"):
+        closing: Any = {"deny": [{"*": {"path": pattern}}], "mode": "run_everything"}
+        assert verdict(files, {"path": f"{root}/docs/a"}, **closing) == "deny", pattern
+
+
+def test_a_copy_of_a_machines_folders_in_the_workspace_has_the_names_that_it_shows(tmp_path: Path) -> None:
+    """A server in a container may take `/` for the workspace."""
+    files = WorkspaceFiles(tmp_path)
+    rule: Any = {"deny": [{"*": {"path": tmp_path.parts[1]}}], "mode": "run_everything"}
+    assert verdict(files, {"path": f"{tmp_path}/a"}, **rule) == "allow"
+    Path(f"{tmp_path}{tmp_path}").mkdir(parents=True)
+    assert verdict(files, {"path": f"{tmp_path}/a"}, **rule) == "deny"

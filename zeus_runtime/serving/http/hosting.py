@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from zeus_runtime.agent.agent import Agent
@@ -104,7 +104,7 @@ class HostedAgent:
     away: str = ""
     now: Callable[[], float] = time.monotonic
     checked: Checked = field(init=False)
-    _files: Mapping[Path, tuple[int, int]] = field(init=False)
+    _files: Mapping[Path, _Stats] = field(init=False)
     _looked: float = field(init=False)
     _agents: dict[Owner | None, Agent] = field(init=False, default_factory=dict)
     _used: dict[Owner | None, float] = field(init=False, default_factory=dict)
@@ -398,7 +398,7 @@ class HostedAgent:
         make_plan(checked)
         return _family_of(checked)
 
-    def _use(self, family: tuple[Checked, ...], before: Mapping[Path, tuple[int, int]]) -> None:
+    def _use(self, family: tuple[Checked, ...], before: Mapping[Path, _Stats]) -> None:
         self.family = family
         self._stand()
         files = {file for each in family for file in (*each.document.files.values(), *each.document.further)}
@@ -574,7 +574,9 @@ def _layer_places(family: Iterable[Checked]) -> Iterator[Path]:
         yield from ((home / "configs").resolve() for home in homes)
 
 
-_CHANGED: Final = (-2, -2)
+_Stats: TypeAlias = tuple[int, ...]
+
+_CHANGED: Final = (-1,)
 """Differs from what any look at a file gives."""
 
 
@@ -594,14 +596,21 @@ def _differing(document: Document, files: Collection[Path]) -> Iterator[Path]:
     yield from (file for file in document.further if file in files and file.is_file())
 
 
-def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:
-    found = {}
+def _stats(files: Iterable[Path]) -> Mapping[Path, _Stats]:
+    found: dict[Path, _Stats] = {}
     for file in files:
         try:
             status = file.stat()
         except OSError:
             # A file that is gone differs from any that is there, so its return is a change.
-            found[file] = (-1, -1)
+            found[file] = ()
         else:
-            found[file] = (status.st_size, status.st_mtime_ns)
+            # `cp -p` keeps the time of a change, and files of a store and of images all have the same one.
+            found[file] = (
+                status.st_dev,
+                status.st_ino,
+                status.st_size,
+                status.st_mtime_ns,
+                status.st_ctime_ns,
+            )
     return found

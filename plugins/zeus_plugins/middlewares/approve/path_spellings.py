@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.approve.readings import LONGEST
-from zeus_plugins.middlewares.approve.rules import is_path
-from zeus_runtime.plugin.files import WorkspaceError, folded, parts_below
+from zeus_plugins.middlewares.approve.rules import Spelling, is_path
+from zeus_runtime.plugin.files import WorkspaceError, folded, parts_below, parts_of
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.tool import Tool
 
 
-def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
+def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[Spelling]]:
     """Return the normalised path and the path with links followed, each as a set of its spellings.
 
     The path is read as a workspace path. If it lies in one of the workspace's folders on the host, it is also read as a
@@ -30,12 +30,28 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
         return [set()]
     # Not normalised: the host follows a link before a `..` behind it.
     host = _below_root(workspace.root, path)
-    return _read(
-        lambda: [{workspace.normalize(path)}],
-        lambda: [{workspace.real(path)}],
-        lambda: _on_host(workspace, host),
-        lambda: _by_like_names(workspace, path, host),
-    )
+    on_host = _read(lambda: _on_host(workspace, host))
+    # The path as it is written may be one of this machine. Sorted, since it may lie in several folders.
+    above = dict(sorted(set().union(*on_host)))
+
+    def named(name: str) -> set[Spelling]:
+        parts = parts_of(name)
+        count = above.get(parts, 0)
+        return {Spelling(parts, 0 if count and _has_folder(workspace, parts[:count]) else count)}
+
+    return [
+        *_read(lambda: [named(workspace.normalize(path))], lambda: [named(workspace.real(path))]),
+        *on_host,
+        *_read(lambda: _by_like_names(workspace, path, host)),
+    ]
+
+
+def _has_folder(workspace: WorkspaceFiles, names: Sequence[str]) -> bool:
+    """Whether the workspace itself has a folder with the path that one has on this machine."""
+    try:
+        return os.path.exists(workspace.place("/".join(names)))  # noqa: PTH110 - pathlib raises for a long path
+    except WorkspaceError:  # a link leads out
+        return True
 
 
 def with_targets(reason: str, workspace: WorkspaceFiles, tool: Tool, arguments: Mapping[str, object]) -> str:
@@ -53,9 +69,9 @@ def with_targets(reason: str, workspace: WorkspaceFiles, tool: Tool, arguments: 
     return "; ".join(found)
 
 
-def _read(*readings: Callable[[], Iterable[set[str]]]) -> list[set[str]]:
+def _read(*readings: Callable[[], Iterable[set[Spelling]]]) -> list[set[Spelling]]:
     """Return what all readings find; one that fails adds an empty set, and takes nothing from the others."""
-    found: list[set[str]] = []
+    found: list[set[Spelling]] = []
     for reading in readings:
         try:
             found += reading()
@@ -64,16 +80,19 @@ def _read(*readings: Callable[[], Iterable[set[str]]]) -> list[set[str]]:
     return found
 
 
-def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> list[set[str]]:
+def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> list[set[Spelling]]:
     """Return what ``leads_to`` returns, and all names that the file has in ``workspace``, also those through links.
 
     Args:
         callers: the workspace of the agent that calls, which may be a sub-agent's.
     """
     found = [*leads_to(workspace, path)]
+    written = {each.parts: each for each in found[0]}
     for files in dict.fromkeys((workspace, callers)):
         with suppress(WorkspaceError):  # the agent's tools cannot open it; a server may, at the place below
-            found += _named(workspace, str(files.place(path)))
+            names = _named(workspace, str(files.place(path)))
+            # The path as it is written may be one of this machine.
+            found += [{written.get(each.parts, each) for each in spellings} for spellings in names]
         for root in filter(None, (files.root, files.project)):
             host = os.path.expanduser(_below_root(root, path))  # noqa: PTH111 - pathlib raises if there is no home
             if len(real := _real(host)) <= LONGEST:
@@ -81,8 +100,8 @@ def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> li
     return found
 
 
-def _named(workspace: WorkspaceFiles, host: str) -> list[set[str]]:
-    names = set(workspace.paths_of(Path(host)))
+def _named(workspace: WorkspaceFiles, host: str) -> list[set[Spelling]]:
+    names = {Spelling(parts_of(each)) for each in workspace.paths_of(Path(host))}
     return [names] if names else []
 
 
@@ -91,7 +110,7 @@ def _below_root(root: Path, path: str) -> str:
     return path if path.startswith(("/", "~")) else f"{root}/{path}"
 
 
-def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
+def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[Spelling]]:
     """Yield the spellings of a host path, as MCP servers take it, if it lies below the workspace's root or a route.
 
     The first set is for the path as written, the second for the path with links followed. Each holds the host path and,
@@ -102,19 +121,27 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
         return
     # `normpath` keeps two leading slashes, and then no folder would contain the path.
     written = os.path.normpath("/" + given.lstrip("/"))
-    real = _real(given)
-    spellings: tuple[set[str], set[str]] = ({written}, {real})
-    is_inside = False
-    for prefix, host in ({"/": workspace.root} | dict(workspace.routes)).items():
-        folder = os.path.normpath(host)
-        # Each with its like: the folder itself may be reached through a link.
-        places = (parts_below(folder, written), parts_below(os.path.realpath(host), real))
-        for names, place in zip(spellings, places, strict=True):
-            if place is not None:
-                is_inside = True
-                names |= {"/".join((folder, *place)), prefix + "/".join(place)}
-    if is_inside:
-        yield from spellings
+    folders = {"/": workspace.root} | dict(workspace.routes)
+    # Each with its like: the folder itself may be reached through a link.
+    read = ((written, os.path.normpath), (_real(given), os.path.realpath))
+    found = [(each, _in_folders(folders, each, at)) for each, at in read]
+    if any(spellings for _, spellings in found):
+        yield from (spellings or {Spelling(parts_of(each))} for each, spellings in found)
+
+
+def _in_folders(folders: Mapping[str, Path], path: str, at: Callable[[Path], str]) -> set[Spelling]:
+    """Return the spellings of a host path through each of the folders that it lies in."""
+    parts = parts_of(path)
+    found = set[Spelling]()
+    for prefix, host in folders.items():
+        if (place := parts_below(at(host), path)) is not None:
+            folder = parts_of(os.path.normpath(host))
+            found |= {
+                Spelling(parts, len(parts) - len(place)),
+                Spelling((*folder, *place), len(folder)),
+                Spelling((*parts_of(prefix), *place)),
+            }
+    return found
 
 
 def _real(path: str) -> str:
@@ -137,7 +164,7 @@ def _real(path: str) -> str:
     return "/".join((at.rstrip("/"), *missing)) or "/"
 
 
-def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[set[str]]:
+def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[set[Spelling]]:
     """Yield the spellings of the files that a server finds that takes an entry with a like name for a missing one.
 
     `allow` must fit them as well, and `deny` fits one of them.
@@ -154,7 +181,7 @@ def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[
     # A server may resolve a `..` before it looks for the entries.
     for start in sorted(starts | set(map(os.path.normpath, starts))):
         for real in like(start):
-            yield set().union({real}, *_on_host(workspace, real))
+            yield set().union(*_on_host(workspace, real)) or {Spelling(parts_of(real))}
 
 
 def like(path: str) -> list[str]:

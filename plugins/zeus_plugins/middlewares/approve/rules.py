@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import cache, cached_property
+from itertools import chain
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from zeus_plugins.middlewares.approve.commands import is_command_pattern
@@ -50,13 +51,27 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.files import PathTest
     from zeus_runtime.plugin.tool import Tool
 
-LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
-"""Maps a path as written to its possible meanings, normalised and with links followed: each a set of absolute paths.
+
+class Spelling(NamedTuple):
+    """An absolute path of a file: its name in the workspace, or its path on this machine.
+
+    Args:
+        parts: the names.
+        above: how many of the first names are of folders of this machine that lead to the workspace or a route. They
+            do not count for a pattern that is a name. All names of a path of the workspace count.
+    """
+
+    parts: tuple[str, ...]
+    above: int = 0
+
+
+LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[Spelling]]]
+"""Maps a path as written to its possible meanings, normalised and with links followed: each a set of spellings.
 
 An empty set is a meaning that nobody can tell: `ask` and `deny` match it, and `allow` does not.
 """
 
-_Meanings: TypeAlias = Sequence[Sequence[tuple[str, ...]]]
+_Meanings: TypeAlias = Sequence[Collection[Spelling]]
 
 Named: TypeAlias = Literal["as_is", "path"] | None
 """Whether an argument is a path: ``path`` by its name, ``as_is`` if the tool declares that it opens that path."""
@@ -394,7 +409,7 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: Named, surely
     # A server may remove characters at the ends: `allow` must fit every form, `deny` one.
     if surely:
         return all(
-            _all_fit(pattern, _meant(form, leads_to)) and not is_file_uri(form)
+            _all_fit(pattern, list(leads_to(form))) and not is_file_uri(form)
             if named
             else _as_text(pattern, form, surely=True)
             for form in forms
@@ -405,16 +420,22 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: Named, surely
 def _plainly_fits(pattern: str, value: str, leads_to: LeadsTo, *, named: Named) -> bool:
     """Whether a plainly spelled value fits as a path; or as a text, and as a path where it leads elsewhere."""
     if named:
-        return _all_fit(pattern, _meant(value, leads_to))
+        return _all_fit(pattern, list(leads_to(value)))
     if not _as_text(pattern, value, surely=True):
         return False
     if is_web(value):
         return True
     # A server may have a template such as `docs://{+path}`.
     meant, path = (each.partition("://")[2] if "://" in each else each for each in (pattern, value))
-    meanings = _meant(path, leads_to)
-    found = [paths for paths in meanings if paths]
-    return (bool(found) and all(parts_of(path) in paths for paths in found)) or _all_fit(meant, meanings)
+    meanings = list(leads_to(path))
+    found = [spellings for spellings in meanings if spellings]
+    return _is_among(path, found) or _all_fit(meant, meanings)
+
+
+def _is_among(path: str, meanings: _Meanings) -> bool:
+    """Whether a path is a spelling in each of one or more meanings."""
+    parts = parts_of(path)
+    return bool(meanings) and all(any(parts == each.parts for each in spellings) for spellings in meanings)
 
 
 def _as_text(pattern: str, value: str, *, surely: bool) -> bool:
@@ -444,10 +465,10 @@ def _opening_fits(pattern: str, text: str, leads_to: LeadsTo) -> bool:
     fails, unless it has several lines.
     """
     path = re.sub("/+", "/", text)  # else it would be refused as a URL
-    meanings = _meant(path, leads_to)
+    meanings = list(leads_to(path))
     resolved = normpath(path) if ".." in path.split("/") else text
-    found = [paths for paths in meanings if paths]
-    is_plain = bool(found) and all(parts_of(resolved) in paths for paths in found)
+    found = [spellings for spellings in meanings if spellings]
+    is_plain = _is_among(resolved, found)
     is_unclear = not is_plain and len(found) < len(meanings) and "\n" not in text
     return is_unclear or _text_fits(pattern, text, surely=False) or _one_of_fits(pattern, found)
 
@@ -458,22 +479,14 @@ def _path_may_fit(pattern: str, value: str, leads_to: LeadsTo, *, replaced: bool
     return (
         not all(meanings)
         or _covers(pattern, meanings)
-        or (replaced and any(_may_meet(pattern, "/".join(path)) for paths in meanings for path in paths))
+        or (replaced and any(_may_meet(pattern, "/".join(each.parts)) for each in chain(*meanings)))
     )
 
 
 def _covers(pattern: str, meanings: _Meanings) -> bool:
-    """Whether a pattern covers one of the paths, as it covers files.
-
-    The names of the folders above the workspace do not count: of a path that ends in another spelling of the same file,
-    those are before this end.
-    """
-    above: dict[tuple[str, ...], int] = {}
-    for long, short in ((long, short) for paths in meanings for long in paths for short in paths):
-        if len(long) > len(short) and long[len(long) - len(short) :] == short:
-            above[long] = max(above.get(long, 0), len(long) - len(short))
+    """Whether a pattern covers one of the paths, as it covers files."""
     test = folded_cover(pattern)
-    return any(test(path, above.get(path, 0)) for paths in meanings for path in paths)
+    return any(test(each.parts, each.above) for each in chain(*meanings))
 
 
 def _may_meet(pattern: str, path: str) -> bool:
@@ -484,12 +497,12 @@ def _may_meet(pattern: str, path: str) -> bool:
 
 def _all_fit(pattern: str, meanings: _Meanings) -> bool:
     test = compile_glob(pattern)
-    return all(any(map(test, paths)) for paths in meanings)
+    return all(any(test(each.parts) for each in spellings) for spellings in meanings)
 
 
 def _one_of_fits(pattern: str, meanings: _Meanings) -> bool:
     test = folded_glob(pattern)
-    return any(test(path) for paths in meanings for path in paths)
+    return any(test(each.parts) for each in chain(*meanings))
 
 
 def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
@@ -499,9 +512,8 @@ def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
         not all(meanings)
         or _one_of_fits(pattern, meanings)
         or any(
-            _text_fits(pattern, f"{start}/{'/'.join(path)}", surely=False)
-            for paths in meanings
-            for path in paths
+            _text_fits(pattern, f"{start}/{'/'.join(each.parts)}", surely=False)
+            for each in chain(*meanings)
             for start in ("", "file://")
         )
     )
@@ -530,11 +542,7 @@ def _address_fits(pattern: str, value: str, *, surely: bool) -> bool:
 
 def _meanings(value: str, leads_to: LeadsTo) -> _Meanings:
     """Return all meanings of a value as a path, also of what a server reads that cleans or decodes it."""
-    return [paths for text in readings(value) for paths in _meant(text, leads_to)]
-
-
-def _meant(path: str, leads_to: LeadsTo) -> _Meanings:
-    return [[parts_of(each) for each in paths] for paths in leads_to(path)]
+    return [spellings for text in readings(value) for spellings in leads_to(text)]
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:
