@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import text
-from zeus_plugins.middlewares.approve.middleware import same_json
+from zeus_plugins.middlewares.approve import middleware
 from zeus_plugins.middlewares.approve.rules import unreadable
 
 from tests.support.agents import (
@@ -44,7 +44,7 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolCallStarted,
 )
-from zeus_runtime.plugin.tool import Change, Preview, ToolResult, tool
+from zeus_runtime.plugin.tool import Change, Preview, ToolResult, preview_of, tool
 from zeus_runtime.run.approvals import ApprovalBroker, ApprovedCall
 from zeus_runtime.store.approvals import allow, allowlist, approvals_of, revoke
 from zeus_runtime.store.database import Database
@@ -1151,8 +1151,17 @@ async def test_arguments_that_the_user_changed_run_on_the_file_that_the_user_saw
     ids=["writes", "edits of one line", "edits of two lines"],
 )
 async def test_of_two_calls_on_one_file_the_second_runs_where_the_first_left_its_change_as_shown(
-    folder: Path, calls: Sequence[Any], ran: int, *, later: bool
+    folder: Path, calls: Sequence[Any], ran: int, monkeypatch: pytest.MonkeyPatch, *, later: bool
 ) -> None:
+    both = asyncio.Barrier(len(calls))
+
+    async def previewed_together(*given: Any) -> Preview | None:
+        preview = await preview_of(*given)
+        # At the prompt a call may run before the change of the other one is made to be shown.
+        await both.wait()
+        return preview
+
+    monkeypatch.setattr(middleware, "preview_of", previewed_together)
     waiting = Waiting(folder, calling(*calls))
     if later:
         names = await waiting.begin()
@@ -1527,8 +1536,8 @@ VALUES = st.recursive(
 @example({"a": 1}, {"a": True})
 def test_values_are_the_same_where_their_json_is(one: Any, other: Any) -> None:
     written = [json.dumps(each, sort_keys=True).replace("-0.0", "0.0") for each in (one, other)]
-    assert same_json(one, other) == (written[0] == written[1])
-    assert same_json(one, json.loads(json.dumps(one)))
+    assert middleware.same_json(one, other) == (written[0] == written[1])
+    assert middleware.same_json(one, json.loads(json.dumps(one)))
 
 
 async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way(folder: Path) -> None:
