@@ -58,6 +58,13 @@ _OF_POSTGRES: Final = frozenset({"SSLKEY", "PGSSLKEY", "SERVICEFILE", "PGSERVICE
 """Those of its library's names for files with secrets of which no word says so; ``PASSFILE`` is the other one."""
 _OF_VARIABLES: Final = r"(?:\A|_)(?:DOT_?ENV|ENV_?FILE)(?:_|\Z)"
 """In a name, it says that a file holds variables, as a ``.env``: ``--env-file-if-exists``, ``DOTENV_CONFIG_PATH``."""
+SOURCED: Final = "SOURCED_ENV_FILE"
+"""The name of a file from which a command has its shell read variables."""
+_SOURCING: Final = (
+    r"""(?:\A|[;&|({\n"'!]|\b(?:if|then|elif|else|while|until|do)\s)\s*(?:\.|source)\s+"""
+    r"""(?:"([^"]+)"|'([^']+)'|([^\s;&|<>()"']+))"""
+)
+"""Where a shell begins a command, or a further shell's text does; elsewhere a `.` is a folder."""
 _HINTS: Final = ("key", "token", "secret", "credential", "authorization", "pass", "pwd", "pat")
 """Each name that says secret contains one of them."""
 _COMMAND_HINTS: Final = (*_HINTS, "-u", "user", "://", "env")
@@ -172,7 +179,7 @@ def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The files with secrets that the flags in a list of words name: ``--token-file FILE``, ``--token-file=FILE``; in a
-    word that is a command (``sh -c '…'``) also a word alone, such as ``TOKEN_FILE=FILE``."""
+    word that is a command (``sh -c '…'``) also a word alone, such as ``TOKEN_FILE=FILE``, and ``. FILE``."""
     for flag, word in pairwise(["", *words]):
         before = re.fullmatch(_FLAG, flag)
         joined = re.fullmatch(f"{_FLAG}=(.+)", word)
@@ -180,6 +187,7 @@ def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if named is not None:
             name, value = named
             yield from key_files("" if is_lone_key(name) else name, value)
+        yield from ((SOURCED, "".join(groups)) for groups in re.findall(_SOURCING, word))
         if _is_command("args", word):
             # Each is shorter, so this ends.
             inner = [each for each in shell_words(word) if each != word]
@@ -191,7 +199,7 @@ def key_files_of_entry(name: str, value: str, *, is_variable: bool) -> Iterator[
     """The files with secrets that an entry of a config names; its name counts as that of a variable, unless it is a
     lone ``key`` of something else."""
     yield from key_files("" if is_lone_key(name) and not is_variable else name, value)
-    if _is_command(name, value):
+    if _words(name)[-1] in _COMMANDS:
         yield from key_files_of_words([value])
 
 
