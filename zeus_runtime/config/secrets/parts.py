@@ -117,7 +117,7 @@ _NUMBERED: Final = r"[A-Za-z]*[0-9]*|[0-9]+[A-Za-z]*"
 _HOST_OR_MAIL: Final = rf"(?:[\w.+-]+@)?{_HOST}(?::[0-9]+)?"
 _NO_WORD: Final = r"""(?<![\w+.-])[\w+.-]++://[^\s"'<>,;]+|\bsha(?:256|384|512)[:-][A-Za-z0-9+/]{43,}=*"""
 """An address, in which other rules find the secret parts, or a digest."""
-_BETWEEN_WORDS: Final = r"""[\s;,="'()\[\]{}<>]+"""
+_BETWEEN_WORDS: Final = r"""[\s;,=&"'()\[\]{}<>]+"""
 _HEADER_END: Final = r"""(?:[,;|\n]|\\n)[ \t]*(?=["']?[\w.%-]+["']?\s*[=:])"""
 _IN_QUOTES: Final = r"""(["'])((?:(?!\1).)*)\1"""
 
@@ -401,6 +401,8 @@ def _of_item(text: str) -> Iterator[str]:
             for each in (*words, *_pieces(value)):
                 if any(map(_is_random_run, re.findall("[A-Za-z0-9]{8,}", each))):
                     yield each
+            # The secret may be in front, and behind it whose it is: `VALUE=ann`. An `=` at the end is base64's.
+            yield from filter(_is_random_name, _pieces(text.rstrip("=")))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -413,7 +415,7 @@ def _pieces(text: str) -> Iterator[str]:
         for each in () if is_key(text) else text.splitlines():
             yield from _of_item(each.strip())
     else:
-        found = re.split(r"[\s;,=\"']+", text)
+        found = re.split(r"[\s;,=&\"']+", text)
         yield from (each for each in found if "://" not in each and each != text and looks_random(each))
         for each in dict.fromkeys((text, *found)):
             yield from _of_marked(each)
@@ -485,7 +487,10 @@ def _of_variable(text: str) -> Iterator[str]:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
+    """The texts in JSON, and keys of maps that look random: a service may keep whose its keys are: ``{KEY: "ann"}``."""
     if isinstance(value, Mapping | list):
+        if isinstance(value, Mapping):
+            yield from filter(_is_random_name, value)
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _texts_in(each)
     elif text := _as_text(value):
@@ -515,6 +520,12 @@ def _random_words(text: str, *, least: int = _LEAST_WORD) -> Iterator[str]:
                 is_random = any(map(_is_mixed, runs)) if of_place else any(runs)
                 if is_random and len(part) >= least:
                     yield part
+
+
+def _is_random_name(name: str) -> bool:
+    """Whether what is in the place of a name is no name: it has random letters and digits that are no words with a
+    number, as ``enableOAuth2Login`` is."""
+    return any(_is_random_run(run) and is_key_like(run) for run in re.findall("[A-Za-z0-9]{8,}", name))
 
 
 def _is_random_run(run: str) -> bool:
