@@ -250,6 +250,55 @@ def test_each_of_several_secrets_in_one_value_is_one_and_ordinary_values_are_not
         ), place
 
 
+OWNERS = (
+    "ann",
+    "primary",
+    "deploy2024",
+    "gpt-4o-2024-08-06",
+    "ann.miller1984@example.org",
+    "enableOAuth2Login",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("API_KEYS", json.dumps({STRIPE: "ann", MAPS: "bob"})),
+        ("API_KEYS", json.dumps({STRIPE: {"user": "ann", "keys": {MAPS: {}}}})),
+        ("API_KEY", json.dumps([{STRIPE: "ann"}, {MAPS: "bob"}])),
+        ("API_KEYS", f"{STRIPE}:ann,{MAPS}:bob"),
+        ("API_KEYS", f"{STRIPE}=ann,{MAPS}=bob"),
+        ("API_KEY", f"{STRIPE}:ann,{MAPS}:bob"),
+        ("APP_SECRET", f"{STRIPE}=ann\n{MAPS}: bob"),
+        ("HUB_TOKEN", f"?sv=2022-11-02&sig={STRIPE}&se=2026-12-31&key={MAPS}&sp=rl"),
+    ],
+)
+def test_a_secret_in_the_place_of_a_name_is_one(name: str, text: str) -> None:
+    founds = {
+        "alone": set(secrets_in(name, text)),
+        "env": set(written_secrets({"mcpServers": {"x": {"env": {name: text}}}})),
+        # There, a name that says nothing.
+        "map": set(written_secrets({"mcpServers": {"x": {"env": {"OWNERS": text}}}})),
+    }
+    for place, found in founds.items():
+        assert {STRIPE, MAPS} <= found or (place == "map" and "=ann\n" in text), place
+        assert not found & {"ann", "bob", "user", "keys", "2022-11-02", "2026-12-31"}, place
+
+
+@pytest.mark.parametrize("name", ["API_KEYS", "API_KEY", "OWNERS"])
+def test_a_name_beside_a_secret_is_none(name: str) -> None:
+    texts = [json.dumps(dict.fromkeys(OWNERS, STRIPE))]
+    # In one line under a singular, each piece may be a part of the one secret.
+    for sign in ("\n",) if name == "API_KEY" else (",", "\n"):
+        texts += [sign.join(form.format(each, STRIPE) for each in OWNERS) for form in ("{}={}", "{}: {}")]
+    for text in texts:
+        found = {*secrets_in(name, text), *written_secrets({"mcpServers": {"x": {"env": {name: text}}}})}
+        assert found & {STRIPE, *OWNERS} == {STRIPE}, text
+    assert set(written_secrets({"api_keys": {**dict.fromkeys(OWNERS, "on"), STRIPE: "ann"}})) == {STRIPE}
+    settings = {"disableTelemetryCollectionEverywhere": True, "base64EncodedConfiguration": "on"}
+    assert not {*written_secrets({"env": {name: json.dumps(settings)}})} & {*settings}
+
+
 @pytest.mark.parametrize("name", ["credentials", "api_keys", "api_key", "secrets"])
 @pytest.mark.parametrize("value", [SEVERAL, {"deep": [{"value": STRIPE}, {"value": MAPS}], **ORDINARY}])
 def test_below_a_name_that_says_secret_random_values_of_a_map_are_secrets(name: str, value: object) -> None:

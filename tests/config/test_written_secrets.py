@@ -12,6 +12,7 @@ import pytest
 
 from zeus_runtime.config import ConfigError, Redactor, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
+from zeus_runtime.config.secrets.parts import SOURCED
 from zeus_runtime.config.secrets.written_secrets import (
     RepositoriesBelow,
     repositories_of,
@@ -227,6 +228,19 @@ SERVERS: Final = "mcpServers: {far: {command: x, "
         (f"{SERVERS}args: [-c, 'exec x --token-file token']}}}}\n", {}),
         (f"{SERVERS}args: [-c, 'exec env TOKEN_FILE=token x']}}}}\n", {}),
         (f"{SERVERS}args: [--token-file, ../token], cwd: sub}}}}\n", {}),
+        (f"{SERVERS}args: [--directory, own/hub, run, x.py, --token-file, token]}}}}\n", {}),
+        (f"{SERVERS}args: ['--directory=${{AT}}/own/hub', --token-file, token]}}}}\n", {"AT": "."}),
+        (f"{SERVERS}args: [--directory, own/hub, run], env: {{TOKEN_FILE: token}}}}}}\n", {}),
+        (f"{SERVERS}args: [--directory, hub, --token-file, token], cwd: own}}}}\n", {}),
+        (f"{SERVERS}args: [-c, 'cd own && cd hub && exec x --token-file token']}}}}\n", {}),
+        (f"{SERVERS}args: [-C, own/hub, x, --token-file, ./token]}}}}\n", {}),
+        ("tools: [{mcp: {files: [beside.json]}}]\n", {}),
+        (
+            "middlewares: [{hooks: {before_tool_call: [{command: [x, -C, own/hub, --token-file, token]}]}}]\n",
+            {},
+        ),
+        ("metadata: {run: [x, -C, own/hub, --token-file, token]}\n", {}),
+        ("metadata: {command: cd own/hub && x --token-file token}\n", {}),
         ("tools: [{mcp: {files: [servers.json]}}]\n", {}),
         ("middlewares: [{hooks: {before_tool_call: [{command: [x, --token-file, token]}]}}]\n", {}),
         ("metadata: {command: x --token-file token}\n", {}),
@@ -239,13 +253,21 @@ SERVERS: Final = "mcpServers: {far: {command: x, "
     ],
 )
 def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
-    tmp_path: Path, yaml: str, environ: dict[str, str]
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, yaml: str, environ: dict[str, str]
 ) -> None:
     (tmp_path / "sa.json").write_text(json.dumps({"private_key": PEM, "client_email": "agent@example.org"}))
     (tmp_path / "tls.pem").write_text(CERTIFICATE + PEM)
-    (tmp_path / "token").write_text(KEY_LINE + "\n")
-    (tmp_path / "notes.md").write_text("One line of notes.")
     (tmp_path / "sub").mkdir()
+    (tmp_path / "own/hub").mkdir(parents=True)
+    # A file of the same name in another folder is none that the command names.
+    (tmp_path / ("own/hub/token" if "hub" in yaml or "beside" in yaml else "token")).write_text(
+        KEY_LINE + "\n"
+    )
+    (tmp_path / "notes.md").write_text("One line of notes.")
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "token").write_text(KEY_LINE)
+    beside = {"command": "x", "args": ["--directory", str(outside), "--token-file", "token"]}
+    (tmp_path / "beside.json").write_text(json.dumps({"mcpServers": {"far": beside}}))
     server = {"command": "x", "env": {"TOKEN_FILE": "${AT:-.}/token"}}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"far": server}}))
     head = "" if yaml.startswith("model:") else "model: gpt-4o\n"
@@ -345,6 +367,11 @@ def test_in_a_file_that_a_variable_with_a_secret_name_names_each_secret_is_found
         (f"{SERVERS}args: [--env-file-if-exists, app.env], cwd: conf}}}}\n", {}),
         (f"{SERVERS}env: {{DOTENV_CONFIG_PATH: conf/app.env}}}}}}\n", {}),
         ("metadata: {command: docker run --env-file conf/app.env x}\n", {}),
+        (f"{SERVERS}args: [--directory, conf, run, --env-file, app.env]}}}}\n", {}),
+        (f"{SERVERS}args: [-c, '. conf/app.env && exec x']}}}}\n", {}),
+        (f"{SERVERS}args: [-c, 'cd conf; set -a; source ./app.env']}}}}\n", {}),
+        (f"""{SERVERS}args: [-c, 'if true; then bash -c ". conf/app.env"; fi']}}}}\n""", {}),
+        ("metadata: {command: . 'conf/app.env'}\n", {}),
         ("model: gpt-4o\n", {"ENV_FILE": "conf/app.env"}),
     ],
 )
@@ -383,11 +410,23 @@ def test_of_a_file_of_variables_each_value_counts_as_in_the_env_of_a_server(
     assert secrets or not found
 
 
+def test_a_script_that_a_shell_reads_is_secret_only_where_it_sets_a_variable_to_a_text(
+    tmp_path: Path,
+) -> None:
+    script = "export A_TOKEN='hunter-two'\nif true; then B_TOKEN=hunter-six; fi\nC_TOKEN=\"$HOME/token\"\n"
+    (tmp_path / "run.sh").write_text(script)
+    assert secrets_of_key_file(tmp_path / "run.sh", {}, variable=SOURCED) == {"hunter-two": "A_TOKEN"}
+    (tmp_path / "app.env").write_text("C_TOKEN=pa$$word-six\n")
+    assert secrets_of_key_file(tmp_path / "app.env", {}, variable=SOURCED) == {"pa$$word-six": "C_TOKEN"}
+
+
 def test_a_file_that_a_name_of_a_config_does_not_say_to_hold_secrets_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text(KEY_LINE)
+    (tmp_path / "app.env").write_text("A_TOKEN=hunter-two")
     (tmp_path / "zeus.yaml").write_text(
         "version: 1\nmodel: gpt-4o\n"
-        f"{SERVERS}env: {{NOTES: notes}}, args: [--key, notes, --notes=notes, -x, '--max-tokens 9 notes']}}}}\n"
+        f"{SERVERS}env: {{NOTES: notes}}, args: [--key, notes, --notes=notes, -x, '--max-tokens 9 notes',"
+        " 'ls . app.env']}}\n"
         "metadata: {key: notes, notes: Use --token-file notes, token: ''}\n"
     )
     checked = check("zeus.yaml", directory=tmp_path, environ={})

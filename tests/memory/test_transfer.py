@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.memory.test_backend import Careless
 from tests.support.memory import START, Clock, service
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory import transfer
 from zeus_runtime.memory.items import Caller, MemoryItem
@@ -137,6 +138,31 @@ async def test_a_file_gives_no_instructions_overwrites_no_hand_and_brings_no_sec
     assert len(done.notes) == 2
     (item,) = await memory.list_memories()
     assert [each.content for each in await memory.memory_history(item.id)] == ["", item.content]
+    await memory.aclose()
+
+
+async def test_who_changed_an_imported_memory_is_stored_without_a_known_secret(tmp_path: Path) -> None:
+    memory = service(tmp_path, OWNER, secrets=Redactor().adding({"Zk8pQw3RtY6uNm1X": "SHOP_API_KEY"}))
+    change = {
+        "version": 1,
+        "action": "stored",
+        "by": "id_Zk8pQw3RtY6uNm1X",
+        "at": START.isoformat(),
+        "content": "a",
+    }
+    await memory.import_memories(
+        [
+            {"content": "The user plays the harp", "history": [change]},
+            {"content": "The user played the lute", "status": "archived", "history": [change]},
+        ]
+    )
+    await memory.aclose()
+    memory = service(tmp_path, OWNER)
+    items = await memory.list_memories(status=None)
+    assert len(items) == 2
+    for item in items:
+        first, *_ = await memory.memory_history(item.id)
+        assert (first.by, first.content) == ("id_<secret:SHOP_API_KEY>", "a")
     await memory.aclose()
 
 

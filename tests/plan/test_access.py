@@ -1550,27 +1550,42 @@ def test_no_tool_opens_a_file_of_keys_that_an_address_names(
 
 def test_no_tool_opens_a_file_of_keys_that_the_variables_or_flags_of_a_program_name(folder: Path) -> None:
     names = ("sa.json", "token", "tls.pem", "sub/token", "hook", "named", "shared", "word", "app.env")
-    put(folder, *names, "settings.py", "given")
+    put(folder, *names, "settings.py", "given", "sub/prod", "prod", "sub/run.sh")
+    put(folder, "sub/hub.env", text="A=b")
     server = {"command": "x", "env": {"TOKEN_FILE": "named", "APP_KEY_FILE": "./later"}}
     put(folder, "servers.json", text=json.dumps({"mcpServers": {"named": server}}))
     yaml = (
         "mcpServers: {far: {command: x, env: {GOOGLE_APPLICATION_CREDENTIALS: sa.json, APP_SETTINGS: settings.py,"
         " API_KEY: kx9mq2vl7, FAR_TOKEN_FILE: ../outside}, args: [--token-file, token, --private-key-file=tls.pem,"
         " --env-file, app.env]},"
-        " deep: {command: x, cwd: sub, env: {TOKEN_FILE: token}}}\n"
+        " deep: {command: x, cwd: sub, env: {TOKEN_FILE: token}},"
+        " moved: {command: uv, args: [--directory, sub, --token-file, prod, --token-file, gone]},"
+        " shell: {command: sh, args: [-c, 'cd sub; . hub.env; . ./run.sh']}}\n"
         "middlewares: [{hooks: {before_tool_call: [{command: [x, --token-file, hook]}]}}]\n"
         "metadata: {credentials_file: word}\n"
     )
     tools = "[filesystem, {mcp: {files: [servers.json]}}, {shell: {contain: none, env: {TOKEN_FILE: given}}}]"
     files = files_of(folder, yaml, tools=tools)
-    for path in ("sa.json", "token", "tls.pem", "sub/token", "hook", "named", "word", "later", "app.env"):
+    moved = ("sub/prod", "sub/hub.env")
+    for path in (
+        "sa.json",
+        "token",
+        "tls.pem",
+        "sub/token",
+        "hook",
+        "named",
+        "word",
+        "later",
+        "app.env",
+        *moved,
+    ):
         with pytest.raises(WorkspaceError, match="so no tool may read or change it"):
             files.read(path, max_bytes=9)
     # A command gets the last one, so it is for it.
-    for path in ("settings.py", "shared", "given"):
+    for path in ("settings.py", "shared", "given", "sub/run.sh"):
         assert files.read(path, max_bytes=9) == b"needle\n"
     assert files.gate is not None
-    assert not any("kx9mq2vl7" in path for path in files.gate.protected())
+    assert not any("kx9mq2vl7" in path or "gone" in path for path in files.gate.protected())
     deciding = Deciding()
     add_deciding(deciding, check(write_agent(folder, yaml, tools=tools), directory=folder, environ={}))
     assert deciding.find(str(folder / "later")) is not None

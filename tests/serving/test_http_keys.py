@@ -194,6 +194,28 @@ def test_keys_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert json.loads(invoke("audit", "--json").stdout) == {"entries": []}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ci-{}",),
+        ("ci", "--user", "u-{}"),
+        ("ci", "--project", "{}"),
+        ("ci", "--agent", "ag", "--agent", "{}"),
+    ],
+)
+def test_a_name_of_a_key_that_holds_a_known_secret_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: gpt-4o\nmetadata: {api_key: Zk8pQw3RtY6uNm1X}\n")
+    monkeypatch.setenv("BUILD_TOKEN", "Xc7vBn4MqW2eRt9Y")
+    for secret in ("Xc7vBn4MqW2eRt9Y", "Zk8pQw3RtY6uNm1X"):
+        made = invoke("keys", "create", *(each.format(secret) for each in words))
+        assert "holds a known secret" in str(made.exception)
+        assert secret not in f"{made.output}{made.exception}"
+    assert not [*tmp_path.rglob("*.db")]
+
+
 def test_other_addresses_need_keys_and_encryption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_agent(tmp_path)

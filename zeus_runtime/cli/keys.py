@@ -89,6 +89,12 @@ def create(
         )
     if role and not project:
         raise UsageError("--role is the role in a project", remedy="Add --project.")
+    process.learn_folder()
+    for each in filter(None, (name, user, project, *agents)):
+        if process.secrets.masked(each) != each:
+            raise UsageError(
+                "a name holds a known secret, which the database would keep", remedy="Give another name."
+            )
     now = round(time.time() * 1000)
     text, secret = new_secret()
     key = ServiceKey(

@@ -219,9 +219,12 @@ class Writing:
 
         secrets = self._shared.source.secrets
         history = tuple(
-            each._replace(content="")
-            if secrets.masked(each.content) != each.content or secret_rule(each.content) is not None
-            else each
+            each._replace(
+                by=secrets.masked(each.by),
+                content=""
+                if secrets.masked(each.content) != each.content or secret_rule(each.content) is not None
+                else each.content,
+            )
             for each in elsewhere.history
         )
         return replace(elsewhere, history=history)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.config.mcp import BROWSER_SERVER, Connectors
 from zeus_runtime.config.model import ProjectInstructions
 from zeus_runtime.config.sqlite_url import database_file
-from zeus_runtime.disk_paths import real_path, shown_below
+from zeus_runtime.disk_paths import expanded, real_path, shown_below
 from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.plan.destinations import destination_at, destinations, header_keys, is_free, keys_beside
 from zeus_runtime.plan.part_sources import (
@@ -136,6 +136,20 @@ def project_of(document: Document, config: Config, trust: Trust) -> Project:
     folders = tuple(dict.fromkeys([*(directory / each for each in places), *trust.work]))
     place = "" if _is_of_directory(document, trust) else str(directory.resolve())
     return Project(directory, folders, document.environ.get("PATH", ""), place)
+
+
+def folders_named(directory: Path, words: Sequence[str], cwd: str) -> Sequence[str]:
+    """The folders that the words of a command name, wherever they are.
+
+    Args:
+        cwd: its working directory; relative to ``directory``.
+    """
+    # Few commands name a file with keys, so the others load nothing.
+    from zeus_runtime.trust.command_files import folders_named as named
+    from zeus_runtime.trust.parts import Project
+
+    place = directory / expanded(cwd)
+    return named(words, Project(place, (place,)))
 
 
 def _is_of_directory(document: Document, trust: Trust) -> bool:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.mcp import BROWSER_SERVER
 from zeus_runtime.config.schema.marked import Marked, marked_values
-from zeus_runtime.config.secrets.unloaded_configs import agents_layers, named_configs, trees_of_json
-from zeus_runtime.config.secrets.written_secrets import addressed_key_files, named_key_files
+from zeus_runtime.config.secrets.parts import SOURCED
+from zeus_runtime.config.secrets.unloaded_configs import (
+    agents_layers,
+    file_text,
+    named_configs,
+    trees_of_json,
+)
+from zeus_runtime.config.secrets.written_secrets import addressed_key_files, is_dotenv, named_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import Node, find, plain
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import expanded, is_file, is_file_name, plain_path, real_path
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plan.executed_parts import project_of
+from zeus_runtime.plan.executed_parts import folders_named, project_of
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
 
 if TYPE_CHECKING:
@@ -195,10 +202,12 @@ class _Named:
         Args:
             given: the places of values that do not count.
         """
-        for _, text, path in named_key_files(tree.root):
+        for name, text, path, is_path in named_key_files(tree.root, partial(folders_named, self._directory)):
             file = self._directory / expanded(text)
+            if name == SOURCED and _is_script(file):
+                continue
             # A key itself names no file.
-            if path not in given and (text.startswith(("/", "./", "../", "~")) or is_file(file)):
+            if path not in given and (is_path or is_file(file)):
                 project = self._project(tree)
                 if any(project.has(Path(each)) for each in (plain_path(file), real_path(file))):
                     yield from self._sent(text)
@@ -284,6 +293,12 @@ def _covered(command: Command | _Value, project: Project) -> Covered:
     if isinstance(command, _Value):
         return covered_by_value(command.text, project)
     return covered_by(command, project)
+
+
+def _is_script(file: Path) -> bool:
+    """Whether a file that a shell reads does more than set variables: then tools may read it."""
+    text = file_text(file) if is_file(file) else None
+    return text is None or not is_dotenv(text)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -23,7 +23,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.library_records import mask_library_records
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
-from zeus_runtime.plan.executed_parts import executing, lifting, project_of
+from zeus_runtime.plan.executed_parts import executing, folders_named, lifting, project_of
 from zeus_runtime.plan.part_sources import part_source
 from zeus_runtime.process_path import given_environ, pass_over
 from zeus_runtime.registry import (
@@ -439,6 +439,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         homes=list(dict.fromkeys((*_private(homes, registry), directory / ".zeus", *user_home(environ)))),
         given=trust.paths,
         environ=environ,
+        folders_named=partial(folders_named, document.directory),
     )
     secrets = secret_files.changed()
     # The files of servers, which are read now, name further ones.

@@ -193,6 +193,16 @@ def covered(
     )
 
 
+def folders_named(words: Sequence[str], project: Project) -> Sequence[str]:
+    """The folders that the words of a command name, in the project or not; ``covered`` looks for files in the same.
+
+    Args:
+        project: its directory is the command's working directory.
+    """
+    search = _NameSearch(project, project.directory, compiled_apart=True)
+    return search.grow(words, everywhere=True)
+
+
 class _NameSearch:
     """The folders where names are looked up: the project's, and those that words name.
 
@@ -221,11 +231,18 @@ class _NameSearch:
         self._beginnings: set[str] = set()
         self._entries, self._bytes, self._lookups = MOST_ENTRIES, MOST_BYTES, MOST_LOOKUPS
 
-    def grow(self, words: Sequence[str]) -> None:
+    def grow(self, words: Sequence[str], *, everywhere: bool = False) -> Sequence[str]:
         """Also search the folders that are named: ``--directory tools run server.py``, ``cd a && cd b && ./run``.
 
         Folders above the project are among them: ``--directory .. run project/server.py``.
+
+        Args:
+            everywhere: folders outside of the project too.
+
+        Returns:
+            the new folders.
         """
+        first = len(self._bases)
         every: list[str] = []
         for base in self._bases:  # the list grows during the loop
             files = {file.name for each in self._listing(base).values() for file in each}
@@ -235,11 +252,14 @@ class _NameSearch:
                 self._beginnings |= begun
                 every = list(dict.fromkeys(name for word in words for name in self._names(word)))
             for _, place in self._found(every, [base]):
-                if stat.S_ISDIR(self._mode(place)) and place not in self._bases and self._leads_to_it(place):
+                if not stat.S_ISDIR(self._mode(place)) or place in self._bases:
+                    continue
+                if everywhere or self._leads_to_it(place):
                     if len(self._bases) >= self._most_bases:
                         self.has_more = True
-                        return
+                        return self._bases[first:]
                     self._bases.append(place)
+        return self._bases[first:]
 
     def program(self, index: int, word: str) -> Iterator[Named]:
         """The files that the system may start for a name: each match on ``PATH``, or a path; also outside the project.

@@ -58,6 +58,13 @@ _OF_POSTGRES: Final = frozenset({"SSLKEY", "PGSSLKEY", "SERVICEFILE", "PGSERVICE
 """Those of its library's names for files with secrets of which no word says so; ``PASSFILE`` is the other one."""
 _OF_VARIABLES: Final = r"(?:\A|_)(?:DOT_?ENV|ENV_?FILE)(?:_|\Z)"
 """In a name, it says that a file holds variables, as a ``.env``: ``--env-file-if-exists``, ``DOTENV_CONFIG_PATH``."""
+SOURCED: Final = "SOURCED_ENV_FILE"
+"""The name of a file from which a command has its shell read variables."""
+_SOURCING: Final = (
+    r"""(?:\A|[;&|({\n"'!]|\b(?:if|then|elif|else|while|until|do)\s)\s*(?:\.|source)\s+"""
+    r"""(?:"([^"]+)"|'([^']+)'|([^\s;&|<>()"']+))"""
+)
+"""Where a shell begins a command, or a further shell's text does; elsewhere a `.` is a folder."""
 _HINTS: Final = ("key", "token", "secret", "credential", "authorization", "pass", "pwd", "pat")
 """Each name that says secret contains one of them."""
 _COMMAND_HINTS: Final = (*_HINTS, "-u", "user", "://", "env")
@@ -113,7 +120,7 @@ _NUMBERED: Final = r"[A-Za-z]*[0-9]*|[0-9]+[A-Za-z]*"
 _HOST_OR_MAIL: Final = rf"(?:[\w.+-]+@)?{_HOST}(?::[0-9]+)?"
 _NO_WORD: Final = r"""(?<![\w+.-])[\w+.-]++://[^\s"'<>,;]+|\bsha(?:256|384|512)[:-][A-Za-z0-9+/]{43,}=*"""
 """An address, in which other rules find the secret parts, or a digest."""
-_BETWEEN_WORDS: Final = r"""[\s;,="'()\[\]{}<>]+"""
+_BETWEEN_WORDS: Final = r"""[\s;,=&"'()\[\]{}<>]+"""
 _HEADER_END: Final = r"""(?:[,;|\n]|\\n)[ \t]*(?=["']?[\w.%-]+["']?\s*[=:])"""
 _IN_QUOTES: Final = r"""(["'])((?:(?!\1).)*)\1"""
 
@@ -175,7 +182,7 @@ def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The files with secrets that the flags in a list of words name: ``--token-file FILE``, ``--token-file=FILE``; in a
-    word that is a command (``sh -c '…'``) also a word alone, such as ``TOKEN_FILE=FILE``."""
+    word that is a command (``sh -c '…'``) also a word alone, such as ``TOKEN_FILE=FILE``, and ``. FILE``."""
     for flag, word in pairwise(["", *words]):
         before = re.fullmatch(_FLAG, flag)
         joined = re.fullmatch(f"{_FLAG}=(.+)", word)
@@ -183,6 +190,7 @@ def key_files_of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if named is not None:
             name, value = named
             yield from key_files("" if is_lone_key(name) else name, value)
+        yield from ((SOURCED, "".join(groups)) for groups in re.findall(_SOURCING, word))
         if _is_command("args", word):
             # Each is shorter, so this ends.
             inner = [each for each in shell_words(word) if each != word]
@@ -194,7 +202,7 @@ def key_files_of_entry(name: str, value: str, *, is_variable: bool) -> Iterator[
     """The files with secrets that an entry of a config names; its name counts as that of a variable, unless it is a
     lone ``key`` of something else."""
     yield from key_files("" if is_lone_key(name) and not is_variable else name, value)
-    if _is_command(name, value):
+    if _words(name)[-1] in _COMMANDS:
         yield from key_files_of_words([value])
 
 
@@ -396,6 +404,8 @@ def _of_item(text: str) -> Iterator[str]:
             for each in (*words, *_pieces(value)):
                 if any(map(_is_random_run, re.findall("[A-Za-z0-9]{8,}", each))):
                     yield each
+            # The secret may be in front, and behind it whose it is: `VALUE=ann`. An `=` at the end is base64's.
+            yield from filter(_is_random_name, _pieces(text.rstrip("=")))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -408,7 +418,7 @@ def _pieces(text: str) -> Iterator[str]:
         for each in () if is_key(text) else text.splitlines():
             yield from _of_item(each.strip())
     else:
-        found = re.split(r"[\s;,=\"']+", text)
+        found = re.split(r"[\s;,=&\"']+", text)
         yield from (each for each in found if "://" not in each and each != text and looks_random(each))
         for each in dict.fromkeys((text, *found)):
             yield from _of_marked(each)
@@ -480,9 +490,12 @@ def _of_variable(text: str) -> Iterator[str]:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """The texts in JSON that may be secrets: all but the public members of a JWK."""
+    """The texts in JSON that may be secrets, and keys of maps that look random: a service may keep whose its keys are
+    (``{KEY: "ann"}``). The public members of a JWK are none.
+    """
     if isinstance(value, Mapping):
         public = _PUBLIC_IN_JWK if value.get("kty") in _JWK_KINDS else ()
+        yield from filter(_is_random_name, value)
         for name, each in value.items():
             yield from () if name in public else _texts_in(each)
     elif isinstance(value, list):
@@ -515,6 +528,12 @@ def _random_words(text: str, *, least: int = _LEAST_WORD) -> Iterator[str]:
                 is_random = any(map(_is_mixed, runs)) if of_place else any(runs)
                 if is_random and len(part) >= least:
                     yield part
+
+
+def _is_random_name(name: str) -> bool:
+    """Whether what is in the place of a name is no name: it has random letters and digits that are no words with a
+    number, as ``enableOAuth2Login`` is."""
+    return any(_is_random_run(run) and is_key_like(run) for run in re.findall("[A-Za-z0-9]{8,}", name))
 
 
 def _is_random_run(run: str) -> bool:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.schema.marked import Marked
     from zeus_runtime.config.secrets.git_settings import GitFile
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
+    from zeus_runtime.config.secrets.written_secrets import FoldersNamed
     from zeus_runtime.config.yaml.tree import Node
 
 _DOTENV: Final = ".env"
@@ -85,6 +86,7 @@ class SecretFiles:
         given: the configs that are trusted by their paths.
         environ: the variables that the config was read with, without ``.env``; if its owner changes it, it is read
             anew, and so is the process's own environment.
+        folders_named: finds the folders in which a command may open a file.
     """
 
     def __init__(
@@ -95,8 +97,10 @@ class SecretFiles:
         homes: Sequence[Path],
         given: Sequence[Path],
         environ: Mapping[str, str],
+        folders_named: FoldersNamed,
     ) -> None:
         self._document = document
+        self._folders_named = folders_named
         self._folders = folders
         self._below = RepositoriesBelow()
         self._homes = homes
@@ -243,7 +247,7 @@ class SecretFiles:
         assert schema is not None  # a checked one has it
         layers = agents_layers(tree) if tree.is_map else ()
         marked = (marked_values(each, schema) for each in layers if not (is_loaded and each is tree))
-        named = ((each.name, each.file) for each in named_key_files(tree))
+        named = ((each.name, each.file) for each in named_key_files(tree, self._folders_named))
         return {**dict(self._marked(chain.from_iterable(marked))), **self._places(named)}
 
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:

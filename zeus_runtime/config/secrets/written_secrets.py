@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.git_settings import GitFile, beginning_of, git_files
 from zeus_runtime.config.secrets.parts import (
+    SOURCED,
     holds_secret,
     key_files,
     key_files_of_entry,
@@ -37,6 +38,7 @@ _MOST_BYTES: Final = 1_000_000
 _MOST_CHARACTERS: Final = 20_000
 """Of a file with settings. A list of ten thousand hashes would make each search slow."""
 _KEY_NAME: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_AS_PATH: Final = ("/", "./", "../", "~")
 _PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
 """Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
 
@@ -217,23 +219,39 @@ class NamedKeyFile(NamedTuple):
         name: the key or the flag that says so.
         file: relative to the working directory.
         path: the place of the entry in the config.
+        is_path: it is written as a path. A text that is not may be the key itself.
     """
 
     name: str
     file: str
     path: NodePath
+    is_path: bool
 
 
-def named_key_files(tree: Node) -> Iterator[NamedKeyFile]:
+FoldersNamed: TypeAlias = Callable[[Sequence[str], str], Sequence[str]]
+"""Finds the folders that the words of a command name, from its working directory; the path of each is absolute."""
+
+
+class _Process(NamedTuple):
+    """The command around an entry; its words are those of its environment too."""
+
+    cwd: str = ""
+    words: tuple[str, ...] = ()
+
+
+def named_key_files(tree: Node, folders_named: FoldersNamed) -> Iterator[NamedKeyFile]:
     """The files that the ``env`` and ``args`` of servers and hooks name, other options whose name says secret, and
-    addresses."""
-    folders: dict[NodePath, str] = {}
+    addresses.
+
+    A program opens a relative path in its working directory, or in a folder that its words name, as it may change to
+    that first: ``uv --directory tools run --env-file .env``.
+    """
+    processes: dict[NodePath, _Process] = {}
+    known: dict[_Process, Sequence[str]] = {}
     for path, node in walk(tree):
         key = next((str(each) for each in reversed(path) if not isinstance(each, int)), "")
-        folder = folders.get(path[:-1], "")
-        # A program opens a relative path in the folder in which it starts.
-        cwd = node.value.get("cwd") if node.is_map else None
-        folders[path] = cwd.value if cwd is not None and isinstance(cwd.value, str) else folder
+        around = processes.get(path[:-1], _Process())
+        processes[path] = _process(node, around)
         if isinstance(node.value, str):
             found = key_files_of_entry(key, node.value, is_variable=path[-2:-1] == ("env",))
         elif node.is_list:
@@ -243,9 +261,32 @@ def named_key_files(tree: Node) -> Iterator[NamedKeyFile]:
         else:
             continue
         for name, file in found:
-            if file.strip():
-                is_below = folder and not file.startswith(("/", "~"))
-                yield NamedKeyFile(name, f"{folder}/{file}" if is_below else file, path)
+            if not file.strip():
+                continue
+            is_below = not file.startswith(("/", "~"))
+            first = f"{around.cwd}/{file}" if around.cwd and is_below else file
+            yield NamedKeyFile(name, first, path, first.startswith(_AS_PATH))
+            if is_below:
+                process = around if around.words else around._replace(words=tuple(_texts(node)))
+                if process not in known:
+                    known[process] = folders_named(process.words, process.cwd)
+                for folder in known[process]:
+                    yield NamedKeyFile(name, f"{folder}/{file}", path, file.startswith(_AS_PATH))
+
+
+def _process(node: Node, around: _Process) -> _Process:
+    """The command that an entry says, or else the one around it."""
+    parts = [node.value.get(key) for key in ("cwd", "command", "args", "env")] if node.is_map else [None]
+    cwd, *given = (() if each is None else tuple(_texts(each)) for each in parts)
+    return _Process(cwd[0] if cwd else around.cwd, tuple(chain.from_iterable(given)) or around.words)
+
+
+def _texts(node: Node) -> Iterator[str]:
+    if isinstance(node.value, str):
+        yield node.value
+    elif node.is_map or node.is_list:
+        for each in node.value.values() if node.is_map else node.value:
+            yield from _texts(each)
 
 
 def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str = "") -> dict[str, str]:
@@ -262,10 +303,9 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     except (OSError, ValueError):
         return {}
     if places_variables(variable):
+        variables = _variables(text) if variable != SOURCED or is_dotenv(text) else _assigned(text)
         return {
-            secret: name
-            for name, value in _variables(text)
-            for secret in written_secrets({"env": {name: value}})
+            secret: name for name, value in variables for secret in written_secrets({"env": {name: value}})
         }
     whole = text.strip()
     is_one = "\n" not in whole
@@ -292,6 +332,21 @@ def _variables(text: str) -> Sequence[tuple[str, str]]:
         return [pair for line in lines for pair in _variables(line)]
     name, _, value = text.partition("=")
     return [(name.strip(), value.strip())]
+
+
+def is_dotenv(text: str) -> bool:
+    """Whether a text holds nothing but variables."""
+    try:
+        parse_dotenv(text, "")
+    except ConfigError:
+        return False
+    return True
+
+
+def _assigned(script: str) -> Iterator[tuple[str, str]]:
+    """The variables that the lines of a shell's script set to a text; of ``A="$B"`` only the shell knows the value."""
+    for line in filter(is_dotenv, script.splitlines()):
+        yield from (each for each in parse_dotenv(line, "") if not re.search("[$`]", each[1]))
 
 
 def _literal(value: Any) -> Any:
