@@ -275,9 +275,10 @@ WAITING = {
         "path": "prod.env",
         "content": f"TOKEN={SECRETS[0]}\nTHEIRS=<secret:THEIRS>\n",
         "text": f"<secret:SHOP_API_KEY> {SECRETS[1]}",
+        "auth": KNOWN.text(BASE64),
         "<secret:SHOP_API_KEY>": f"{SECRETS[0]}{SECRETS[0]}",
     },
-    "parameters_told": {"text": "<not the secret:SHOP_API_KEY>"},
+    "parameters_told": {"text": "<not the secret:SHOP_API_KEY>", "auth": KNOWN.text(BASE64)},
 }
 OURS, SHOP = "<secret:BUILD_TOKEN>", "<secret:SHOP_API_KEY>"
 SENT_FOR_CHANGED: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
@@ -289,11 +290,12 @@ SENT_FOR_CHANGED: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
     # Within a changed argument: what the service has as a text, and no placeholder of the service's own.
     ({"content": [f"{OURS} <secret:THEIRS>"]}, {"content": [f"{SECRETS[0]} <secret:THEIRS>"]}),
     ({"content": f"echo {SECRETS[0]} > x"}, {"content": f"echo {SECRETS[0]} > x"}),
+    # A typed secret that the service masks alike.
+    ({"content": BASE64}, {"content": KNOWN.text(BASE64)}),
     # The call has it as a text too.
     ({"text": f"a {SHOP}"}, {"text": f"a {SHOP}"}),
     # A secret that was typed, and that the call does not have so: the service would get another text.
     ({"content": f"echo {SECRETS[1]} > x"}, None),
-    ({"content": BASE64}, None),
     ({SECRETS[0]: 1}, None),
     # A placeholder that stands for nothing in the question is a text.
     ({"content": "<secret:OTHER>"}, {"content": "<secret:OTHER>"}),
@@ -334,8 +336,8 @@ def test_a_placeholder_stands_for_what_the_diff_or_the_form_of_the_question_had(
 ) -> None:
     change = {"path": "a.env", "before": f"OLD={SECRETS[0]}\n", "after": "1\n"}
     form = {"type": "object", "properties": {"host": {"enum": [f"{SECRETS[1]}.example", "b"]}}}
-    question = {**WAITING, "parameters": {"pin": SECRETS[1]}, "changes": [change], "answer_schema": form}
-    changed = {"new": f"KEPT={OURS}", "host": f"{SHOP}.example", "pin": SHOP}
+    question = {**WAITING, "parameters": {"pin": SECRETS[0]}, "changes": [change], "answer_schema": form}
+    changed = {"new": f"KEPT={OURS}", "host": f"{SHOP}.example", "pin": OURS}
     told: list[Any] = []
 
     def send(_: Any, call: ServiceCall[Any]) -> Any:
@@ -348,7 +350,7 @@ def test_a_placeholder_stands_for_what_the_diff_or_the_form_of_the_question_had(
         assert told[1]["changed"] == {
             "new": f"KEPT={SECRETS[0]}",
             "host": f"{SECRETS[1]}.example",
-            "pin": SECRETS[1],
+            "pin": SECRETS[0],
         }
         # Nothing is asked for without a placeholder or a secret, nor under a name that is one.
         told.clear()
