@@ -703,6 +703,13 @@ async def test_the_reason_without_a_diff_names_the_whole_old_content(root: Path,
     assert re.fullmatch(rf"the old file /f is {kind} \({size}, state [0-9a-f]{{16}}\)", one)
     assert one != other
     assert one == await reason(start + ends[0])
+    # The same content at another place.
+    (root / "elsewhere").mkdir()
+    (root / "elsewhere" / "f").write_bytes(start + ends[0])
+    routed = tools_of(root / "elsewhere", Options(max_write_bytes=20))["write_file"]
+    there = await preview_of(routed, {"path": "f", "content": "new"}, Redactor())
+    assert there is not None
+    assert there.problem not in (one, other)
 
 
 # Secrets in names
