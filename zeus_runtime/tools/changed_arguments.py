@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from zeus_runtime.tools.question import texts_of
+from zeus_runtime.tools.question import texts_of, with_texts
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -52,7 +52,7 @@ def as_meant(
         if name in call and is_same(value, shown.get(name))
     }
     return {
-        choices.get(name, name): call[name] if name in kept else _with_texts(value, meant)
+        choices.get(name, name): call[name] if name in kept else with_texts(value, meant)
         for name, value in given.items()
     }
 
@@ -60,12 +60,3 @@ def as_meant(
 def is_same(one: JSON, other: JSON) -> bool:
     """Whether two values are the same JSON; for Python 1 equals true and 1.0."""
     return json.dumps(one, sort_keys=True, default=str) == json.dumps(other, sort_keys=True, default=str)
-
-
-def _with_texts(value: JSON, change: Callable[[str], str]) -> JSON:
-    """A value with ``change`` of each text in it."""
-    if isinstance(value, list):
-        return [_with_texts(each, change) for each in value]
-    if isinstance(value, Mapping):
-        return {key: _with_texts(each, change) for key, each in value.items()}
-    return change(value) if isinstance(value, str) else value
