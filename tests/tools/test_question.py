@@ -334,13 +334,13 @@ def test_an_argument_behind_a_diff_is_said_to_hold_what_the_diff_has() -> None:
     before = "key <secret:A>\n"
     after = "key <secret:A>\n<not the secret:B> <not the not the secret:B>\n<secret:C> <not the secret:C>\n"
     preview = Preview((Change("/n", before, after),), ("content",))
-    content = "<secret:A>\n<secret:B> <not the secret:B> <secret:C>\n"
+    content = "<secret:A>\n<secret:B> <not the secret:B> <secret:C> <secret:D>\n"
     arguments = {"content": content, "more": "<secret:B>"}
     lines = shown(arguments, preview, whole=True)
     assert lines[1:5] == [
         "  content:",
         "    │ <secret:A>",
-        "    │ <not the secret:B> <not the not the secret:B> <secret:C>",
+        "    │ <not the secret:B> <not the not the secret:B> <secret:C> <secret:D>",
         "    │ ",
     ]
     assert "  more: <secret:B>" in lines
