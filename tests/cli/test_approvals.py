@@ -989,7 +989,7 @@ def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(
     assert "  /a.txt: 1 removed, 1 added" in zeus("approvals", "show", pending["id"]).out
     (project.folder / "a.txt").write_bytes(b"\x89PNG\0")
     binary = zeus("approvals", "show", pending["id"]).out
-    assert "  no diff: the old file /a.txt is a PNG image (5 bytes)" in binary
+    assert "  no diff: the old file /a.txt is a PNG image (5 bytes, state " in binary
     assert "    │ line 199\n    │ \\x1b[2Jend\n" in binary
     assert zeus("approvals", "show", "nothing").exit_code == 2
 

@@ -980,6 +980,30 @@ async def test_an_answer_to_a_change_that_is_another_one_now_is_asked_for_again(
     assert client.decided == [("a1", "approve")]
 
 
+async def test_an_answer_that_is_not_sent_is_asked_for_again() -> None:
+    client, view = _Turn("a1"), _Shown()
+    answers = iter(("c {}", "y"))
+    decide = client.decide
+
+    async def decided(name: str, answer: str, *, changed: Any, **more: Any) -> None:
+        if changed is not None:
+            raise UsageError("a changed argument holds a secret", remedy="Write it without.")
+        await decide(name, answer, **more)
+
+    async def read(_: str) -> str | None:
+        return next(answers)
+
+    cast(Any, client).decide = decided
+    client.waiting = [replace(client.waiting[0], may_change=True)]
+    client.then["a1"] = (_said("a1", "approve", "user"), _DONE)
+    client.tell(_STARTED, _requested("a1"))
+    turn = RemoteTurn(cast(Any, client), "run", TerminalApprovals(read))
+    assert await asyncio.wait_for(turn.shown(cast(Any, view)), 2) == _DONE
+    told = [each.message for each in view.events if isinstance(each, Notice)]
+    assert told == ["t (a1) stays open: a changed argument holds a secret. Write it without."]
+    assert client.decided == [("a1", "approve")]
+
+
 async def test_a_call_that_was_decided_before_its_question_came_is_not_asked_about() -> None:
     client, view = _Turn(), _Shown()
 

@@ -7,6 +7,7 @@ import re
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
@@ -18,11 +19,12 @@ import pytest
 from tests.cli.conftest import Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from zeus_runtime.cli.group import REMOTE
-from zeus_runtime.cli.remote.masked_client import MaskedServiceClient
+from zeus_runtime.cli.remote.masked_client import MaskedAsyncServiceClient, MaskedServiceClient
 from zeus_runtime.cli.remote.masked_events import MaskedEvents
 from zeus_runtime.client.calls import ServiceAnswer, ServiceCall, as_it_is
 from zeus_runtime.client.results import ServiceEvent, event_of
 from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
+from zeus_runtime.errors import UsageError
 
 SECRETS = ("Ev7Kx02LmPq81Zt", "Dv3Tn55WbRc90Yh")
 BASE64 = b64encode(f"user:{SECRETS[0]}".encode()).decode()
@@ -263,6 +265,99 @@ def test_a_file_stays_what_it_was_but_for_secrets(monkeypatch: pytest.MonkeyPatc
         )
         assert client.send(call) == masked
     client.close()
+
+
+WAITING = {
+    "id": "p",
+    "session": "s",
+    "tool_name": "write_file",
+    "parameters": {
+        "path": "prod.env",
+        "content": f"TOKEN={SECRETS[0]}\nTHEIRS=<secret:THEIRS>\n",
+        "text": f"<secret:SHOP_API_KEY> {SECRETS[1]}",
+        "auth": KNOWN.text(BASE64),
+        "<secret:SHOP_API_KEY>": f"{SECRETS[0]}{SECRETS[0]}",
+    },
+    "parameters_told": {"text": "<not the secret:SHOP_API_KEY>", "auth": KNOWN.text(BASE64)},
+}
+OURS, SHOP = "<secret:BUILD_TOKEN>", "<secret:SHOP_API_KEY>"
+SENT_FOR_CHANGED: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
+    # Of the arguments that the question showed, one is changed.
+    (
+        {"path": "a.env", "content": f"TOKEN={OURS}\nTHEIRS=<secret:THEIRS>\n", "text": f"{SHOP} {SHOP}"},
+        {"path": "a.env", **{name: WAITING["parameters"][name] for name in ("content", "text")}},
+    ),
+    # Within a changed argument: what the service has as a text, and no placeholder of the service's own.
+    ({"content": [f"{OURS} <secret:THEIRS>"]}, {"content": [f"{SECRETS[0]} <secret:THEIRS>"]}),
+    ({"content": f"echo {SECRETS[0]} > x"}, {"content": f"echo {SECRETS[0]} > x"}),
+    # A typed secret that the service masks alike.
+    ({"content": BASE64}, {"content": KNOWN.text(BASE64)}),
+    # The call has it as a text too.
+    ({"text": f"a {SHOP}"}, {"text": f"a {SHOP}"}),
+    # A secret that was typed, and that the call does not have so: the service would get another text.
+    ({"content": f"echo {SECRETS[1]} > x"}, None),
+    ({SECRETS[0]: 1}, None),
+    # A placeholder that stands for nothing in the question is a text.
+    ({"content": "<secret:OTHER>"}, {"content": "<secret:OTHER>"}),
+]
+
+
+@pytest.mark.parametrize(("changed", "sent"), SENT_FOR_CHANGED)
+@pytest.mark.parametrize("seen", ["d1", None])
+async def test_a_changed_argument_is_sent_as_the_question_meant_it(
+    changed: dict[str, Any], sent: Any, seen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+
+    def send(_: Any, call: ServiceCall[Any]) -> Any:
+        if call.method == "POST":
+            told.append((call.body or {})["changed"])
+            return call.read(ServiceAnswer({}))
+        # To ask for the call alone would note its change as shown.
+        return call.read(ServiceAnswer(WAITING if call.path.endswith("/p") and seen else [WAITING]))
+
+    async def send_async(_: Any, call: ServiceCall[Any]) -> Any:
+        return send(_, call)
+
+    monkeypatch.setattr("zeus_runtime.client.clients.ServiceClient.send", send)
+    monkeypatch.setattr("zeus_runtime.client.clients.AsyncServiceClient.send", send_async)
+    client = MaskedServiceClient("http://127.0.0.1:1", "a-token", KNOWN)
+    async_client = MaskedAsyncServiceClient("http://127.0.0.1:1", "a-token", KNOWN)
+    with client, nullcontext() if sent else pytest.raises(UsageError, match="a secret of this machine, <sec"):
+        client.decide("p", "approve", changed=changed, seen=seen)
+    async with async_client:
+        with nullcontext() if sent else pytest.raises(UsageError, match="which the call does not have"):
+            await async_client.decide("p", "approve", changed=changed, seen=seen)
+    assert told == ([sent, sent] if sent else [])
+
+
+def test_a_placeholder_stands_for_what_the_diff_or_the_form_of_the_question_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    change = {"path": "a.env", "before": f"OLD={SECRETS[0]}\n", "after": "1\n"}
+    form = {"type": "object", "properties": {"host": {"enum": [f"{SECRETS[1]}.example", "b"]}}}
+    question = {**WAITING, "parameters": {"pin": SECRETS[0]}, "changes": [change], "answer_schema": form}
+    changed = {"new": f"KEPT={OURS}", "host": f"{SHOP}.example", "pin": OURS}
+    told: list[Any] = []
+
+    def send(_: Any, call: ServiceCall[Any]) -> Any:
+        told.append(call.body)
+        return call.read(ServiceAnswer(question))
+
+    monkeypatch.setattr("zeus_runtime.client.clients.ServiceClient.send", send)
+    with MaskedServiceClient("http://127.0.0.1:1", "a-token", KNOWN) as client:
+        client.decide("p", "approve", changed=changed, seen="d1")
+        assert told[1]["changed"] == {
+            "new": f"KEPT={SECRETS[0]}",
+            "host": f"{SECRETS[1]}.example",
+            "pin": SECRETS[0],
+        }
+        # Nothing is asked for without a placeholder or a secret, nor under a name that is one.
+        told.clear()
+        client.decide("p", "approve", changed={"new": "x"}, seen="d1")
+        with pytest.raises(UsageError, match="a name holds a secret of this machine"):
+            client.decide(SECRETS[0], "approve", changed={"new": OURS}, seen="d1")
+    assert [each["changed"] for each in told] == [{"new": "x"}]
 
 
 def test_events_without_asyncio_are_masked_too(url: str) -> None:

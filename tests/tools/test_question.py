@@ -329,6 +329,36 @@ def test_a_change_is_shown_as_a_diff_instead_of_the_arguments_behind_it() -> Non
     assert "  new: ten" in whole
 
 
+def test_an_argument_behind_a_diff_is_said_to_hold_what_the_diff_has() -> None:
+    """A tool with a diff may put a secret in the place of its placeholder, or leave the text."""
+    before = "key <secret:A>\n"
+    after = "key <secret:A>\n<not the secret:B> <not the not the secret:B>\n<secret:C> <not the secret:C>\n"
+    preview = Preview((Change("/n", before, after),), ("content",))
+    content = "<secret:A>\n<secret:B> <not the secret:B> <secret:C> <secret:D>\n"
+    arguments = {"content": content, "more": "<secret:B>"}
+    lines = shown(arguments, preview, whole=True)
+    assert lines[1:5] == [
+        "  content:",
+        "    │ <secret:A>",
+        "    │ <not the secret:B> <not the not the secret:B> <secret:C> <secret:D>",
+        "    │ ",
+    ]
+    assert "  more: <secret:B>" in lines
+
+
+def test_the_content_of_a_new_file_is_shown_once() -> None:
+    preview = Preview((Change("/n", None, "key <not the secret:B>\n"),), ("content",))
+    for whole in (True, False):
+        assert shown({"content": "key <secret:B>\n"}, preview, whole=whole)[1:-1] == [
+            "  /n: new file, 1 line",
+            "    + key <not the secret:B>",
+        ]
+    # A cut diff of it would show none of its line.
+    long = "x" * (MOST_CHARACTERS + 1)
+    lines = shown({"content": long}, Preview((Change("/n", None, long),), ("content",)), whole=True)
+    assert sum(long in each for each in lines) == 1
+
+
 def test_a_new_file_and_a_missing_last_newline_are_said() -> None:
     preview = Preview((Change("/new.txt", None, "a\nb"),), ("content",))
     assert shown({}, preview)[1:-1] == [

@@ -16,6 +16,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
+from zeus_runtime.tools.changed_arguments import as_meant, is_same
 from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, shows_place
@@ -421,7 +422,7 @@ class ApprovalBroker:
         # Masked before they are compared: a secret may be known only since they were stored.
         found, own = [self._known(each) for each in stored], self._known(arguments)
         shown = " and ".join(json.dumps(each, ensure_ascii=False, default=str) for each in found)
-        how = "" if all(_is_same(each, own) for each in found) else f" with the arguments {shown}"
+        how = "" if all(is_same(each, own) for each in found) else f" with the arguments {shown}"
         return f"This call was begun before{how} and was interrupted: whether it took effect is unknown."
 
     async def ask(
@@ -608,35 +609,19 @@ class ApprovalBroker:
     def _unmasked(
         self, decision: Decision, request: ApprovalRequest, pending: PendingApproval
     ) -> dict[str, JSON] | None:
-        """The changed arguments as they run, with masked values replaced by the real ones.
-
-        A value that is still masked becomes the hidden value, and a placeholder in a changed one the secret that the
-        question showed in its place. A text of the schema that was shown masked, such as a choice, becomes that text
-        again.
-        """
+        """The changed arguments as they run."""
         if decision.arguments is None:
             return None
-        choices = {shown: each for each in texts_of(request.schema) if (shown := self._known(each)) != each}
         # A tool that asks learns no secret but those of its own form.
         held = "" if pending.is_question else "\n".join(texts_of(request.arguments))
-
-        def meant(text: str) -> str:
-            try:
-                return choices[text] if text in choices else self._told.restored(text, held)
-            except ValueError:
-                # The call has the placeholder as a text too: nobody can say which of both is meant.
-                return text
-
-        kept = {
-            name
-            for name, value in decision.arguments.items()
-            # Unchanged as it was shown: then the real value runs, also where the shown one was masked.
-            if name in request.arguments and _is_same(value, pending.arguments.get(name))
-        }
-        return {
-            choices.get(name, name): request.arguments[name] if name in kept else _with_texts(value, meant)
-            for name, value in decision.arguments.items()
-        }
+        return as_meant(
+            decision.arguments,
+            request.arguments,
+            pending.arguments,
+            self._told,
+            schema=request.schema,
+            held=held,
+        )
 
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
@@ -644,20 +629,6 @@ def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> Pen
     names = ("arguments", "reason", "schema", "told", "begun_with", "facts")
     masked = known([getattr(pending, name) for name in names])
     return replace(pending, **dict(zip(names, masked, strict=True)))
-
-
-def _is_same(one: JSON, other: JSON) -> bool:
-    """Whether two values are the same JSON; for Python 1 equals true and 1.0."""
-    return json.dumps(one, sort_keys=True, default=str) == json.dumps(other, sort_keys=True, default=str)
-
-
-def _with_texts(value: JSON, change: Callable[[str], str]) -> JSON:
-    """A value with ``change`` of each text in it."""
-    if isinstance(value, list):
-        return [_with_texts(each, change) for each in value]
-    if isinstance(value, Mapping):
-        return {key: _with_texts(each, change) for key, each in value.items()}
-    return change(value) if isinstance(value, str) else value
 
 
 def masked_decision(decision: Decision, secrets: Redactor) -> Decision:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.columns import TAB_COLUMNS, Style, cut_line
+from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, WRITTEN
 from zeus_runtime.escaping import (
     CONTINUED,
     exact,
@@ -205,6 +206,15 @@ def texts_of(value: Any) -> Iterator[str]:
             yield from texts_of(each)
 
 
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with ``change`` of each text in it, but no key."""
+    if isinstance(value, list):
+        return [with_texts(each, change) for each in value]
+    if isinstance(value, Mapping):
+        return {key: with_texts(each, change) for key, each in value.items()}
+    return change(value) if isinstance(value, str) else value
+
+
 def tool_label(name: str | None) -> str:
     """A tool's name, quoted unless it is plain: a model may write anything as one, also the words of our own lines."""
     if not name:
@@ -276,10 +286,18 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     preview = pending.preview
     changes = preview.changes[: _most(rest)] if preview is not None else ()
     found = [difference(each.before or "", each.after) for each in changes]
-    says_all = bool(found) and all(each.is_compared and _says_something(each.lines) for each in found)
-    hidden = preview.stands_for if preview is not None and says_all and rest is not None else ()
+    says_all = bool(found) and all(
+        each.is_compared and (rest is None or _says_something(each.lines)) for each in found
+    )
+    diffed = () if preview is None else preview.stands_for
+    # All of a new file is in its diff, which then needs no second copy.
+    hides = says_all and (rest is not None or all(each.before is None for each in changes))
     given = pending.arguments if pending.told is None else pending.told
-    arguments = [(str(name), value) for name, value in given.items() if name not in hidden]
+    arguments = [
+        (str(name), _as_in(changes, value) if name in diffed else value)
+        for name, value in given.items()
+        if not (hides and name in diffed)
+    ]
     for name, value in arguments[: _most(rest)]:
         yield from _argument(name, value, rest)
     yield from _left(len(arguments), "argument", rest)
@@ -318,6 +336,24 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
         moment = _moment(pending.expires_ms)
         text = f"  until {deadline(pending.expires_ms, pending.on_timeout)}"
         yield StyledLine(text, moment=moment, at_ms=pending.expires_ms)
+
+
+def _as_in(changes: Sequence[Change], value: Any) -> Any:
+    """An argument behind a diff, in which a text that only looks like a placeholder is what the diff says it is.
+
+    A tool may put a secret in the place of its placeholder, so the arguments alone do not tell.
+    """
+    texts = [text for each in changes for text in (each.before or "", each.after)]
+
+    def has(part: str) -> bool:
+        return any(part in each for each in texts)
+
+    def told(found: re.Match[str]) -> str:
+        marked = f"<not the {found[1]}"
+        is_secret = PLACEHOLDER.fullmatch(found[0]) and has(found[0])
+        return found[0] if is_secret or not has(marked) else marked
+
+    return with_texts(value, lambda text: WRITTEN.sub(told, text))
 
 
 OUTDATED: Final = "It was asked under other settings of the tool, or in another workspace"

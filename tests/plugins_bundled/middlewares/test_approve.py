@@ -1033,6 +1033,19 @@ async def test_a_call_that_is_approved_later_runs_where_nothing_changed(
     assert waiting.file.read_text() == "one\n2\nthree\n"
 
 
+async def test_a_binary_file_that_became_another_of_its_size_is_not_replaced(folder: Path) -> None:
+    waiting = Waiting(folder, calling(write()))
+    waiting.file.write_bytes(b"\0old")
+    (name,) = await waiting.begin()
+    waiting.file.write_bytes(b"\0new")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert waiting.file.read_bytes() == b"\0new"
+    waiting = Waiting(folder, calling(write()))
+    waiting.file.write_bytes(b"\0old")
+    (name,) = await waiting.begin()
+    assert not was_refused(await waiting.resume({name: APPROVE}))
+
+
 async def test_the_same_lines_elsewhere_in_the_file_are_another_change(folder: Path) -> None:
     """The text of the diff is the same; a heading that it does not show makes it mean something else."""
     waiting = Waiting(folder, calling(edit()))

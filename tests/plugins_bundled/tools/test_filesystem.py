@@ -6,6 +6,7 @@ import base64
 import errno
 import json
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -683,6 +684,32 @@ async def test_a_file_is_not_written_with_a_placeholder_that_was_renamed(root: P
     shown = await preview_of(tools_of(root)["write_file"], arguments, run.secrets)
     assert shown is not None
     assert "stands for no secret" in shown.problem
+
+
+@pytest.mark.parametrize("kind", ["binary data", "too large to compare"])
+async def test_the_reason_without_a_diff_names_the_whole_old_content(root: Path, kind: str) -> None:
+    start = b"\0" if kind == "binary data" else b"x"
+    write = tools_of(root, Options(max_write_bytes=20))["write_file"]
+
+    async def reason(old: bytes) -> str:
+        (root / "f").write_bytes(old)
+        shown = await preview_of(write, {"path": "f", "content": "new"}, Redactor())
+        assert shown is not None
+        return shown.problem
+
+    ends = (b"a", b"b") if kind == "binary data" else (b"a" * 20 + b"a", b"a" * 20 + b"b")
+    one, other = [await reason(start + each) for each in ends]
+    size = "2 bytes" if kind == "binary data" else "22 bytes"
+    assert re.fullmatch(rf"the old file /f is {kind} \({size}, state [0-9a-f]{{16}}\)", one)
+    assert one != other
+    assert one == await reason(start + ends[0])
+    # The same content at another place.
+    (root / "elsewhere").mkdir()
+    (root / "elsewhere" / "f").write_bytes(start + ends[0])
+    routed = tools_of(root / "elsewhere", Options(max_write_bytes=20))["write_file"]
+    there = await preview_of(routed, {"path": "f", "content": "new"}, Redactor())
+    assert there is not None
+    assert there.problem not in (one, other)
 
 
 # Secrets in names

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.run_loop import drive
 from zeus_runtime.client.errors import ServiceNotFoundError, ServiceRequestError
-from zeus_runtime.errors import RunError
+from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -53,7 +53,7 @@ class RemoteTurn:
         self._over: set[str] = set()
         self._taken_back: set[str] = set()
         self._late: set[str] = set()
-        self._changed: set[str] = set()
+        self._again: dict[str, Notice] = {}
         self._told: set[str] = set()
         self._cancelling: asyncio.Task[Any] | None = None
 
@@ -149,11 +149,9 @@ class RemoteTurn:
             await asyncio.wait({self._asked[event.id]})
             if event.id in self._late:
                 yield _decided_elsewhere(event, " first: this answer does not count")
-            if event.id not in self._changed:
+            if (why := self._again.pop(event.id, None)) is None:
                 return
-            self._changed.discard(event.id)
-            asks = f"{tool_label(event.tool_name)} ({event.id}) would make another change now than the one that you saw"
-            yield Notice("changed", f"{asks}: this answer does not count.")
+            yield why
             if await self._ask(event.id) is None:
                 return
             yield event
@@ -241,15 +239,24 @@ class RemoteTurn:
             return True
         if (given := asking.result()) is None:
             return False
+        asks = f"{tool_label(pending.tool)} ({pending.id})"
         try:
             await self._decide(pending, pending.counting(given))
+        except UsageError as error:
+            self._again[pending.id] = Notice(
+                "not_sent", f"{asks} stays open: {error.message}. {error.remedy}"
+            )
+            return False
         except (ServiceNotFoundError, ServiceRequestError):
             now_ms = time.time() * 1000
             for each in await self._client.approvals():
                 if each.id == pending.id and (each.expires_ms is None or each.expires_ms > now_ms):
                     if (await self._client.approval(each.id)).seen == pending.shown:
                         raise
-                    self._changed.add(each.id)
+                    self._again[each.id] = Notice(
+                        "changed",
+                        f"{asks} would make another change now than the one that you saw: this answer does not count.",
+                    )
                     return False
             self._late.add(pending.id)
         return True

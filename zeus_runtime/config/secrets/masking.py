@@ -29,6 +29,7 @@ from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,
     WAY_DIGITS,
+    WRITTEN,
     form_placeholder,
     is_searched,
     placeholder,
@@ -57,7 +58,6 @@ _URL_IN_LINE = re.compile(
 _TEXT_IN_LINE = re.compile(
     r"""(?P<name>(?:(?<![\w.-])[\w.-]+=)?)(?P<value>(?<=")(?:[^"\\]|\\.)+|(?<=')(?:[^']|'')+|[^\s"',\[\]{}]+)"""
 )
-_WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
 _HARMLESS = re.compile(
     r"""(null|true|false|~|-?\d{1,7}|"""
     rf"""["']?(\$\{{\w+(:-({PLACEHOLDER.pattern})?)?(:\?[^}}]*)?\}}|{PLACEHOLDER.pattern})["']?)\s*(#.*)?"""
@@ -259,7 +259,7 @@ class Redactor:
 
     def _told(self, text: str) -> str:
         return "".join(
-            part if masks else _WRITTEN.sub(r"<not the \1", part)
+            part if masks else WRITTEN.sub(r"<not the \1", part)
             for masks, part in zip(cycle((False, True)), self._parts(text))
         )
 

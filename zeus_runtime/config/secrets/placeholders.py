@@ -28,6 +28,8 @@ _WAY: Final = re.compile(
     rf"(?:[:-](?:escaped|part)-(?P<digits>[0-9a-f]{{{WAY_DIGITS}}}))?(?:[:-]after-[0-9]{{1,6}})?>\Z"
 )
 PLACEHOLDER: Final = re.compile(r"<secret:[A-Za-z0-9_.\[\]/-]+(?::[a-z0-9-]+)?>")
+WRITTEN: Final = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
+"""What a person is told of as ``<not the …>`` where it is a text."""
 
 
 def cut_place(text: str, at: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _MOST_DIFF_CHARACTERS: Final = 3_000
+_STATE_DIGITS: Final = 16
+_PIECE_BYTES: Final = 2**20
 
 
 class Replacement(TypedDict):
@@ -277,14 +280,22 @@ def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
     """The text of a file; None if the file does not exist.
 
     Raises:
-        WorkspaceError: the file is not text, or cannot be read.
+        WorkspaceError: the file is not text, or too large, or cannot be read.
     """
+    state = hashlib.sha256(files.identity(path).encode())
     try:
-        data = files.read(path, max_bytes=options.max_write_bytes)
+        with files.open(path) as file:
+            data = file.read(options.max_write_bytes + 1)
+            kind = "too large to compare" if len(data) > options.max_write_bytes else binary_kind(data)
+            if kind is None:
+                return whole_text(data)
+            while data:
+                state.update(data)
+                data = file.read(_PIECE_BYTES)
+            size = plural(file.tell(), "byte")
     except NoSuchFileError:
         return None
-    if (kind := binary_kind(data)) is not None:
-        raise WorkspaceError(
-            f"the old file {printable(files.real(path))} is {kind} ({plural(len(data), 'byte')})"
-        )
-    return whole_text(data)
+    # An approval is bound to these words, so they differ where the place or the content does.
+    raise WorkspaceError(
+        f"the old file {printable(files.real(path))} is {kind} ({size}, state {state.hexdigest()[:_STATE_DIGITS]})"
+    )

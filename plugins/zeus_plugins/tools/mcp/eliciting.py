@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.schemas import schema_problem
+from zeus_runtime.plugin import cut_text
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.tool import Tell, ToolRun
@@ -14,6 +15,13 @@ _OPENED = {
     "properties": {"done": {"type": "boolean", "description": "Whether you have done what the page asks."}},
     "required": ["done"],
 }
+
+_MOST_REPEATED: Final = 1_000
+
+
+def repeated(question: str) -> str:
+    """A question as a note names it: its beginning, and how long it was."""
+    return cut_text(question, _MOST_REPEATED)
 
 
 async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *, may_wait: bool) -> Any:
@@ -47,11 +55,14 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *,
     answer = await run.ask(question, schema, may_wait=may_wait)
     if answer is None or (page and not answer.get("done")):
         if question in run.unanswered:
-            tell("mcp_unanswered", f"{question} No user was there to answer, so the question was cancelled.")
+            tell(
+                "mcp_unanswered",
+                f"{repeated(question)} No user was there to answer, so the question was cancelled.",
+            )
             return ElicitResult(action="cancel")
         if run.waits is not None:  # not answered yet: the call is repeated once the user has answered
             return ElicitResult(action="cancel")
-        tell("mcp_declined", f"{question} It was declined.")
+        tell("mcp_declined", f"{repeated(question)} It was declined.")
         return ElicitResult(action="decline")
     from pydantic import ValidationError
 
@@ -62,8 +73,8 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *,
         field = error.errors(include_url=False)[0]["loc"][1]
         tell(
             "mcp_declined",
-            f"{question} It was declined and got none of your answer: the value of {field!r} is not one that MCP can"
-            " send (text, number, true, false, null or a list of texts).",
+            f"{repeated(question)} It was declined and got none of your answer: the value of {field!r} is not one that"
+            " MCP can send (text, number, true, false, null or a list of texts).",
         )
         return ElicitResult(action="decline")
 

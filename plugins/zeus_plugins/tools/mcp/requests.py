@@ -129,9 +129,11 @@ def _with_questions(result: ToolResult, unanswered: Sequence[str]) -> ToolResult
     """A result with a note for each unanswered question: the call was made, and is not repeated automatically."""
     if not unanswered:
         return result
+    from zeus_plugins.tools.mcp.eliciting import repeated
+
     notes = "\n".join(
-        f"[{question} No user was there to answer, so the question was cancelled. The call was made once and is not"
-        " repeated; call the tool again only if the user wants it.]"
+        f"[{repeated(question)} No user was there to answer, so the question was cancelled. The call was made once and"
+        " is not repeated; call the tool again only if the user wants it.]"
         for question in unanswered
     )
     return replace(result, content=f"{result.content}\n\n{notes}")

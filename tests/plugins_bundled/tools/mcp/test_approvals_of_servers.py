@@ -40,6 +40,7 @@ from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
 from zeus_runtime.plan.components import PlannedComponent
 from zeus_runtime.plan.shown import planned_servers
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.plugin.tool import ToolResult
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import question_lines
 
@@ -487,6 +488,39 @@ async def test_an_answer_that_mcp_cannot_send_is_told_as_declined(value: object,
     assert answer.action == action
     assert [code for code, _ in told] == ["mcp_declined"] * (action == "decline")
     assert all("got none of your answer: the value of 'colour'" in text for _, text in told)
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "ending"),
+    [
+        ("no user", "mcp_unanswered", "No user was there to answer, so the question was cancelled."),
+        (None, "mcp_declined", "It was declined."),
+        ({"name": {}}, "mcp_declined", "It was declined and got none of your answer: "),
+    ],
+)
+async def test_a_note_repeats_the_beginning_of_a_long_question(given: Any, code: str, ending: str) -> None:
+    from zeus_plugins.tools.mcp.eliciting import elicited
+    from zeus_plugins.tools.mcp.requests import _with_questions
+
+    told: list[tuple[str, str]] = []
+    run: Any = SimpleNamespace(unanswered=[], waits=None)
+
+    async def ask(question: str, _schema: object, *, may_wait: bool) -> Any:
+        run.unanswered += [question] * (given == "no user")
+        return None if given == "no user" else given
+
+    run.ask = ask
+    form = {"type": "object", "properties": {"name": {}}}
+    params = SimpleNamespace(url=None, message="why " * 1_250, requested_schema=form)
+    await elicited("s", params, run, lambda *each: told.append(each), may_wait=False)
+    ((was, text),) = told
+    assert (was, len(text) < 1_300) == (code, True)
+    assert text.startswith("The MCP server 's' asks: why why")
+    assert f"why… (5,025 characters) {ending}" in text
+    result = _with_questions(ToolResult("made"), run.unanswered)
+    assert result.content.startswith("made")
+    assert ("why… (5,025 characters) No user" in result.content) == (given == "no user")
+    assert len(result.content) < 1_300
 
 
 async def test_the_address_of_a_page_comes_before_the_servers_text() -> None:
