@@ -1181,6 +1181,23 @@ def test_the_question_names_the_key_for_what_the_server_changes_itself(server: P
     assert zeus("tools", "list", "--connect", "zeus.yaml", *words).exit_code == 0
 
 
+def test_the_question_does_not_recommend_to_exempt_what_the_server_starts(
+    server: Project, zeus: Zeus
+) -> None:
+    environ = {"HOME": os.environ["HOME"]}
+    server.write("tools/__main__.py", "one")
+    words = ("--set", "mcpServers.small.args=[tools, server.py, notes.db]")
+    server.write("notes.db", "one")
+    zeus("trust", "zeus.yaml", *words)
+    for name in ("tools/__main__.py", "server.py", "notes.db"):
+        server.write(name, "two")
+    with PseudoTerminal(["trust", "zeus.yaml", *words], server.folder, environ) as terminal:
+        asked = terminal.until("[v]iew whole: ")
+        assert "if the server itself changes notes.db, list it under" in asked
+        terminal.press("n\n")
+        assert terminal.end() == 4
+
+
 def test_what_a_server_starts_is_refused_as_data_with_its_place(server: Project, zeus: Zeus) -> None:
     server.write(
         "zeus.yaml",

@@ -62,6 +62,7 @@ class Part:
         held: the files whose content is in the digest, each with its SHA-256.
         seals: for each line that masks something, the digest of its text without the mask; for another line "". None
             at all if no line masks anything.
+        started: the files and folders that the command starts, as the lines name them: no data of it.
     """
 
     kind: PartKind
@@ -74,6 +75,7 @@ class Part:
     absent: tuple[tuple[str, str], ...] = ()
     held: tuple[Held, ...] = ()
     seals: tuple[str, ...] = field(default=(), repr=False)
+    started: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         from zeus_runtime.escaping import exact_line
@@ -224,6 +226,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         absent=found.absent,
         held=found.held,
         seals=seals,
+        started=tuple(dict.fromkeys(one_line(_relative(each, project.directory)) for each in found.started)),
     )
 
 
