@@ -28,7 +28,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded, home_folders, is_folder, real_path
+from zeus_runtime.disk_paths import expanded, home_folders, is_folder, real_path, state_folder
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
@@ -258,6 +258,9 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
         for each in (".config", ".local/share", ".local/state"):
             # Zeus's own Home has protections of its own.
             add(home / each, "*", but=("zeus",))
+    state = state_folder(environ)
+    if state is not None and is_reached(state):
+        add(state, "chat_history")
     settings = Path(environ.get("XDG_CONFIG_HOME", ""))
     if settings.is_absolute() and is_reached(settings):
         add(settings, "*", but=("zeus",))
