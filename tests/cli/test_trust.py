@@ -1465,6 +1465,40 @@ def test_a_server_of_a_config_elsewhere_is_allowed_for_each_working_directory(
     assert trusted(zeus, word) == [False]
 
 
+def test_permission_in_a_config_s_own_folder_is_none_for_the_folders_above(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make` read the `Makefile` of the folder above, and `npx` its `node_modules`, without a question."""
+    config = """
+        version: 1
+        model: gpt-4o
+        mcpServers: {small: {command: make, args: [mcp]}}
+        middlewares: [{hooks: {before_run: [{command: [make, mcp]}]}}]
+        """
+    mine, away = project.folder / "mono/mine", project.folder / "away/mine"
+    for each in (mine, away):
+        project.write(str(each.relative_to(project.folder) / "zeus.yaml"), config)
+    digests = {}
+    for folder, word in (
+        (mine, "zeus.yaml"),
+        (mine.parent, "mine/zeus.yaml"),
+        (project.folder, "mono/mine/zeus.yaml"),
+    ):
+        monkeypatch.chdir(folder)
+        assert trusted(zeus, word) == [False, False]
+        asked = zeus("trust", word).err
+        assert (f"cwd       {folder}" in asked) is (folder != mine)
+        assert trusted(zeus, word) == [True, True]
+        digests[folder] = zeus("trust", "--print", word).out
+    assert len(set(digests.values())) == 3
+    for folder, word in ((away, "zeus.yaml"), (away.parent, "mine/zeus.yaml")):
+        monkeypatch.chdir(folder)
+        there = mine if folder == away else mine.parent
+        assert zeus("trust", "--print", word).out == digests[there], (
+            "a digest holds wherever the project lies"
+        )
+
+
 @pytest.mark.parametrize("server_of", ["parent", "child"])
 def test_a_program_in_a_folder_that_another_agent_of_the_config_works_in_is_part_of_the_digest(
     project: Project, zeus: Zeus, tmp_path_factory: pytest.TempPathFactory, server_of: str

@@ -150,7 +150,8 @@ class Project:
         directory: the working directory.
         folders: the folders whose files may change without the user's knowledge: the project's and the workspace's.
         path: ``PATH``, where programs are looked up.
-        place: a further binding of permissions: the working directory, for a config that is used in many.
+        place: a further binding of permissions, for a config whose folder is not the working directory: the working
+            directory, or the config's folder below it.
     """
 
     directory: Path
@@ -240,7 +241,9 @@ def _command_lines(command: Command, project: Project, found: Covered, mask: Par
     yield from (("argument", one_line(each)) for each in mask.words(arguments))
     for name, value in sorted(command.env.items()):
         yield "env", one_line(f"{name}={mask.entry(name, value)}")
-    if command.cwd != ".":
+    if project.place:
+        yield "cwd", one_line(plain_path(project.directory / command.cwd))
+    elif command.cwd != ".":
         yield "cwd", one_line(command.cwd)
     yield from _file_lines(found, project.directory)
     yield from (("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data)
