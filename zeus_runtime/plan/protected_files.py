@@ -64,6 +64,7 @@ _EXECUTED: Final = "the next Python that starts would execute it"
 _LOADED: Final = "the next Zeus loads code from it, since a variable of the environment names it"
 _IS_EARLIER: Final = "Python would import it in place of an installed module of its name"
 _ENDINGS: Final = tuple(all_suffixes())
+_RUN: Final = "the package runner of a server or hook executes it or what it names"
 _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
 _DECIDES_SERVICE: Final = "it decides who may use a service"
@@ -119,6 +120,23 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add_own_home(deciding, checked)
     _add_home_folder(deciding, checked, work)
     _add_runtime(deciding, checked, forms)
+    # Last, because of two patterns for a name the first one counts, and that of the home folder closes reading too.
+    for each in agents:
+        _add_looked_up(deciding, each, work)
+
+
+def _add_looked_up(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
+    """What package runners of servers and hooks find by themselves, such as ``.npmrc`` and ``node_modules``."""
+    for found in dict.fromkeys(chain.from_iterable(part.looked_up for part in checked.parts)):
+        places = [
+            (folder, found.name) for folder in dict.fromkeys((str(found.folder), real_path(found.folder)))
+        ]
+        links = (
+            each for each in found.folder.glob(found.name) if each.is_symlink() and not _holds(each, work)
+        )
+        linked = (os.path.split(real_path(each)) for each in links)
+        for at, name in (*places, *((at, escape(name)) for at, name in linked)):
+            deciding.add_names(at, name, _RUN, is_installed=found.is_installed)
 
 
 def _service_files(checked: Checked) -> Iterator[Path]:

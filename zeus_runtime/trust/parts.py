@@ -19,6 +19,7 @@ from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
 from zeus_runtime.trust.file_content import content_of, hex_of
 from zeus_runtime.trust.masking import BareMask, PartMask
+from zeus_runtime.trust.package_runners import LookedUp, looked_up
 
 PartKind: TypeAlias = Literal[
     "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
@@ -63,6 +64,7 @@ class Part:
         seals: for each line that masks something, the digest of its text without the mask; for another line "". None
             at all if no line masks anything.
         started: the files and folders that the command starts, as the lines name them: no data of it.
+        looked_up: what a package runner of the command finds in the project by itself; the digest does not hold it.
     """
 
     kind: PartKind
@@ -76,6 +78,7 @@ class Part:
     held: tuple[Held, ...] = ()
     seals: tuple[str, ...] = field(default=(), repr=False)
     started: tuple[str, ...] = ()
+    looked_up: tuple[LookedUp, ...] = ()
 
     def __str__(self) -> str:
         from zeus_runtime.escaping import exact_line
@@ -228,7 +231,13 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         held=found.held,
         seals=seals,
         started=tuple(dict.fromkeys(one_line(_relative(each, project.directory)) for each in found.started)),
+        looked_up=tuple(looked_up(command.words, [each for each in _with_above(cwd) if project.has(each)])),
     )
+
+
+def _with_above(folder: Path) -> tuple[Path, ...]:
+    place = Path(plain_path(folder))
+    return (place, *place.parents)
 
 
 def _command_lines(command: Command, project: Project, found: Covered, mask: PartMask) -> Iterator[_Line]:
