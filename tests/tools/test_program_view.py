@@ -310,6 +310,8 @@ def test_file_tools_change_nothing_that_a_package_runner_finds_and_programs_stil
     assert (found["/."], found["/.npmrc"]) == ("write", "read")
     if kind == "server":
         assert (found["/app"], found["/set/npmrc"]) == ("read", "read")
+        (tmp_path / "set/npmrc").unlink()
+        assert RUN in str(workspace(tmp_path, {}, **used).write_refusal("set/npmrc"))
     assert not [name for name in found if "packages" in name]
 
 

@@ -128,14 +128,12 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 def _add_looked_up(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
     """What package runners of servers and hooks find by themselves, such as ``.npmrc`` and ``node_modules``."""
     for found in dict.fromkeys(chain.from_iterable(part.looked_up for part in checked.parts)):
-        places = [
-            (folder, found.name) for folder in dict.fromkeys((str(found.folder), real_path(found.folder)))
-        ]
-        links = (
-            each for each in found.folder.glob(found.name) if each.is_symlink() and not _holds(each, work)
-        )
-        linked = (os.path.split(real_path(each)) for each in links)
-        for at, name in (*places, *((at, escape(name)) for at, name in linked)):
+        fits = folded_part(found.name)
+        entries = (each for each in _entries(found.folder) if each.is_symlink() and fits(folded(each.name)))
+        # Also a link that leads nowhere yet.
+        links = (os.path.split(real_path(each.path)) for each in entries if not _holds(Path(each.path), work))
+        places = ((each, found.name) for each in dict.fromkeys((str(found.folder), real_path(found.folder))))
+        for at, name in (*places, *((at, escape(name)) for at, name in links)):
             deciding.add_names(at, name, _RUN, is_installed=found.is_installed)
 
 
