@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Project, Zeus
-from zeus_runtime.cli.checks import database, packages
+from zeus_runtime.cli.checks import database, home_in_workspace, packages
+from zeus_runtime.plan.validated import check
 from zeus_runtime.trust.decision import Trust
 
 EVERYTHING = Trust(frozenset({"all"}), None)
@@ -52,6 +54,42 @@ def test_a_config_is_checked_with_its_model_and_database(zeus: Zeus, project: Pr
     assert "journal wal" in found["database"][0]["detail"]
     zeus("run", "zeus.yaml", "go")
     assert "not made yet" not in findings(zeus)["database"][0]["detail"]
+
+
+def test_a_home_folder_in_the_workspace_is_told_if_a_server_or_hook_may_execute_what_commands_make(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = project.agent().read_text()
+    home, elsewhere = project.folder / "sub/home", tmp_path / "elsewhere"
+    for each in (home, elsewhere):
+        each.mkdir(parents=True)
+
+    def told(tools: str, *, env: Path | None = None, hook: bool = False) -> list[str]:
+        values = "" if env is None else f", env: {{HOME: '{env}'}}"
+        rest = f"mcpServers: {{s: {{command: bash, args: [-lc, x]{values}}}, far: {{url: 'http://localhost/'}}}}\n"
+        if hook:
+            rest += "middlewares: [{hooks: {before_tool_call: [{command: [bash, -lc, x]}]}}]\n"
+        project.write("zeus.yaml", config.replace("tools: [voices]", f"tools: {tools}") + rest)
+        return look()
+
+    def look() -> list[str]:
+        checked = check("zeus.yaml", directory=project.folder, environ=os.environ, trust=EVERYTHING)
+        return [each.detail.rpartition("sandbox: ")[2] for each in home_in_workspace(checked)]
+
+    assert told("[shell]") == []
+    monkeypatch.setenv("HOME", str(home))
+    assert told("[filesystem, sandbox]") == []
+    for tools in ("[shell]", "[{sandbox: {workspace: write}}]"):
+        assert told(tools) == ["MCP server 's'"]
+    assert told("[shell]", env=elsewhere) == []
+    assert "command" in told("[shell]", env=elsewhere, hook=True)[0]
+    monkeypatch.setenv("HOME", str(elsewhere))
+    assert told("[shell]", env=home, hook=True) == ["MCP server 's'"]
+    project.write("zeus.yaml", config.replace("tools: [voices]", "tools: [shell]"))
+    monkeypatch.setenv("HOME", str(home))
+    assert look() == []
+    told("[shell]")
+    assert findings(zeus)["home"][0]["status"] == "warn"
 
 
 def test_a_journal_beside_the_database_is_told_and_not_played_back(zeus: Zeus, project: Project) -> None:

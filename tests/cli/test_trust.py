@@ -1197,6 +1197,23 @@ def test_the_question_names_the_key_for_what_the_server_changes_itself(server: P
     assert zeus("tools", "list", "--connect", "zeus.yaml", *words).exit_code == 0
 
 
+def test_the_question_does_not_recommend_to_exempt_what_the_server_starts(
+    server: Project, zeus: Zeus
+) -> None:
+    environ = {"HOME": os.environ["HOME"]}
+    server.write("tools/__main__.py", "one")
+    words = ("--set", "mcpServers.small.args=[tools, server.py, notes.db]")
+    server.write("notes.db", "one")
+    zeus("trust", "zeus.yaml", *words)
+    for name in ("tools/__main__.py", "server.py", "notes.db"):
+        server.write(name, "two")
+    with PseudoTerminal(["trust", "zeus.yaml", *words], server.folder, environ) as terminal:
+        asked = terminal.until("[v]iew whole: ")
+        assert "if the server itself changes notes.db, list it under" in asked
+        terminal.press("n\n")
+        assert terminal.end() == 4
+
+
 def test_what_a_server_starts_is_refused_as_data_with_its_place(server: Project, zeus: Zeus) -> None:
     server.write(
         "zeus.yaml",
@@ -1462,6 +1479,40 @@ def test_a_server_of_a_config_elsewhere_is_allowed_for_each_working_directory(
     other.mkdir()
     monkeypatch.chdir(other)
     assert trusted(zeus, word) == [False]
+
+
+def test_permission_in_a_config_s_own_folder_is_none_for_the_folders_above(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make` read the `Makefile` of the folder above, and `npx` its `node_modules`, without a question."""
+    config = """
+        version: 1
+        model: gpt-4o
+        mcpServers: {small: {command: make, args: [mcp]}}
+        middlewares: [{hooks: {before_run: [{command: [make, mcp]}]}}]
+        """
+    mine, away = project.folder / "mono/mine", project.folder / "away/mine"
+    for each in (mine, away):
+        project.write(str(each.relative_to(project.folder) / "zeus.yaml"), config)
+    digests = {}
+    for folder, word in (
+        (mine, "zeus.yaml"),
+        (mine.parent, "mine/zeus.yaml"),
+        (project.folder, "mono/mine/zeus.yaml"),
+    ):
+        monkeypatch.chdir(folder)
+        assert trusted(zeus, word) == [False, False]
+        asked = zeus("trust", word).err
+        assert (f"cwd       {folder}" in asked) is (folder != mine)
+        assert trusted(zeus, word) == [True, True]
+        digests[folder] = zeus("trust", "--print", word).out
+    assert len(set(digests.values())) == 3
+    for folder, word in ((away, "zeus.yaml"), (away.parent, "mine/zeus.yaml")):
+        monkeypatch.chdir(folder)
+        there = mine if folder == away else mine.parent
+        assert zeus("trust", "--print", word).out == digests[there], (
+            "a digest holds wherever the project lies"
+        )
 
 
 @pytest.mark.parametrize("server_of", ["parent", "child"])

@@ -51,6 +51,29 @@ def words(instruction: str) -> list[str]:
     return list(yaml.safe_load(container_file()[instruction]))
 
 
+def container_variables() -> dict[str, str]:
+    return dict(each.split("=", 1) for each in container_file()["ENV"].split())
+
+
+def test_the_home_folder_is_not_in_the_workspace_and_can_be_written() -> None:
+    """A command made the `.bash_profile` that the shell of a server or hook executed at its next start."""
+    workspace, home = container_file()["WORKDIR"], container_variables()["HOME"]
+    assert not Path(home).is_relative_to(workspace)
+    assert words("VOLUME") == [workspace, home]
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        assert Path(container_variables()[name]).is_relative_to(workspace)
+    compose = [each.split(":")[1] for each in read(DEPLOY / "compose.yaml")["services"]["zeus"]["volumes"]]
+    pod = read(KUBERNETES / "deployment.yaml")["spec"]["template"]["spec"]
+    mounts = [each["mountPath"] for each in pod["containers"][0]["volumeMounts"]]
+    for each in (compose, mounts):
+        assert {workspace, home} <= set(each)
+    unit = (DEPLOY / "zeus.service").read_text()
+    folders = re.findall(r"^StateDirectory=(.*)$", unit, re.MULTILINE)[0].split()
+    assert [f"/var/lib/{each}" for each in folders] == [workspace, home]
+    assert f"\nWorkingDirectory={workspace}\n" in unit
+    assert f"\nEnvironment=HOME={home}\n" in unit
+
+
 def test_the_container_file_is_clean_and_every_file_that_it_copies_exists() -> None:
     linted("hadolint", DEPLOY / "Containerfile")
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (DEPLOY / "Containerfile").read_text(), re.MULTILINE)
@@ -127,8 +150,9 @@ def test_systemd_accepts_the_unit_and_finds_it_hardened(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_a_service_runs_as_the_container_says_on_a_file_system_that_it_cannot_write(tmp_path: Path) -> None:
-    etc, state = tmp_path / "etc", tmp_path / "state"
+    etc, state, home = tmp_path / "etc", tmp_path / "state", tmp_path / "home"
     state.mkdir()
+    home.mkdir()
     # As a ConfigMap is mounted: links into a folder.
     (etc / "..data").mkdir(parents=True)
     (etc / "..data" / "zeus.yaml").write_text("version: 1\nextends: quickstart\nname: helper\n")
@@ -136,13 +160,16 @@ def test_a_service_runs_as_the_container_says_on_a_file_system_that_it_cannot_wr
     for name in ("zeus.yaml", "zeus-serve.yaml"):
         (etc / name).symlink_to(f"..data/{name}")
     user = container_file()["USER"].split(":")[0]
-    where = container_file()["WORKDIR"]
+    where, variables = container_file()["WORKDIR"], container_variables()
     inside = [
         "bwrap", "--unshare-user", "--uid", user, "--gid", user, "--die-with-parent", "--ro-bind", "/", "/",
         "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/etc", "--tmpfs", "/var/lib",
         "--ro-bind", etc, "/etc/zeus", "--bind", state, where, "--chdir", where,
+        "--bind", home, variables["HOME"],
         "--remount-ro", "/etc", "--remount-ro", "/var/lib",
-        "--clearenv", "--setenv", "HOME", where,
+        "--clearenv", "--setenv", "HOME", variables["HOME"],
+        "--setenv", "XDG_STATE_HOME", variables["XDG_STATE_HOME"],
+        "--setenv", "XDG_CONFIG_HOME", variables["XDG_CONFIG_HOME"],
         "--setenv", "ZEUS_TRUST", "/etc/zeus/zeus.yaml,/etc/zeus/zeus-serve.yaml",
         "--setenv", "PATH", os.environ["PATH"], "--setenv", "PYTHONDONTWRITEBYTECODE", "1",
         "--ro-bind", ROOT, ROOT, sys.executable, "-m", "zeus_runtime",

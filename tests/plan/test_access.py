@@ -2363,6 +2363,18 @@ DOTFILES = {
 }
 
 
+def test_the_state_folder_in_the_workspace_is_closed_where_the_home_folder_is_elsewhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    put(folder, "state/zeus/chat_history", "state/other")
+    files = files_of(folder)
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        files.read("state/zeus/chat_history", max_bytes=9)
+    assert files.write_refusal("state/other") is None
+
+
 @pytest.mark.parametrize("way", DOTFILES)
 def test_a_link_of_the_home_folder_closes_where_it_leads(
     way: str, folder: Path, monkeypatch: pytest.MonkeyPatch

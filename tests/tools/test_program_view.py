@@ -22,6 +22,7 @@ from zeus_runtime.plan.protected_files import _FILES_OF_PROGRAMS, _FOLDERS_OF_PR
 from zeus_runtime.plan.validated import check
 from zeus_runtime.store.database import make_private
 from zeus_runtime.tools import WorkspaceFiles, program_view
+from zeus_runtime.tools.access import Deciding, Protected
 from zeus_runtime.tools.calling_tool import calling, reading_kept
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.paths import WorkspaceError
@@ -277,6 +278,88 @@ def test_no_command_adds_a_config_to_a_folder_that_a_service_runs(tmp_path: Path
     else:
         # Else no command could make anything in the workspace.
         assert found["/."] == "write"
+
+
+RUN = "the package runner of a server or hook executes it or what it names"
+
+
+@pytest.mark.parametrize("kind", ["server", "hook"])
+def test_file_tools_change_nothing_that_a_package_runner_finds_and_programs_still_install(
+    tmp_path: Path, kind: str
+) -> None:
+    """`.npmrc` with `node-options=--require=./notes.js` was executed by the next start of an `npx` server."""
+    above = (".npmrc", "node_modules/.bin/a", "store/packages/.bin/a")
+    there = ("app/.npmrc", "set/npmrc", "app/node_modules/a/i.js")
+    more = ("other/node_modules/a.js", "app/package.json", "uv.toml")
+    for name in (above[0], above[2], *there[1:], *more):
+        write(tmp_path / name)
+    (tmp_path / "app/.npmrc").symlink_to("../set/npmrc")
+    (tmp_path / "node_modules").symlink_to("store/packages")
+    used: dict[str, Any] = {
+        "server": {
+            "mcpServers": {"s": {"command": "/usr/bin/npx", "args": ["-y", "some-mcp"], "cwd": "app"}}
+        },
+        "hook": {"middlewares": [{"hooks": {"before_run": [{"command": ["sh", "-c", "true&&npx some"]}]}}]},
+    }[kind]
+    files = workspace(tmp_path, {}, **used)
+    for name in (*above, *there):
+        assert (RUN in str(files.write_refusal(name))) is (name in above or kind == "server"), name
+    assert [name for name in more if files.write_refusal(name) is not None] == []
+    files.read(".npmrc", max_bytes=9)
+    found = view(files)
+    assert (found["/."], found["/.npmrc"]) == ("write", "read")
+    if kind == "server":
+        assert (found["/app"], found["/set/npmrc"]) == ("read", "read")
+        (tmp_path / "set/npmrc").unlink()
+        assert RUN in str(workspace(tmp_path, {}, **used).write_refusal("set/npmrc"))
+    assert not [name for name in found if "packages" in name]
+
+
+def test_a_covered_program_among_installed_packages_stays_closed_to_programs(tmp_path: Path) -> None:
+    write(tmp_path / "node_modules/x/i.js")
+    write(tmp_path / "node_modules/y.js")
+    server = {"command": "npx", "args": ["-y", "node", "node_modules/x/i.js"]}
+    files = workspace(tmp_path, {}, mcpServers={"s": server})
+    found = view(files)
+    assert found["/node_modules/x/i.js"] == "read"
+    assert "/node_modules/y.js" not in found
+    assert RUN in str(files.write_refusal("node_modules/y.js"))
+    named = workspace(tmp_path, {}, mcpServers={"s": {**server, "env": {"NODE_PATH": "node_modules"}}})
+    assert view(named)["/node_modules"] == "read"
+    lifted = workspace(tmp_path, {"node_modules": "write"}, trust="all", mcpServers={"s": server})
+    assert lifted.write_refusal("node_modules/y.js") is None
+    assert lifted.write_refusal("node_modules/x/i.js") is not None
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_decides_for_another_reason_too_is_closed_to_programs(*, is_first: bool) -> None:
+    deciding = Deciding()
+    for is_installed in (is_first, not is_first):
+        deciding.add_names("/w", "node_modules", str(is_installed), is_installed=is_installed)
+    assert deciding.find("/w/node_modules") == (Protected("False"), 0)
+    assert deciding.installed == set()
+    deciding.add_names("/w", ".yarn", is_installed=True)
+    deciding.add("/w/.yarn")
+    assert deciding.installed == set()
+
+
+@pytest.mark.parametrize(
+    "server", [{"command": "node", "args": ["x"]}, {"command": "npx", "cwd": "/"}, {"command": "uvx"}]
+)
+def test_what_package_runners_find_is_open_where_none_starts(tmp_path: Path, server: dict[str, Any]) -> None:
+    files = workspace(tmp_path, {}, mcpServers={"s": server})
+    for name in (".npmrc", "node_modules/x.js", "uv.toml"):
+        assert files.write_refusal(name) is None, name
+
+
+def test_what_a_package_runner_finds_in_a_home_folder_stays_closed_to_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(tmp_path, monkeypatch)
+    write(tmp_path / ".npmrc")
+    files = workspace(tmp_path, {}, mcpServers={"s": {"command": "npx"}})
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        files.read(".npmrc", max_bytes=9)
 
 
 def test_the_guide_names_what_is_made_in_a_home_folder() -> None:

@@ -1061,9 +1061,43 @@ def test_the_module_that_a_command_starts_is_not_data(
         made(tmp_path, f"tools/{name}.py")
     project = Project(tmp_path, (tmp_path,))
     assert program_data(Command("s", ("x", *words), data=(data,)), project) == (data,)
-    assert program_data(Command("s", ("uvx", "notes", "tools"), data=("tools/__main__.py",)), project) == ()
+    assert program_data(Command("s", ("uvx", "notes", "tools"), data=("tools/__init__.py",)), project) == ()
     others = ("tools/store", "tools/deep/notes.db", "notes.db")
     assert program_data(Command("s", ("x", *words, "notes.db"), data=others), project) == ()
+
+
+FOLDERS = (
+    (("python3", "-u", "tools"), "__main__.py"),
+    (("python3", "-W", "ignore", "tools"), "__main__.py"),
+    (("env", "python3", "./tools"), "__main__.pyc"),
+    (("go", "run", "./tools"), "main.go"),
+    (("node", "tools"), "index.js"),
+    (("node", "tools"), "package.json"),
+)
+
+
+@pytest.mark.parametrize(("words", "name"), FOLDERS)
+def test_a_folder_that_a_command_starts_is_not_data(
+    words: tuple[str, ...], name: str, tmp_path: Path
+) -> None:
+    """`data: [tools]` of `python3 tools` exempted the program, and the question recommended it."""
+    made(tmp_path, f"tools/{name}")
+    made(tmp_path, "tools/cache/db")
+    project = Project(tmp_path, (tmp_path,))
+    for data in ("tools", f"tools/{name}", "."):
+        assert program_data(Command("s", words, data=(data,)), project) == (data,)
+    assert program_data(Command("s", words, data=("tools/cache",)), project) == ()
+    assert "tools" in command_part(Command("s", words), project).started
+
+
+def test_a_folder_that_a_program_works_in_is_data(tmp_path: Path) -> None:
+    for name in ("site/index.js", "site/package.json", "notes/a.md", "__main__.py", "server.py"):
+        made(tmp_path, name)
+    project = Project(tmp_path, (tmp_path,))
+    works = (("npx", "-y", "pkg", "site"), ("mcp-notes", "notes"), ("python3", "server.py", "site"))
+    for words in works:
+        assert program_data(Command("s", words, data=words[-1:]), project) == ()
+    assert command_part(Command("s", works[2]), project).started == ("server.py",)
 
 
 @pytest.mark.parametrize("name", ["helper.pyc", "helper.cpython-311.pyc"])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.options import ConfigArgs
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.own_programs import OwnPrograms
     from zeus_runtime.trust.decision import Trust
@@ -49,6 +50,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
         yield from _sandboxes(checked)
         yield from _memory(checked)
         yield from _keys_in_git(checked)
+        yield from home_in_workspace(checked)
         yield from database(checked.config.storage.url, checked.directory, checked.trust)
     yield _terminal(process)
 
@@ -285,6 +287,51 @@ def _keys_in_git(checked: Checked) -> Iterator[DoctorFinding]:
             f"commands can read what git keeps of {', '.join([*found][:_SHOWN_KEY_FILES])}{more}",
             'If keys are in them, close these copies by workspace: {access: {".env*": deny}}, or replace the keys.',
         )
+
+
+def home_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
+    """The servers and hooks that would execute what a command of the agent makes in the home folder."""
+    from zeus_runtime.disk_paths import home_folder, real_path
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.run.connections import plans
+
+    own = home_folder(checked.process_environ)
+    every = [*plans(make_plan(checked))]
+    if not any(map(_programs_write, every)):
+        return
+    folders = [each.config.workspace for each in every]
+    work = [
+        Path(real_path(checked.directory / place))
+        for each in folders
+        for place in (each.root, *each.routes.values())
+    ]
+
+    def is_reached(home: str | Path | None) -> bool:
+        return home is not None and any(Path(real_path(home)).is_relative_to(each) for each in work)
+
+    started = {
+        f"MCP server '{name}'": None
+        for plan in every
+        for name, server in plan.config.mcp_servers.items()
+        if server.command is not None and not server.disabled and is_reached(server.env.get("HOME", own))
+    }
+    hooks = (str(part) for part in checked.parts if part.kind == "command")
+    started |= dict.fromkeys(hooks if is_reached(own) else ())
+    if started:
+        yield DoctorFinding(
+            "warn",
+            "home",
+            "the home folder is in the workspace: commands can make start files of shells and programs there"
+            f" (.bash_profile, .gitconfig), which these may execute outside of the sandbox: {', '.join(started)}",
+            "Set HOME to a folder outside of the workspace, for all or in `env: {HOME: ...}` of the server.",
+        )
+
+
+def _programs_write(plan: Plan) -> bool:
+    """Whether programs of the model write the workspace itself."""
+    return any(each.tool.category == "shell" for each in plan.tools) or any(
+        getattr(each.value, "workspace", None) == "write" for each in plan.toolsets
+    )
 
 
 def _tracked_keys(folder: Path, programs: OwnPrograms) -> Iterator[str]:

@@ -311,7 +311,7 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
             [value.rpartition(": ")[0] for label, value in each if label == "file"]
             for each in (set(part.lines) - set(former.lines), set(former.lines) - set(part.lines))
         ]
-        names = ", ".join(sorted(set(files[0]) & set(files[1])))
+        names = ", ".join(sorted((set(files[0]) & set(files[1])) - set(part.started)))
         if names:
             key = f"mcpServers.{part.name}.data"
             text = f"if the server itself changes {names}, list it under {key} (docs/explanation/trust.md)"

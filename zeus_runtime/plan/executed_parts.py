@@ -134,8 +134,7 @@ def project_of(document: Document, config: Config, trust: Trust) -> Project:
     places = [".", workspace.root, *workspace.routes.values(), *map(str, document.folders.values())]
     # A sub-agent may write what this agent's server executes, and the other way round.
     folders = tuple(dict.fromkeys([*(directory / each for each in places), *trust.work]))
-    place = "" if _is_of_directory(document, trust) else str(directory.resolve())
-    return Project(directory, folders, document.environ.get("PATH", ""), place)
+    return Project(directory, folders, document.environ.get("PATH", ""), _place_of(document, trust))
 
 
 def folders_named(directory: Path, words: Sequence[str], cwd: str) -> Sequence[str]:
@@ -152,13 +151,18 @@ def folders_named(directory: Path, words: Sequence[str], cwd: str) -> Sequence[s
     return named(words, Project(place, (place,)))
 
 
-def _is_of_directory(document: Document, trust: Trust) -> bool:
-    """Whether a config belongs to the working directory; any other may run in a folder that its user does not know."""
+def _place_of(document: Document, trust: Trust) -> str:
+    """What a permission says about the working directory, where programs find files by themselves.
+
+    Nothing for a config in it, so that its digests hold wherever the project lies. For a config in a folder below, this
+    folder: run from there, the config has another working directory. For any other config, the working directory.
+    """
     if document.path is None:
-        return True
-    return not trust.is_own(Path(trust.file)) and Path(trust.file).is_relative_to(
-        document.directory.resolve()
-    )
+        return ""
+    directory, folder = document.directory.resolve(), Path(trust.file).parent
+    if trust.is_own(Path(trust.file)) or not folder.is_relative_to(directory):
+        return str(directory)
+    return "" if folder == directory else folder.relative_to(directory).as_posix()
 
 
 def used_server(name: str, server: McpServer) -> Command | Remote | None:

@@ -28,7 +28,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path
+from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path, state_folder
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
@@ -68,6 +68,7 @@ _EXECUTED: Final = "the next Python that starts would execute it"
 _LOADED: Final = "the next Zeus loads code from it, since a variable of the environment names it"
 _IS_EARLIER: Final = "Python would import it in place of an installed module of its name"
 _ENDINGS: Final = tuple(all_suffixes())
+_RUN: Final = "the package runner of a server or hook executes it or what it names"
 _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
 _DECIDES_SERVICE: Final = "it decides who may use a service"
@@ -123,6 +124,21 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add_own_home(deciding, checked)
     _add_home_folder(deciding, checked, work)
     _add_runtime(deciding, checked, forms)
+    # Last, because of two patterns for a name the first one counts, and that of the home folder closes reading too.
+    for each in agents:
+        _add_looked_up(deciding, each, work)
+
+
+def _add_looked_up(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
+    """What package runners of servers and hooks find by themselves, such as ``.npmrc`` and ``node_modules``."""
+    for found in dict.fromkeys(chain.from_iterable(part.looked_up for part in checked.parts)):
+        fits = folded_part(found.name)
+        entries = (each for each in _entries(found.folder) if each.is_symlink() and fits(folded(each.name)))
+        # Also a link that leads nowhere yet.
+        links = (os.path.split(real_path(each.path)) for each in entries if not _holds(Path(each.path), work))
+        places = ((each, found.name) for each in dict.fromkeys((str(found.folder), real_path(found.folder))))
+        for at, name in (*places, *((at, escape(name)) for at, name in links)):
+            deciding.add_names(at, name, _RUN, is_installed=found.is_installed)
 
 
 def _service_files(checked: Checked) -> Iterator[Path]:
@@ -262,6 +278,9 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
         for each in (".config", ".local/share", ".local/state"):
             # Zeus's own Home has protections of its own.
             add(home / each, "*", but=("zeus",))
+    state = state_folder(environ)
+    if state is not None and is_reached(state):
+        add(state, "chat_history")
     settings = Path(environ.get("XDG_CONFIG_HOME", ""))
     if settings.is_absolute() and is_reached(settings):
         add(settings, "*", but=("zeus",))

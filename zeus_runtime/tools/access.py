@@ -314,11 +314,15 @@ class Patterns:
 
 
 class Protected(NamedTuple):
-    """Why the floor protects a file, whether it also forbids reading, and whether a rule of a config may lift that."""
+    """Why the floor protects a file, whether it also forbids reading, and whether a rule of a config may lift that.
+
+    ``is_installed`` says that package managers write it, so programs that the model starts may.
+    """
 
     why: str
     holds_keys: bool = False
     is_liftable: bool = True
+    is_installed: bool = False
 
 
 _KEYS: Final = Protected("it may hold keys", holds_keys=True)
@@ -401,6 +405,7 @@ class Deciding:
         keys: the added paths that contain keys.
         key_folders: the folders in which names were added whose files contain keys.
         added: all added paths; a name may be a glob pattern.
+        installed: those of them that programs may write.
         unasked: the protected folders whose contents decide, or are executed, without a question.
         unasked_files: such files. An empty one decides nothing.
         ways: the folders above both.
@@ -423,6 +428,7 @@ class Deciding:
         self.keys: set[str] = set()
         self.key_folders: dict[str, None] = {}
         self.added: dict[str, None] = {}
+        self.installed: set[str] = set()
         self.unasked: dict[str, None] = {}
         self.unasked_files: dict[str, None] = {}
         self.ways: set[str] = set()
@@ -442,6 +448,7 @@ class Deciding:
         is_liftable: bool = True,
     ) -> None:
         """Protect the file or folder at an absolute path."""
+        self.installed.discard(host)
         self.added[host] = None
         self._found.clear()
         new = Protected(why, holds_keys, is_liftable)
@@ -460,6 +467,7 @@ class Deciding:
         *,
         but: Collection[str] = (),
         holds_keys: bool = False,
+        is_installed: bool = False,
     ) -> None:
         """Protect all names in a folder that match a glob pattern, whether they exist yet or not.
 
@@ -467,12 +475,20 @@ class Deciding:
 
         Args:
             but: names that stay as they are, in small letters.
+            is_installed: programs may write it.
         """
-        self.added[f"{folder.rstrip('/')}/{pattern}"] = None
+        place = f"{folder.rstrip('/')}/{pattern}"
+        if is_installed and place in self.added:
+            return  # it is protected from programs too
+        (self.installed.add if is_installed else self.installed.discard)(place)
+        self.added[place] = None
         self._found.clear()
         at = self._patterns.setdefault(_folded_host(folder), {})
         fits = folded_part(pattern)
-        at[pattern] = (lambda name: name not in but and fits(name)), Protected(why, holds_keys)
+        at[pattern] = (
+            (lambda name: name not in but and fits(name)),
+            Protected(why, holds_keys, is_installed=is_installed),
+        )
         if holds_keys:
             self.key_folders[folder] = None
 
@@ -606,6 +622,8 @@ class Deciding:
 
 def _stricter(above: tuple[Protected, int], hit: tuple[Protected, int]) -> tuple[Protected, int]:
     """Of a protected folder and a protected file in it, the one to lift; what no rule may lift comes first."""
+    if above[0].is_installed:
+        return hit
     if above[0].is_liftable == hit[0].is_liftable:
         return above if above[0].holds_keys >= hit[0].holds_keys else hit
     closed, depth = hit if above[0].is_liftable else above
@@ -621,14 +639,18 @@ class Floor:
     Args:
         deciding: files that decide about the agents.
         lifting: the rules that the user has allowed to lift protections, each with why the files were protected then.
+        for_programs: programs are judged, and no tool that writes by itself.
     """
 
     deciding: Deciding
     lifting: Mapping[AccessRule, Sequence[str]] = field(default_factory=dict)
+    for_programs: bool = False
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         for protected, depths in self._protections(reached):
             if kind == "read" and not protected.holds_keys:
+                continue
+            if protected.is_installed and self.for_programs:
                 continue
             if protected.is_liftable and any(
                 self._opens(name.parts, depth, protected.why) for name, depth in depths

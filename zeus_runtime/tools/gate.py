@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final
@@ -81,6 +82,12 @@ class Gate:
     linked: tuple[str, ...] = ()
     above: Gate | None = None
     project: Gate | None = None
+
+    def for_programs(self) -> Gate:
+        """The gate as programs pass it: package managers among them may write what they install."""
+        floor = replace(self.policy.floor, for_programs=True)
+        above, project = (each and each.for_programs() for each in (self.above, self.project))
+        return replace(self, policy=replace(self.policy, floor=floor), above=above, project=project)
 
     def ruling(self, parts: Parts | None, host: str, kind: Kind, *, foreign: bool = False) -> Ruling | None:
         """Return the ruling against the running tool's access to a file; None if it is allowed.
@@ -442,7 +449,8 @@ class Gate:
 
         If such a link led elsewhere, other files would be protected.
         """
-        paths = (each for gate in self._all for each in (*gate._deciding.added, *gate._links.hosts))
+        found = ((gate._deciding, gate._links.hosts) for gate in self._all)
+        paths = (each for known, hosts in found for each in (*(known.added.keys() - known.installed), *hosts))
         return frozenset(links_passed(paths))
 
     def keys_on(self, device: int) -> object:

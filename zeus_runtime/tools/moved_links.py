@@ -85,12 +85,14 @@ class FollowedDeciding(Deciding):
         *,
         but: Collection[str] = (),
         holds_keys: bool = False,
+        is_installed: bool = False,
     ) -> None:
         def again(to: Deciding, at: str) -> None:
-            to.add_names(at, pattern, why, but=but, holds_keys=holds_keys)
+            to.add_names(at, pattern, why, but=but, holds_keys=holds_keys, is_installed=is_installed)
 
-        super().add_names(folder, pattern, why, but=but, holds_keys=holds_keys)
-        self._additions.append(_Addition(folder, pattern, (why, tuple(but), holds_keys), again))
+        super().add_names(folder, pattern, why, but=but, holds_keys=holds_keys, is_installed=is_installed)
+        what = (why, tuple(but), holds_keys, is_installed)
+        self._additions.append(_Addition(folder, pattern, what, again))
 
     def add_beginning(self, file: str, why: str, *, holds_keys: bool = False) -> None:
         def again(to: Deciding, at: str) -> None:

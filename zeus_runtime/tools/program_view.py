@@ -140,6 +140,7 @@ def program_view(
         WorkspaceError: the workspace has more files, or too many whose rights differ from their folder's; or a program
             could make a route lead elsewhere, or reach a file by another spelling of its name.
     """
+    gate = gate.for_programs()
     links = gate.deciding_links() if writable else frozenset[str]()
     seen_with = (gate.seen_with(), links, writable)
     shown: list[str] = []

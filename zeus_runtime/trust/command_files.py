@@ -58,6 +58,8 @@ _LONGEST_JOINED: Final = 255
 """Characters of a name with signs that is a part of a longer text."""
 _MODULE_SUFFIXES: Final = (".py", ".pyc", ".so")
 _MODULE_GLOBS: Final = (".py", ".pyc", ".so", ".*.so")
+_ENTRIES: Final = ("__main__.*", "main.go", "index.*", "package.json")
+"""What Python, Go and JavaScript's runtimes start in a folder that they are given."""
 # `server.py`, but not `v1.2`.
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_FIRST: Final = 512
@@ -103,6 +105,8 @@ class Covered:
         unknown: words with a path that names nothing but has a part that does, each with this path.
         has_more: the words name more folders than are searched for names, or more names than are looked up.
         refused: the entries of ``data`` that name a file that the command starts.
+        started: what the command starts as far as its words show, and what the first argument names: no advice may
+            name them as ``data``.
         absent: files that are not there and that the words would name, each as its folder and a glob for its name.
         linked: the entries of ``data`` that are a link, are behind one, or are a further name of a covered file, each
             with the reason why its content counts.
@@ -115,6 +119,7 @@ class Covered:
     refused: tuple[str, ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
     linked: tuple[tuple[str, str], ...] = ()
+    started: tuple[Path, ...] = ()
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -190,6 +195,7 @@ def covered(
         refused,
         tuple(dict.fromkeys(absent)),
         tuple(linked),
+        (*started, *(each.path for each in _first_argument(begun, words))),
     )
 
 
@@ -739,15 +745,14 @@ def _entries(folder: str) -> list[Path]:
 def _started(found: Sequence[Named], words: Sequence[str], programs: Sequence[Named]) -> list[Path]:
     """The files that a command starts, as far as its words show: the program, and the first file among the arguments.
 
-    A module is the files that Python starts for it. The value of an option that is written with ``=`` is not examined.
+    A module is the files that Python starts for it, and a folder those that a runtime starts in it. The value of an
+    option that is written with ``=`` is not examined.
 
     Args:
         programs: those that other words and first lines of scripts name.
     """
     program = [*(each for each in found if each.word == 0), *programs]
-    named = [
-        each for each in found if 0 < each.word < len(words) and not re.match("-[^=]*=", words[each.word])
-    ]
+    named = _arguments(found, words)
     arguments = [each for each in named if not each.path.is_dir()]
     packages = chain.from_iterable(_of_package(each, words) for each in named if each.path.is_dir())
     # The packages around a module are started before it: `tools/__init__.py`, then `tools/server.py`.
@@ -758,8 +763,32 @@ def _started(found: Sequence[Named], words: Sequence[str], programs: Sequence[Na
         *(each.path for each in program),
         *(each.path for each in within if each.name in names),
         *packages,
+        *chain.from_iterable(_entry_files(each, words) for each in _first_argument(found, words)),
     ]
     return [path for each in started for path in (each, Path(real_path(each)))]
+
+
+def _arguments(found: Sequence[Named], words: Sequence[str]) -> list[Named]:
+    return [
+        each for each in found if 0 < each.word < len(words) and not re.match("-[^=]*=", words[each.word])
+    ]
+
+
+def _first_argument(found: Sequence[Named], words: Sequence[str]) -> list[Named]:
+    """The files and folders that the first argument names that names any: a command may start each of them."""
+    named = _arguments(found, words)
+    return [each for each in named if each.word == named[0].word]
+
+
+def _entry_files(folder: Named, words: Sequence[str]) -> Iterator[Path]:
+    """The files that a runtime starts if it is given the folder: ``python3 tools``, ``node tools``.
+
+    Other programs work in a folder that has ``index.js``, too (``npx server-filesystem site``), so such a name counts
+    only where no word before the folder can name another program.
+    """
+    is_first = all(each.startswith("-") for each in words[1 : folder.word])
+    for pattern in _ENTRIES if is_first else _ENTRIES[:2]:
+        yield from (each for each in folder.path.glob(pattern) if each.is_file())
 
 
 def _of_package(folder: Named, words: Sequence[str]) -> Iterator[Path]:

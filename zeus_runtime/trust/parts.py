@@ -19,6 +19,7 @@ from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
 from zeus_runtime.trust.file_content import content_of, hex_of
 from zeus_runtime.trust.masking import BareMask, PartMask
+from zeus_runtime.trust.package_runners import LookedUp, looked_up
 
 PartKind: TypeAlias = Literal[
     "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
@@ -62,6 +63,8 @@ class Part:
         held: the files whose content is in the digest, each with its SHA-256.
         seals: for each line that masks something, the digest of its text without the mask; for another line "". None
             at all if no line masks anything.
+        started: the files and folders that the command starts, as the lines name them: no data of it.
+        looked_up: what a package runner of the command finds in the project by itself; the digest does not hold it.
     """
 
     kind: PartKind
@@ -74,6 +77,8 @@ class Part:
     absent: tuple[tuple[str, str], ...] = ()
     held: tuple[Held, ...] = ()
     seals: tuple[str, ...] = field(default=(), repr=False)
+    started: tuple[str, ...] = ()
+    looked_up: tuple[LookedUp, ...] = ()
 
     def __str__(self) -> str:
         from zeus_runtime.escaping import exact_line
@@ -148,7 +153,8 @@ class Project:
         directory: the working directory.
         folders: the folders whose files may change without the user's knowledge: the project's and the workspace's.
         path: ``PATH``, where programs are looked up.
-        place: a further binding of permissions: the working directory, for a config that is used in many.
+        place: a further binding of permissions, for a config whose folder is not the working directory: the working
+            directory, or the config's folder below it.
     """
 
     directory: Path
@@ -224,7 +230,14 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         absent=found.absent,
         held=found.held,
         seals=seals,
+        started=tuple(dict.fromkeys(one_line(_relative(each, project.directory)) for each in found.started)),
+        looked_up=tuple(looked_up(command.words, [each for each in _with_above(cwd) if project.has(each)])),
     )
+
+
+def _with_above(folder: Path) -> tuple[Path, ...]:
+    place = Path(plain_path(folder))
+    return (place, *place.parents)
 
 
 def _command_lines(command: Command, project: Project, found: Covered, mask: PartMask) -> Iterator[_Line]:
@@ -237,7 +250,9 @@ def _command_lines(command: Command, project: Project, found: Covered, mask: Par
     yield from (("argument", one_line(each)) for each in mask.words(arguments))
     for name, value in sorted(command.env.items()):
         yield "env", one_line(f"{name}={mask.entry(name, value)}")
-    if command.cwd != ".":
+    if project.place:
+        yield "cwd", one_line(plain_path(project.directory / command.cwd))
+    elif command.cwd != ".":
         yield "cwd", one_line(command.cwd)
     yield from _file_lines(found, project.directory)
     yield from (("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data)

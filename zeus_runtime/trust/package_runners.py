@@ -1,0 +1,50 @@
+"""What package runners read in the folder where they start, and execute: no word of a command names it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_PACKAGES: Final = ("node_modules",)
+_READ: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
+    **dict.fromkeys(("npx", "npm"), ((".npmrc",), _PACKAGES)),
+    **dict.fromkeys(("pnpx", "pnpm"), ((".npmrc", ".pnpmfile.*", "pnpm-workspace.yaml"), _PACKAGES)),
+    "yarn": ((".npmrc", ".yarnrc", ".yarnrc.yml"), (*_PACKAGES, ".yarn", ".pnp.*")),
+    **dict.fromkeys(("bunx", "bun"), ((".npmrc", "bunfig.toml"), _PACKAGES)),
+    # Not `uvx`, which ignores the settings of a project.
+    "uv": ((".python-version", "uv.toml"), (".venv",)),
+}
+"""For each runner the settings that name code or where packages come from, and what it installs; as globs.
+
+``package.json`` and ``pyproject.toml`` are not among them: agents work on them.
+"""
+
+
+class LookedUp(NamedTuple):
+    """Names that a process looks up in a folder by itself.
+
+    Args:
+        folder: the folder.
+        name: a glob.
+        is_installed: it is what a package manager writes, not settings.
+    """
+
+    folder: Path
+    name: str
+    is_installed: bool
+
+
+def looked_up(words: Sequence[str], folders: Sequence[Path]) -> Iterator[LookedUp]:
+    """What the package runners among the words of a command look up.
+
+    Args:
+        folders: the folder where the command starts, and those above it that count.
+    """
+    pieces = (piece for word in words for piece in re.split(r"[\s;&|()'\"`]+", word))
+    for runner in dict.fromkeys(piece.rpartition("/")[2] for piece in pieces):
+        settings, installed = _READ.get(runner, ((), ()))
+        for folder in folders:
+            yield from (LookedUp(folder, each, False) for each in settings)
+            yield from (LookedUp(folder, each, True) for each in installed)
