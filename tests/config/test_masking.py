@@ -672,6 +672,40 @@ def test_a_secret_whose_meaning_is_an_ordinary_word_is_found_only_as_it_is() -> 
     assert known.text("p%61ssword password") == "<secret:S> password"
 
 
+WRITERS: dict[str, Callable[[str], str]] = {
+    "JSON": json.dumps,
+    "a URL": lambda text: quote(text, safe=""),
+    "repr": lambda text: repr([text]),
+    "HTML": html.escape,
+    "PHP": lambda text: text.replace("\\", "\\\\").replace("'", "\\'"),
+    "SQL": lambda text: text.replace("'", "''"),
+    "base64 of JSON": lambda text: base64.b64encode(json.dumps(text).encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("way", WRITERS)
+@pytest.mark.parametrize(
+    "secret", ["L%<V\\Igy", "Kx!mQ\\vz", "shop\\development", "ab''\"\"cd", "k\\n xy\\z"]
+)
+def test_a_secret_is_judged_as_it_is_written_and_found_in_every_form(secret: str, way: str) -> None:
+    """Without its backslashes and runs of quotes it would be too short, or a word."""
+    known = Redactor().adding({secret: "S"})
+    assert known.text(secret) == "<secret:S>"
+    text = f"a ={WRITERS[way](secret)}; b"
+    masked = known.text(text)
+    assert "<secret:S" in masked
+    assert len(re.sub("<secret:S[^>]*>", "", masked)) < len('a =[""]; b') + 4
+    assert known.restored(masked, text) == text
+
+
+def test_a_word_that_a_secret_means_without_its_backslash_stays() -> None:
+    secrets = ["pass\\word", "\\a\\b\\c\\d", "m\\y\\ old", "\\r\\'\\\"\\'"]
+    known = Redactor().adding(dict(zip(secrets, "STUV", strict=True)))
+    text = "password Password 'password' abcd my old my\told C:/ab\\cd " + "'\"" * 9
+    assert known.text(text) == text
+    assert known.text("pass\\\\word").startswith("<secret:S:")
+
+
 def test_two_ways_of_writing_one_secret_have_two_placeholders() -> None:
     known = Redactor().adding({"abc+def/4711": "S"})
     text = "abc\\u002Bdef/4711 abc\\u002bdef/4711 abc+def\\/4711 abc+def/4711"

@@ -493,7 +493,8 @@ class Redactor:
             *(self._encoded(meant, runs, depth - 1) if depth else ()),
         ]
         if matches:
-            yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes, meaning=meaning))
+            found = folded_with_places(text, quotes=searches.quotes, meaning=meaning)
+            yield from _at_places(matches, found, searches)
         if searches.gaps and (
             matches := list(self._scanned(bare := without_blanks(meant), searches.bare, [(0, len(bare))]))
         ):
@@ -508,7 +509,7 @@ class Redactor:
                     else places[each] - places[each - 1] == 1
                     for each in range(match.start + 1, match.end)
                 ):
-                    yield from _at_places([match], found)
+                    yield from _at_places([match], found, searches)
 
     def _encoded(self, text: str, runs: Runs, depth: int) -> Iterator[_Match]:
         """Every known secret in what ``text`` holds in base64 or hexadecimal."""
@@ -643,10 +644,12 @@ def _between(text: str, groups: Iterable[Sequence[_Place]], start: int, end: int
     return "".join([*parts, text[done:end]])
 
 
-def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:
-    """Matches in a folded text, by their places in the text as it is written."""
+def _at_places(matches: Iterable[_Match], found: Folded, searches: Searches) -> Iterator[_Match]:
+    """Matches in a folded text, by their places in the text as it is written; none that is too short there."""
     for start, end, context, shown, notation in matches:
-        yield _Match(found.start(start), found.end(end - 1), found.start(context), shown, notation)
+        first, after = found.start(start), found.end(end - 1)
+        if after - first >= searches.lengths.get(found.text[start:end], 0):
+            yield _Match(first, after, found.start(context), shown, notation)
 
 
 def _way(shown: str, kind: str, written: str, place: str = "") -> str:

@@ -10,7 +10,7 @@ LEAST_CHARACTERS: Final = 8
 """Secrets shorter than this are not searched for in running text, unless they mix letters and digits."""
 LEAST_MIXED_CHARACTERS: Final = 6
 _LONGEST_WORD: Final = 15
-_LEAST_DISTINCT: Final = 4
+LEAST_DISTINCT: Final = 4
 _LONGEST_NAME: Final = 100
 _LONGEST_PLACEHOLDER: Final = 200
 WAY_DIGITS: Final = 24
@@ -85,7 +85,7 @@ def is_searched(secret: str) -> bool:
 
     ``postgres``, ``admin`` and ``12345`` are not searched for: masking each of them would destroy ordinary text.
     """
-    if START in secret or len(set(secret)) < _LEAST_DISTINCT:
+    if START in secret or len(set(secret)) < LEAST_DISTINCT:
         return False
     if (
         secret.isalpha()

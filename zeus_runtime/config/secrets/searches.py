@@ -9,7 +9,13 @@ from typing import Final, NamedTuple
 
 from zeus_runtime.config.secrets.encoded import Runs, long_runs
 from zeus_runtime.config.secrets.matching import beyond_ascii, folded
-from zeus_runtime.config.secrets.placeholders import START, is_searched, placeholder, written_forms
+from zeus_runtime.config.secrets.placeholders import (
+    LEAST_DISTINCT,
+    START,
+    is_searched,
+    placeholder,
+    written_forms,
+)
 
 _LEAST_OPEN: Final = 4_096
 """Characters of a growing text that may wait, however short the secrets are: an encoding makes them longer."""
@@ -81,6 +87,8 @@ class Searches(NamedTuple):
         folded: in a folded text.
         bare: in a folded text without blanks, those that have some.
         gaps: where each of the bare ones must have blanks in the text.
+        lengths: of the folded and bare ones that alone would be words or too short, how long each is as it is written:
+            ``password`` is a word, and of the secret ``pass\\word`` only a longer text can be a way to write it.
         shown: the placeholders of all.
         quotes: whether a secret has quotes, so that ``folded`` must look at them.
         words: how many words of a growing text wait.
@@ -94,6 +102,7 @@ class Searches(NamedTuple):
     folded: Search
     bare: Search
     gaps: Mapping[str, Sequence[int]]
+    lengths: Mapping[str, int]
     shown: frozenset[str]
     quotes: bool
     words: int
@@ -124,17 +133,25 @@ def searches_of(names: Mapping[str, str], form: TokenForm | None = None) -> Sear
         keys = {text: folded(text) for text in plain}
     bare: dict[str, str] = {}
     gaps: dict[str, list[int]] = {}
+    lengths: dict[str, int] = {}
     for text, shown in plain.items():
-        if is_searched(key := keys[text]):
-            meant.setdefault(key, shown)
-            if len(words := key.split()) > 1 and bare.setdefault("".join(words), shown) == shown:
-                gaps["".join(words)] = list(accumulate(map(len, words[:-1])))
+        key = keys[text]
+        if len(set(key)) < LEAST_DISTINCT:
+            continue
+        meant.setdefault(key, shown)
+        words = key.split()
+        if len(words) > 1 and bare.setdefault("".join(words), shown) == shown:
+            gaps["".join(words)] = list(accumulate(map(len, words[:-1])))
+        if not is_searched(key):
+            for each in (key, "".join(words)):
+                lengths[each] = min(len(text), lengths.get(each, len(text)))
     written = Search(plain)
     return Searches(
         written,
         written if meant == plain else Search(meant),
         Search(bare),
         gaps,
+        lengths,
         frozenset(plain.values()),
         quotes,
         max((min(len(key.split()), _MOST_WORDS) for key in meant), default=1),
