@@ -359,6 +359,34 @@ def test_in_a_file_that_a_variable_with_a_secret_name_names_each_secret_is_found
 
 
 @pytest.mark.parametrize(
+    ("variable", "name"),
+    [("passfile", "passwords"), ("PGPASSFILE", "passwords"), ("DB_PASSWORD_FILE", ".pgpass")],
+)
+def test_the_passwords_in_a_password_file_of_postgres_need_not_look_random(
+    tmp_path: Path, variable: str, name: str
+) -> None:
+    (tmp_path / name).write_text(
+        "# database:5432:zeus:old:retired-one\n"
+        "database:5432:zeus:owner:NquCUHZML/fCeBlDuegl/YpfV1jjeSoH\n"
+        r"[\:\:1]:*:a\\:app:correct\:horse\\battery"
+        "\n"
+        "db:*:*:zeus:open-sesame:further\n"
+        "db:*:*:ends:with-signs\\\n"
+        "too:few:fields:plain-words\n"
+    )
+    found = secrets_of_key_file(tmp_path / name, {}, variable=variable)
+    assert list(found) == [
+        "NquCUHZML/fCeBlDuegl/YpfV1jjeSoH",
+        "correct:horse\\battery",
+        "open-sesame",
+        "with-signs\\",
+    ]
+    assert set(found.values()) == {variable}
+    (tmp_path / "other").write_text((tmp_path / name).read_text())
+    assert not secrets_of_key_file(tmp_path / "other", {}, variable="API_KEY_FILE")
+
+
+@pytest.mark.parametrize(
     ("yaml", "environ"),
     [
         (f"{SERVERS}args: [--env-file, conf/app.env]}}}}\n", {}),

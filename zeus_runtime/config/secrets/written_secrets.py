@@ -20,6 +20,7 @@ from zeus_runtime.config.secrets.parts import (
     key_files_of_entry,
     key_files_of_words,
     places_variables,
+    secrets_in,
     secrets_in_file,
     secrets_within,
 )
@@ -38,6 +39,10 @@ _MOST_BYTES: Final = 1_000_000
 _MOST_CHARACTERS: Final = 20_000
 """Of a file with settings. A list of ten thousand hashes would make each search slow."""
 _KEY_NAME: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_OF_POSTGRES: Final = frozenset({"passfile", "pgpassfile"})
+"""The names by which PostgreSQL's library is told of a file with passwords."""
+_POSTGRES_LINE: Final = r"(?!#)(?:(?:[^:\\]|\\.)*:){4}((?:[^:\\]|\\.|\\\Z)+)(?::.*)?"
+"""``host:port:database:user:password``, with a backslash before each ``:`` and backslash in them."""
 _AS_PATH: Final = ("/", "./", "../", "~")
 _PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
 """Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
@@ -315,8 +320,20 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     if found or whole.startswith("{"):
         return {**dict.fromkeys(secrets_in_file(whole) if is_named else (), variable), **found}
     if is_named and "-----BEGIN " not in whole:
-        return dict.fromkeys((*([whole] if is_one else ()), *secrets_in_file(whole)), variable)
+        passwords = _passwords(text) if _lists_passwords(variable, path) else ()
+        return dict.fromkeys((*([whole] if is_one else ()), *passwords, *secrets_in_file(whole)), variable)
     return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
+
+
+def _lists_passwords(variable: str, path: Path) -> bool:
+    return variable.lower() in _OF_POSTGRES or path.name.lstrip(".") == "pgpass"
+
+
+def _passwords(text: str) -> Iterator[str]:
+    """The passwords in the lines of a file for PostgreSQL's library, random or not."""
+    for line in text.splitlines():
+        if fields := re.fullmatch(_POSTGRES_LINE, line):
+            yield from secrets_in("password", re.sub(r"\\(.)", r"\1", fields[1]))
 
 
 def _variables(text: str) -> Sequence[tuple[str, str]]:
