@@ -88,6 +88,10 @@ SOURCES: Final[Mapping[str, Mapping[str, str]]] = {
         "zeus.yaml": MAIN.replace("base.yaml", "sub/further.yaml"),
     },
     ".env": {".env": "SHOP_API_KEY=SECRET\n"},
+    "a further file of variables": {".env.local": "SHOP_API_KEY=SECRET\n"},
+    "a further file of variables of a sub-agent": {"sub/.env.test": "SHOP_API_KEY=SECRET\n"},
+    "the .env of a route": {"routed/.env": "SHOP_API_KEY=SECRET\n"},
+    "the .env of a folder in a route": {"routed/clone/.env": "SHOP_API_KEY=SECRET\n"},
     "a variable in a secret place": {
         ".mcp.json": SERVER.replace("SECRET", "${SHOP_ACCOUNT}"),
         ".env": "SHOP_ACCOUNT=SECRET\n",
@@ -366,4 +370,31 @@ async def test_a_run_says_that_it_cannot_read_the_variables_of_now(
         assert (NEW in str(model.requests[-1].messages[-1].content)) != was_there
         file.unlink()
         file.write_text("A=b\n")
+        assert await notices() == []
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "too large"])
+async def test_a_run_says_that_it_cannot_read_a_file_of_variables_that_is_not_loaded(
+    tmp_path: Path, kind: str
+) -> None:
+    """The run goes on, and what the file had still is masked."""
+    file, said = tmp_path / ".env.local", f"It is {NEW}."
+    file.write_text(f"SHOP_API_KEY={NEW}\nthis is no variable\n")
+    model: Any = PositionModel(lambda _request: "Done.")
+    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=model) as agent:
+
+        async def notices() -> list[str]:
+            events = await events_of(agent.stream(said))
+            assert isinstance(events[-1], RunCompleted)
+            assert NEW not in str(model.requests[-1].messages[-1].content)
+            return [each.message for each in events if isinstance(each, Notice) and "dotenv" in each.code]
+
+        assert await notices() == []
+        file.unlink()
+        if kind == "a pipe":
+            os.mkfifo(file)
+        else:
+            file.write_text("A=b\n" * 300_000)
+        assert [each.split(" cannot")[0] for each in await notices()] == [str(file)]
+        file.unlink()
         assert await notices() == []

@@ -12,9 +12,9 @@ import pytest
 
 from zeus_runtime.config import ConfigError, Redactor, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
+from zeus_runtime.config.secrets.folder_listings import FolderListings
 from zeus_runtime.config.secrets.parts import SOURCED
 from zeus_runtime.config.secrets.written_secrets import (
-    RepositoriesBelow,
     repositories_of,
     secrets_of_file,
     secrets_of_key_file,
@@ -610,23 +610,23 @@ def test_the_repositories_in_a_folder_are_found_without_listing_it_each_time(
         (tmp_path / name / ".git").mkdir()
     (tmp_path / "a" / "tree").mkdir()
     (tmp_path / "file").write_text("")
-    below = RepositoriesBelow()
-    assert [*below.of(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git"]
+    below = FolderListings()
+    assert [*below.repositories(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git"]
     listed: list[object] = []
     real = os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), real(path))[1])
     # Also in a folder that was there; a submodule names its own elsewhere.
     (tmp_path / "bare" / ".git").write_text("gitdir: ../b/.git\n")
-    assert [*below.of(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git", tmp_path / "b/.git"]
-    assert [*below.copy().of(tmp_path)] == [*below.of(tmp_path)]
+    assert [*below.repositories(tmp_path)] == [tmp_path / "a/.git", tmp_path / "b/.git", tmp_path / "b/.git"]
+    assert [*below.copy().repositories(tmp_path)] == [*below.repositories(tmp_path)]
     assert listed == []
     (tmp_path / "c" / ".git").mkdir(parents=True)
-    assert tmp_path / "c/.git" in [*below.of(tmp_path)]
+    assert tmp_path / "c/.git" in [*below.repositories(tmp_path)]
     assert listed == [tmp_path]
-    assert [*below.of(tmp_path / "missing")] == []
+    assert [*below.repositories(tmp_path / "missing")] == []
 
 
 def test_of_many_repositories_in_a_folder_the_first_count(tmp_path: Path) -> None:
     for number in range(110):
         (tmp_path / f"{number:03}" / ".git").mkdir(parents=True)
-    assert len([*RepositoriesBelow().of(tmp_path)]) == 100
+    assert len([*FolderListings().repositories(tmp_path)]) == 100

@@ -317,8 +317,8 @@ class Runner:
         for file in dict.fromkeys(chain.from_iterable(each.unread for each in self._files.values())):
             yield Notice(
                 "dotenv_unread",
-                f"{printable(str(file))} cannot be read any more: its former values hold, and secrets that are new in"
-                " it are not masked. `zeus validate` says what is wrong.",
+                f"{printable(str(file))} cannot be read: its former values hold, and secrets that are new in it are not"
+                " masked. Make it a readable file. `zeus validate` says what is wrong with the `.env` of the config.",
             )
 
     @asynccontextmanager

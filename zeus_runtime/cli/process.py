@@ -66,18 +66,20 @@ class Process:
 
     @property
     def secrets(self) -> Redactor:
-        """The secrets of the environment, of the configs read so far and of the working directory's ``.env``."""
+        """The secrets of the environment, of the configs read so far and of the working directory's files of
+        variables."""
         from zeus_runtime.config.secrets.masking import secrets_of_environment
-        from zeus_runtime.config.secrets.unloaded_configs import dotenv_of_folder
+        from zeus_runtime.config.secrets.unloaded_configs import dotenv_of_folder, secrets_of_env_files
 
         if self._known is None:
             written = dotenv_of_folder(Path())
             if self._redactor:
                 known = secrets_of_environment(self.environ).joined(self._redactor)
                 # Last, so that what a config knows keeps its name.
-                self._known = known.joined(secrets_of_environment(dict(written), written))
+                known = known.joined(secrets_of_environment(dict(written), written))
             else:
-                self._known = secrets_of_environment({**dict(written), **self.environ}, written)
+                known = secrets_of_environment({**dict(written), **self.environ}, written)
+            self._known = known.adding(secrets_of_env_files(Path()))
         return self._known
 
     def redact(self, text: str) -> str:

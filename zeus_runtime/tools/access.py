@@ -17,6 +17,7 @@ from importlib.machinery import all_suffixes
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from zeus_runtime.config.secrets.folder_listings import BEFORE_KEYS, ENV_NAME
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
@@ -351,19 +352,18 @@ _READABLE_STATE: Final = ("configs", "prompts", "plugins", "skills", SANDBOXES, 
 """Folders of ``.zeus`` that tools may read; who may read the archive's files depends on the session."""
 _MODULES: Final = frozenset(map(folded, all_suffixes()))
 _ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
-_KEY_NAMES: Final = {".env": _KEYS, ".mcp.json": _NAMES[".mcp.json"]}
-"""The names of files with keys. Editors and programs that copy files put signs or words before and behind them."""
-_BEFORE_KEYS: Final = (".", "#")
+_KEY_NAMES: Final = {ENV_NAME: _KEYS, ".mcp.json": _NAMES[".mcp.json"]}
+"""The names of files with keys, which also count within the names of copies."""
 FLOOR_NAMES: Final = (
     *(name for name in _NAMES if name not in _KEY_NAMES),
-    *(f"{before}{name}*" for name in _KEY_NAMES for before in ("", *(f"{sign}*" for sign in _BEFORE_KEYS))),
+    *(f"{before}{name}*" for name in _KEY_NAMES for before in ("", *(f"{sign}*" for sign in BEFORE_KEYS))),
 )
 """Names that the floor protects at any place in a path."""
 
 
 def _protection_by(name: str) -> Protected | None:
     """Return why a folded name is protected wherever it is: ``.envrc`` and ``..env.swp`` as ``.env`` is."""
-    if name in _NAMES or not name.startswith(_BEFORE_KEYS):
+    if name in _NAMES or not name.startswith(BEFORE_KEYS):
         return _NAMES.get(name)
     return next((why for each, why in _KEY_NAMES.items() if each in name), None)
 

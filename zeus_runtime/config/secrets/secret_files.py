@@ -11,14 +11,15 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from zeus_runtime.config.layers.dotenv import read_dotenv
+from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
 from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.layers.loading import with_text
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
+from zeus_runtime.config.secrets.folder_listings import ENV_NAME, FolderListings
 from zeus_runtime.config.secrets.parts import key_files, secrets_in
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
@@ -30,11 +31,11 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
-    RepositoriesBelow,
     files_of_repository,
     named_by_repository,
     named_key_files,
     repositories_of,
+    secrets_of_env_file,
     secrets_of_file,
     secrets_of_key_file,
     secrets_of_repository,
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.config.secrets.written_secrets import FoldersNamed
     from zeus_runtime.config.yaml.tree import Node
-
-_DOTENV: Final = ".env"
 
 
 class _State(NamedTuple):
@@ -81,7 +80,7 @@ class SecretFiles:
 
     Args:
         document: the config, checked.
-        folders: those whose Git repositories count, and those directly in them.
+        folders: those whose Git repositories and files of variables count, and those directly in them.
         homes: the Homes whose presets may have secrets.
         given: the configs that are trusted by their paths.
         environ: the variables that the config was read with, without ``.env``; if its owner changes it, it is read
@@ -102,7 +101,7 @@ class SecretFiles:
         self._document = document
         self._folders_named = folders_named
         self._folders = folders
-        self._below = RepositoriesBelow()
+        self._listings = FolderListings()
         self._homes = homes
         self._given = (*given, document.directory / SERVICE_FILE)
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
@@ -121,7 +120,7 @@ class SecretFiles:
         other = copy(self)
         other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
         other._in_json, other._unread = dict(self._in_json), set(self._unread)
-        other._below = self._below.copy()
+        other._listings = self._listings.copy()
         return other
 
     def changed(self) -> dict[str, str]:
@@ -133,11 +132,15 @@ class SecretFiles:
             # Their values may be filled in in any other file.
             self._seen = {each.key: self._seen[each.key] for each in self._dotenvs()}
         self._look(self._others(), found)
+        env_files = self._env_files()
+        self._look((_single(each, self._of_env_file, ENV_NAME) for each in env_files), found)
+        self._unread.intersection_update((*env_files, *self._loaded_dotenvs()))
         return found
 
     @property
     def unread(self) -> Iterable[Path]:
-        """The ``.env`` that the last look found and could not read, so that its secrets of now are not known."""
+        """The files of variables that the last look found and could not read, so that their secrets of now are not
+        known."""
         return sorted(self._unread)
 
     @property
@@ -177,16 +180,27 @@ class SecretFiles:
         return {secret: name for name, value in later for secret in secrets_in(name, value)}
 
     def _dotenvs(self) -> Iterator[_Source]:
-        document = self._document
-        for file in dict.fromkeys((*document.files.values(), *document.further)):
-            if file.name == _DOTENV:
-                yield _single(file, self._of_dotenv)
+        return (_single(file, self._of_dotenv) for file in self._loaded_dotenvs())
+
+    def _loaded_dotenvs(self) -> Iterable[Path]:
+        files = (*self._document.files.values(), *self._document.further)
+        return dict.fromkeys(file for file in files if file.name == ENV_NAME)
+
+    def _env_files(self) -> Sequence[Path]:
+        """The files of variables that are not loaded, where an agent works and beside each config that is read."""
+        beside = dict.fromkeys(each.parent for each in self._document.files.values())
+        found = chain(
+            *(self._listings.env_files(folder, below=True) for folder in self._folders),
+            *(self._listings.env_files(folder) for folder in beside),
+        )
+        loaded = set(self._loaded_dotenvs())
+        return [file for file in dict.fromkeys(found) if file not in loaded]
 
     def _others(self) -> Iterator[_Source]:
         """Those whose reading may need the variables; the configs first, since a new line may name a file."""
         document = self._document
         for name, file in document.files.items():
-            if file.name != _DOTENV:
+            if file.name != ENV_NAME:
                 yield _single(file, partial(self._of_config, name))
         for file in self._json_files():
             yield _single(file, self._of_json)
@@ -205,7 +219,7 @@ class SecretFiles:
     @property
     def _repositories(self) -> Iterable[Path]:
         around = (each for folder in self._folders for each in repositories_of(folder))
-        below = (each for folder in self._folders for each in self._below.of(folder))
+        below = (each for folder in self._folders for each in self._listings.repositories(folder))
         # Git reads the settings that variables name without a repository too.
         return dict.fromkeys((*around, *below)) or (self._document.directory / ".git",)
 
@@ -276,13 +290,21 @@ class SecretFiles:
     def _of_dotenv(self, file: Path) -> Mapping[str, str]:
         self._unread.discard(file)
         try:
-            variables = read_dotenv(file, _DOTENV)
+            variables = read_dotenv(file, ENV_NAME)
         except ConfigError:
             # Its former values hold, as they do in the config.
             self._unread.add(file)
             return {}
         self._variables[file] = variables
         return {secret: name for name, value in variables for secret in secrets_in(name, value)}
+
+    def _of_env_file(self, file: Path) -> Mapping[str, str]:
+        self._unread.discard(file)
+        try:
+            return secrets_of_env_file(file) if is_dotenv(file) else {}
+        except OSError:
+            self._unread.add(file)
+            return {}
 
     def _of_config(self, name: str, file: Path) -> Mapping[str, str]:
         text = file_text(file) if is_file(file) else None
@@ -322,8 +344,9 @@ class SecretFiles:
             yield from unloaded_configs(document, self._homes, self._given)
 
 
-def _single(file: Path, read: Callable[[Path], Mapping[str, str]]) -> _Source:
-    return _Source(file, lambda: (file,), partial(read, file))
+def _single(file: Path, read: Callable[[Path], Mapping[str, str]], kind: str = "") -> _Source:
+    """A file by itself, which is read for each kind of secrets that it may have."""
+    return _Source((kind, file) if kind else file, lambda: (file,), partial(read, file))
 
 
 def _named_files(variables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:

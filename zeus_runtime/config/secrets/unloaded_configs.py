@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from glob import escape
 from pathlib import Path
@@ -15,8 +16,9 @@ from zeus_runtime.config.layers.dotenv import read_dotenv
 from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, names_preset
 from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.secrets.folder_listings import FolderListings
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.config.secrets.written_secrets import written_secrets
+from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import Node, find, of_json, plain
 from zeus_runtime.disk_paths import expanded, is_file_name
@@ -123,12 +125,12 @@ def secrets_of_folder(folder: Path) -> dict[str, str]:
 
 
 def secrets_of_folders(folders: Iterable[Path], environ: Mapping[str, str]) -> Redactor:
-    """The secrets of the environment, and those in the ``.env`` and the configs of these folders."""
+    """The secrets of the environment, and those in the files of variables and the configs of these folders."""
     listed = [*dict.fromkeys(folders)]
     written = [pair for folder in listed for pair in dotenv_of_folder(folder)]
     known = secrets_of_environment(environ, written)
     for folder in listed:
-        known = known.adding(secrets_of_folder(folder))
+        known = known.adding(secrets_of_folder(folder)).adding(secrets_of_env_files(folder))
     return known
 
 
@@ -140,6 +142,18 @@ def dotenv_of_folder(folder: Path) -> Sequence[tuple[str, str]]:
     except ConfigError:
         # Whatever loads a config there says what is wrong with the file.
         return ()
+
+
+def secrets_of_env_files(folder: Path) -> dict[str, str]:
+    """The secrets in the files of variables in a folder, and in each ``.env`` directly below it, to their names.
+
+    A file that cannot be read has none.
+    """
+    found: dict[str, str] = {}
+    for file in FolderListings().env_files(folder, below=True):
+        with suppress(OSError):
+            found = {**secrets_of_env_file(file), **found}
+    return found
 
 
 def with_extended(file: Path, environ: Mapping[str, str]) -> Iterator[UnloadedConfig]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,17 +25,17 @@ from zeus_runtime.config.secrets.parts import (
     secrets_in_file,
     secrets_within,
 )
+from zeus_runtime.config.secrets.running_text import is_key_like
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder
+from zeus_runtime.proc_files import opened
 from zeus_runtime.strict_json import read_json
 
 _WITH_ADDRESSES: Final = frozenset({"config", "config.worktree", "FETCH_HEAD"})
 _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
 """Folders of a repository that may be large."""
 _MOST_FOLDERS: Final = 1_000
-_MOST_ENTRIES: Final = 10_000
-_MOST_CLONES: Final = 100
 _MOST_BYTES: Final = 1_000_000
 _MOST_CHARACTERS: Final = 20_000
 """Of a file with settings. A list of ten thousand hashes would make each search slow."""
@@ -43,6 +44,10 @@ _OF_POSTGRES: Final = frozenset({"passfile", "pgpassfile"})
 """The names by which PostgreSQL's library is told of a file with passwords."""
 _POSTGRES_LINE: Final = r"(?!#)(?:(?:[^:\\]|\\.)*:){4}((?:[^:\\]|\\.|\\\Z)+)(?::.*)?"
 """``host:port:database:user:password``, with a backslash before each ``:`` and backslash in them."""
+_EXAMPLES: Final = frozenset({"example", "sample", "template", "dist"})
+"""In the name of a file of variables, between its dots: its values are for people to replace."""
+_REFERENCE: Final = r"\$\w+|\$\{[^}]*\}|\$\(.*\)|`.*`"
+"""A value that a shell or a library fills in: its text is in scripts, and is no secret."""
 _AS_PATH: Final = ("/", "./", "../", "~")
 _PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
 """Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
@@ -69,48 +74,10 @@ def repositories_of(folder: Path) -> Iterator[Path]:
     """
     real = Path(os.path.realpath(folder))
     for above in (real, *real.parents):
-        yield from _kept_in(above / ".git")
+        yield from kept_in(above / ".git")
 
 
-class RepositoriesBelow:
-    """Finds the repositories whose folders are directly in a folder, as clones beside each other are.
-
-    A folder is listed again once an entry in it came or went.
-    """
-
-    def __init__(self) -> None:
-        self._listed: dict[Path, tuple[int, Sequence[str]]] = {}
-
-    def copy(self) -> RepositoriesBelow:
-        """One that starts from what this one has listed."""
-        other = RepositoriesBelow()
-        other._listed = dict(self._listed)
-        return other
-
-    def of(self, folder: Path) -> Iterator[Path]:
-        """The folders in which Git keeps them, in the order of their names; of the first hundred at most."""
-        found = (kept for each in self._folders(folder) for kept in _kept_beside(each))
-        return islice(found, _MOST_CLONES)
-
-    def _folders(self, folder: Path) -> Sequence[str]:
-        try:
-            modified_ns = folder.stat().st_mtime_ns
-            if folder not in self._listed or self._listed[folder][0] != modified_ns:
-                with os.scandir(folder) as entries:
-                    names = sorted(each.path for each in islice(entries, _MOST_ENTRIES) if each.is_dir())
-                self._listed[folder] = modified_ns, names[:_MOST_FOLDERS]
-        except OSError:
-            return ()
-        return self._listed[folder][1]
-
-
-def _kept_beside(folder: str) -> Iterator[Path]:
-    # Texts and not paths: a workspace may have hundreds of folders, and each look asks about all.
-    if os.path.lexists(f"{folder}/.git"):
-        yield from _kept_in(Path(os.path.realpath(folder), ".git"))
-
-
-def _kept_in(place: Path) -> Iterator[Path]:
+def kept_in(place: Path) -> Iterator[Path]:
     """The folder in which Git keeps the repository of which ``place`` is the ``.git``."""
     if is_folder(place):
         yield place
@@ -323,6 +290,29 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
         passwords = _passwords(text) if _lists_passwords(variable, path) else ()
         return dict.fromkeys((*([whole] if is_one else ()), *passwords, *secrets_in_file(whole)), variable)
     return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
+
+
+def secrets_of_env_file(path: Path) -> dict[str, str]:
+    """The secrets in a file of variables that is not loaded (``.env.local``), to their names, as those of a ``.env``.
+
+    Its other readers have other rules, so each line counts that has a name and a value. Of an example, what looks like
+    a key counts: ``change-me-in-production`` is in other texts.
+
+    Raises:
+        OSError: it cannot be read, or it is too large.
+    """
+    with opened(path) as stream:
+        data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
+    return {
+        secret: f"{path.name}/{name}"
+        for name, value in _variables(data.decode("utf-8-sig", "replace"))
+        if not re.fullmatch(_REFERENCE, value)
+        for secret in secrets_in(name, value)
+        if not is_example or is_key_like(secret)
+    }
 
 
 def _lists_passwords(variable: str, path: Path) -> bool:
