@@ -9,9 +9,12 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from zeus_runtime.config.secrets.connection_strings import (
+    BRACKET_SETTING,
+    QUERY,
     URL_START,
     bare_passwords,
     logins,
+    names_in,
     quoted_parts,
     settings_in,
     url_passwords,
@@ -77,13 +80,10 @@ _PUBLIC_IN_JWK: Final = frozenset("kty use key_ops alg kid x5u x5c x5t x5t#S256 
 _JWK_KINDS: Final = ("RSA", "EC", "OKP", "oct")
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
-_QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
 _URL_PATH: Final = r"://[^\s/?#'\"<>]+/([^\s?#'\"<>;=]+)"
 """Behind a host: ``file:///tmp/x`` is a place on the disk. Settings may follow it."""
 _LEAST_PATH_KEY: Final = 20
 _FILE_END: Final = r"\.[A-Za-z0-9]{1,5}\Z"
-_BRACKET_SETTING: Final = r"[(,]([A-Za-z]\w*)=([^(),\s]+)(?=[,)])"
-"""In MySQL's addresses for Java: ``jdbc:mysql://(host=db,user=app,password=VALUE)/shop``."""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _WITH_SCHEME: Final = rf"(?:[\w-]+:\s*)?{_SCHEME}"
 _WITH_PARAMETERS: Final = r"\S+\s+(?:\S+|[\w-]+=.+)"
@@ -174,7 +174,7 @@ def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
     if "=" not in text:
         return
     is_address = re.fullmatch(rf"{URL_START}\S+", text)
-    parameters = re.findall(_QUERY, text) if is_address else ()
+    parameters = re.findall(QUERY, text) if is_address else ()
     for key, file in (*((key, unquote(each)) for key, each in parameters), *settings_in(text)):
         if places_secret(key) and not is_lone_key(key):
             yield key, file
@@ -551,23 +551,34 @@ def _by_shape(text: str) -> Iterator[str]:
                 yield from _of_login(encoded)
     if may_hold_keys(text):
         yield from (value for name, value in keys_in_text(text, _HINTS) if secret_entry(name, value))
+    passwords = list(_passwords(text))
+    names = names_in(text) if passwords else ()
+    # A name that stands beside it hides nothing: `postgresql://shop-api:shop-api@db/shop-api`.
+    yield from (each for each in passwords if each not in names or _is_random_name(each))
     if "://" in text or text.startswith("jdbc:"):
-        yield from url_passwords(text)
-        yield from quoted_parts(text)
         users = [*re.findall(_URL_USER, text), *(user for user, _ in logins(text))]
         yield from filter(_is_token_of_user, users)
-        if re.match(URL_START, text):
-            yield from (part for key, part in re.findall(_BRACKET_SETTING, text) if secret_entry(key, part))
-        is_url = not re.search(r"\s", text)
-        for key, part in re.findall(_QUERY, text):
-            if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
-                yield part
-        if is_url:
+        yield from (part for _, part in re.findall(QUERY, text) if _is_token(part))
+        if not re.search(r"\s", text):
             yield from (
                 key
                 for path in re.findall(_URL_PATH, text)
                 for key in filter(_is_path_key, re.split("[/:,]", path))
             )
+    yield from _of_json(text)
+
+
+def _passwords(text: str) -> Iterator[str]:
+    """The passwords in addresses and connection strings."""
+    if "://" in text or text.startswith("jdbc:"):
+        yield from url_passwords(text)
+        yield from quoted_parts(text)
+        if re.match(URL_START, text):
+            yield from (part for key, part in re.findall(BRACKET_SETTING, text) if secret_entry(key, part))
+        is_url = not re.search(r"\s", text)
+        for key, part in re.findall(QUERY, text):
+            if (is_url or looks_random(part)) and secret_entry(key, part):
+                yield part
     if "@" in text:
         yield from bare_passwords(text)
     if "=" in text:
@@ -576,7 +587,6 @@ def _by_shape(text: str) -> Iterator[str]:
             is_pwd = key.upper() == "PWD" and not _is_place(part)
             if is_pwd or secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
                 yield part
-    yield from _of_json(text)
 
 
 def _of_login(encoded: str) -> Iterator[str]:
