@@ -57,6 +57,14 @@ _SECRET_ENDS: Final = (
 _ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
 """Ordinary words too, so the whole name and the value decide with them."""
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
+_IDS: Final = frozenset({"ID", "IDS", "UUID", "GUID"})
+_OF_LOGIN: Final = frozenset({"SECRET", "SESSION"})
+"""Before ``ID`` they say that who has it is logged in: ``VAULT_SECRET_ID``, ``SESSION_ID``."""
+_ABOUT: Final = frozenset(
+    "ADDR ADDRESS ALG ALGORITHM AUDIENCE DATE ENDPOINT EXPIRATION EXPIRES EXPIRY FORMAT HASHER HEADER HOST HOSTNAME"
+    " ISSUER LENGTH NAME NAMESPACE PORT REGION SIZE TIME TTL TYPE URI URL VERSION".split()
+)
+"""As the last word they say something about a secret: ``TOKEN_URL``, ``AWS_SECRET_NAME``, ``TOKEN_EXPIRY_DATE``."""
 _OF_POSTGRES: Final = frozenset({"SSLKEY", "PGSSLKEY", "SERVICEFILE", "PGSERVICEFILE"})
 """Those of its library's names for files with secrets of which no word says so; ``PASSFILE`` is the other one."""
 _OF_VARIABLES: Final = r"(?:\A|_)(?:DOT_?ENV|ENV_?FILE)(?:_|\Z)"
@@ -134,10 +142,25 @@ def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
     ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: only whole words count, a plural TOKENS is an amount, and the
-    place of a secret is not a secret. ``API_KEY2`` is one as ``API_KEY``.
+    place, the id or the address of a secret is not a secret. ``API_KEY2`` is one as ``API_KEY``.
     """
+    is_other = _words(name)[-1] in _PLACE_WORDS or _is_id(name) or _is_about_secret(name)
+    return not is_other and any(map(_is_secret_word, _words(name)))
+
+
+@_cached
+def _is_id(name: str) -> bool:
+    """Whether a name says that its value is an id, which programs and models pass on: ``NOTION_DATABASE_ID``."""
     words = _words(name)
-    return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
+    return words[-1] in _IDS and _OF_LOGIN.isdisjoint(words[-2:-1])
+
+
+@_cached
+def _is_about_secret(name: str) -> bool:
+    """Whether the value of a secret-looking name is something else, or only perhaps a secret: ``TOKEN_URL``."""
+    words = _words(name)
+    is_about = words[-1] in _ABOUT or (words[-1] in _IDS and not _is_id(name))
+    return is_about and any(map(_is_secret_word, words))
 
 
 @_cached
@@ -210,10 +233,12 @@ def holds_secret(name: str, value: str) -> bool:
     """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
 
     A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password. Neither is a number
-    below a hundredth: under ``COST_PER_TOKEN`` it is a price.
+    below a hundredth: under ``COST_PER_TOKEN`` it is a price. Under ``TOKEN_NAME``, only what looks random is one.
     """
     if looks_secret(name):
         return not re.fullmatch(_PRICE, value)
+    if _is_about_secret(name):
+        return _is_random_value(value)
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
@@ -292,6 +317,8 @@ def _as_written(name: str, value: str) -> Iterator[str]:
     text = value.strip()
     if holds_secret(name, text):
         yield from filter(is_long_enough, _of_secret(text))
+    elif _is_about_secret(name):
+        yield from filter(is_searched, _of_variable(text))
     if _is_list(name):
         yield from filter(is_searched, _of_plural(text))
     if holds_headers(name):
@@ -483,10 +510,17 @@ def _of_variable(text: str) -> Iterator[str]:
     elif is_key(text):
         yield from _of_secret(text) if "PRIVATE KEY" in text else ()
     else:
-        is_word = len(text) >= _LEAST_WORD and not re.search(rf"\s|://|\A{_SHORT_LIST}\Z", text)
-        if is_word and (any(_random_words(text, least=1)) or _is_long_random(text)):
+        if "://" not in text and _is_random_value(text):
             yield text
         yield from _random_words(text)
+
+
+def _is_random_value(text: str) -> bool:
+    """Whether a whole value looks random, whatever its name; of an address, what is behind its host."""
+    if address := re.fullmatch(rf"{URL_START}[^\s/?#]+(\S*)", text):
+        return any(map(_is_random_run, re.findall("[A-Za-z0-9]{8,}", address[1])))
+    is_word = len(text) >= _LEAST_WORD and not re.search(rf"\s|://|\A{_SHORT_LIST}\Z", text)
+    return is_word and (any(_random_words(text, least=1)) or _is_long_random(text))
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -685,7 +719,7 @@ def _of_text(value: str, path: tuple[str | int, ...], key: str, rules: _Rules) -
     if holds_headers(path[-2]) and looks_random(value):
         yield value
         yield from _pieces(value)
-    elif path[-2] == "env":
+    elif path[-2] == "env" and not _is_id(key):
         yield from _of_variable(value)
 
 
