@@ -199,3 +199,45 @@ def test_a_long_text_is_read_in_linear_time() -> None:
         "a=b " + "a=\\" * 20_000,
     ):
         list(settings_in(text))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "postgresql://***:***@localhost:5432/shop",
+        "postgresql://app:***@localhost/***?sslmode=disable",
+        "postgresql://app:***@***:5432/shop",
+        "DB_URL=jdbc:postgresql://localhost/***?user=app&password=***",
+        "jdbc:sqlserver://db;databaseName=***;user=app;password=***",
+        "jdbc:mysql://(host=db,user=***,password=***)/shop",
+        "***:***@tcp(db:3306)/shop",
+        "host=localhost user=*** password=***",
+        "Server=db;Initial Catalog=***;User Id=app;Pwd=***",
+    ],
+)
+def test_a_password_that_is_the_user_the_database_or_the_host_beside_it_is_no_secret(form: str) -> None:
+    for word in ("shop-api", "acme_shop", "myapp2024"):
+        known = secrets_of_environment({"DATABASE_URL": form.replace("***", word)})
+        assert known.text(f"ls services/{word}") == f"ls services/{word}"
+    key = "x7Kq9mPz2vLw"
+    assert secrets_of_environment({"DATABASE_URL": form.replace("***", key)}).holds(key), "it looks random"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "postgresql://app:***@db/shop,postgresql://app:***@db-2/shop",
+        "postgresql://app:***@db/shop?password=***&note=***",
+        "postgresql://app:***/x@db/shop",
+        "postgresql://app:***@db/***-2",
+        "redis://:***@db?pw=***",
+        "host=db password=*** options=***",
+        "app:***@tcp(db:3306)/shop",
+        '{"pw": "***", "url": "postgresql://app:***@db/shop"}',
+        "*** is the password of postgresql://app:***@db/shop",
+        "https://x.example/***/?api_key=***-2",
+    ],
+)
+def test_a_password_that_is_no_name_beside_it_stays_a_secret(form: str) -> None:
+    known = secrets_of_environment({"DATABASE_URL": form.replace("***", "correct-horse")})
+    assert known.holds("correct-horse") or known.holds("correct-horse-2")

@@ -109,6 +109,47 @@ def test_names_that_do_not(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TOKEN_URL", "https://login.acme.example/oauth2/token"),
+        ("PASSWORD_RESET_URL", "https://shop.acme.example/reset?step=1"),
+        ("tokenEndpoint", "https://login.acme.example:8443/oauth2/v2.0/token"),
+        ("AWS_SECRET_NAME", "prod/shop/database"),
+        ("SECRET_NAMESPACE2", "shop-staging"),
+        ("CSRF_TOKEN_HEADER", "X-CSRF-Token"),
+        ("TOKEN_EXPIRY_DATE", "2026-12-31"),
+        ("JWT_SECRET_ALGORITHM", "RS256-SHA"),
+        ("TOKEN_AUDIENCE", "api://shop-backend"),
+        ("X_API_KEY_ID", "AKIAIOSFODNN7EXAMPLE"),
+        ("kmsKeyId", "72f988bf-86f1-41af-91ab-2d7cd011db47"),
+    ],
+)
+def test_what_a_name_says_about_a_secret_is_none(name: str, value: str) -> None:
+    assert not looks_secret(name)
+    assert not secrets_of_environment({name: value}).names
+    assert not written_secrets({"options": {name: value}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("TOKEN_URL", "https://hooks.acme.example/services/T02AB3C4D/Kq7xZ2mVbT4rYp9w", ""),
+        ("TOKEN_URL", "https://rpc.acme.example/v3/72f988bf86f141af91ab2d7cd011db47", ""),
+        ("TOKEN_URL", "https://acme.example/?sig=Kq7xZ2mVbT4rYp9w", "Kq7xZ2mVbT4rYp9w"),
+        ("TOKEN_URL", "https://app:correct-horse@acme.example/token", "correct-horse"),
+        ("API_KEY_NAME", "Kq7xZ2mVbT4rYp9w", ""),
+        ("AUTH_TOKEN_HEADER", "X-Auth: Kq7xZ2mVbT4rYp9w", "Kq7xZ2mVbT4rYp9w"),
+        ("VAULT_SECRET_ID", "84896a0c-1347-aa90-a4f6-aca8b7558780", ""),
+        ("SECRET_KEY_BASE", "correct-horse", ""),
+        ("API_KEY_PROD", "correct-horse", ""),
+        ("URL_TOKEN", "https://login.acme.example/oauth2/token", ""),
+    ],
+)
+def test_a_secret_under_a_name_that_says_something_about_one(name: str, value: str, found: str) -> None:
+    assert secrets_of_environment({name: value}).holds(found or value)
+
+
+@pytest.mark.parametrize(
     ("name", "places"),
     [
         ("GOOGLE_APPLICATION_CREDENTIALS", True),

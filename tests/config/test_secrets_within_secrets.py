@@ -155,7 +155,7 @@ HEX = "0123456789abcdef0123456789abcdef01234567"
         ("BASIC_AUTH_CREDENTIALS", "deploy2024:changeme", ["deploy2024:changeme"]),
         ("KEY_STORE", "C:\\keys\\customer4711", ["C:\\keys\\customer4711"]),
         ("KEY_FOLDERS_KEY", "/opt/keys:/srv/customer4711", ["/opt/keys:/srv/customer4711"]),
-        ("TOKEN_URL", "https://customer4711.example:8443/a", ["https://customer4711.example:8443/a"]),
+        ("URL_TOKEN", "https://customer4711.example:8443/a", ["https://customer4711.example:8443/a"]),
         ("KEY_SERVER", "customer4711-main.example:8443", ["customer4711-main.example:8443"]),
         (
             "SQL_SECRET",
@@ -164,7 +164,7 @@ HEX = "0123456789abcdef0123456789abcdef01234567"
             ["Server=tcp:customer4711.example,1433", "tcp:customer4711.example", "customer4711.example,1433"],
         ),
         ("ROLE_SECRET", "aws:iam::123456789012:role", ["aws:iam::123456789012:role"]),
-        ("TOKEN_TIME", "2024-01-01T00:00:00", ["2024-01-01T00:00:00"]),
+        ("TIME_TOKEN", "2024-01-01T00:00:00", ["2024-01-01T00:00:00"]),
         ("API_KEY", HEX, [HEX]),
         ("API_KEY", "6f1c1d6e-3b0a-4c55-9c9e-000000000000", ["6f1c1d6e-3b0a-4c55-9c9e-000000000000"]),
         ("API_KEY", "/2nq8m6bZ5o3gP4711aaBB/+AYD/gP8B", ["/2nq8m6bZ5o3gP4711aaBB/+AYD/gP8B"]),

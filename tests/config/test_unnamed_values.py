@@ -16,7 +16,7 @@ LINE: Final = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 
 
 def of_server(value: Any) -> set[str]:
-    return set(written_secrets({"mcpServers": {"x": {"env": {"LOGIN_ID": value}}}}))
+    return set(written_secrets({"mcpServers": {"x": {"env": {"IDENT": value}}}}))
 
 
 @pytest.mark.parametrize(
@@ -215,3 +215,24 @@ def test_an_ordinary_header_in_a_variable_stays_readable_as_in_a_config(
 ) -> None:
     assert not secrets_of_environment({"API_HEADERS": in_forms(name, value)[form]}).secrets
     assert not written_secrets({"headers": {name: value}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NOTION_DATABASE_ID", "d9824bdc84454327be8b5b47500af6ce"),
+        ("spreadsheetId", "1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms"),
+        ("AZURE_TENANT_ID", "72f988bf-86f1-41af-91ab-2d7cd011db47"),
+        ("AIRTABLE_BASE_IDS", "appk3yAbC9dEf2Gh,appQ7yAbC9dEf2Gh"),
+    ],
+)
+def test_a_name_that_says_id_has_no_random_secret(name: str, value: str) -> None:
+    """A model passes it on as an argument."""
+    assert not written_secrets({"mcpServers": {"x": {"env": {name: value}}}})
+    for other in (name.rstrip("IDSds").rstrip("_"), "SESSION_ID", "VAULT_SECRET_ID", "PAID"):
+        assert written_secrets({"mcpServers": {"x": {"env": {other: value}}}})
+
+
+def test_an_id_with_a_login_or_a_named_key_in_it_has_a_secret() -> None:
+    for value in (f"https://app:{VALUE}@x.example/a", f"--api-key {VALUE}"):
+        assert VALUE in written_secrets({"mcpServers": {"x": {"env": {"APP_ID": value}}}})

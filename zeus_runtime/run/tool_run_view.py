@@ -64,7 +64,8 @@ class ToolRunView:
         return self._results()
 
     def state(self, name: str) -> Any:
-        return self._state.get(name)
+        # As a result stores it, with the secrets in its names masked.
+        return self._state.get(self.secrets.text(name))
 
     def middleware(self, kind: type[M]) -> M:
         if not isinstance(self._giver, kind):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
+from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, START
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
@@ -55,7 +56,8 @@ _OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 class WorkspaceFiles:
     """Files under virtual absolute paths: ``/src/a.py`` is ``root/src/a.py``, unless a route claims its prefix.
 
-    Relative paths start at ``/``. Links inside a folder work; links out of it do not. Safe to use from many threads.
+    Relative paths start at ``/``. Links inside a folder work; links out of it do not. A part of a path with a
+    placeholder means the one entry that listings show so. Safe to use from many threads.
 
     Args:
         root: the real folder for ``/``; must exist.
@@ -408,7 +410,10 @@ class WorkspaceFiles:
                 shutil.rmtree(self.root)
 
     def normalize(self, path: str) -> str:
-        """Return ``path`` as an absolute virtual path, without resolving links or accessing the disk."""
+        """Return ``path`` as an absolute virtual path, without resolving links.
+
+        The disk is accessed only for the real name of a part with a placeholder.
+        """
         return join(self._parts(path))
 
     def real(self, path: str) -> str:
@@ -663,7 +668,35 @@ class WorkspaceFiles:
         parts = split(path)
         if len(parts) > _MAX_DEPTH:
             raise WorkspaceError(f"The path is deeper than {_MAX_DEPTH} folders.")
-        return parts
+        return self._unmasked(parts) if START in path else parts
+
+    def _unmasked(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a path with real names: a part with a placeholder means the one entry that listings show so.
+
+        The model has no other name for it. Nothing is made by such a name, which would then stand for two entries.
+        """
+        found: tuple[str, ...] = ()
+        for part in parts:
+            if PLACEHOLDER.search(part):
+                names = [each for each in self._names(found) or () if self._shown(each) == part]
+                if len(names) != 1:
+                    raise self._unclear(found, part, len(names))
+                (part,) = names
+            found = (*found, part)
+        return found
+
+    def _unclear(self, folder: tuple[str, ...], part: str, count: int) -> WorkspaceError:
+        where, name = printable(join(folder)), printable(part)
+        if count:
+            return WorkspaceError(
+                f"{where} has {count} entries that are shown as {name}, so the path is ambiguous.",
+                remedy="Ask the user to rename one of them.",
+            )
+        return NoSuchFileError(
+            f"{where} has no entry that is shown as {name}. In a path, a placeholder stands for a name that is there;"
+            " nothing new is made under it.",
+            remedy="Copy the path as ls or glob shows it, or use a name without a placeholder.",
+        )
 
     def _writable_parts(self, path: str) -> tuple[str, ...]:
         parts = self._parts(path)
@@ -830,6 +863,7 @@ class WorkspaceFiles:
         # Of names as they are, a secret in one could be found out letter by letter.
         # A name with an escape, as messages show it, is no path that a tool opens.
         shown = {each for each in map(self._shown, siblings) if "\\" not in printable(each)}
+        shown.discard(self._shown(parts[-1]))  # the same text is no advice
         close = difflib.get_close_matches(parts[-1], shown, n=1)
         if close:
             return NoSuchFileError(

@@ -80,6 +80,13 @@ def test_a_question_says_where_the_links_in_its_paths_lead(
     assert with_targets("why", workspace, called, given) == told
 
 
+def test_a_path_with_a_placeholder_is_judged_by_the_name_that_it_stands_for(tmp_path: Path) -> None:
+    (tmp_path / "shop-api-77").mkdir()
+    files = WorkspaceFiles(tmp_path, shown=lambda text: text.replace("shop-api-77", "<secret:DB>"))
+    deny = [{"write_file": {"path": "/shop-api-77/**"}}]
+    assert verdict(files, {"path": "/<secret:DB>/a"}, mode="run_everything", deny=deny) == "deny"
+
+
 @pytest.mark.parametrize("is_one", [True, False])
 def test_a_host_path_by_another_spelling_of_the_workspace_is_judged_like_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_one: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -51,6 +51,13 @@ _BEHIND_ADDRESS: Final = rf"(?:{URL_START}[^\s=]*[/:?])?"
 """``jdbc:db2://db:50000/shop:user=app`` has a setting there."""
 _NO_SETTING: Final = r"jdbc:[^={0}]*|[^\s=(){{}}\"'`{0}]+\s*"
 """The settings may be behind addresses: ``redis:6380,password=x``, ``jdbc:sqlserver://db;user=app;password=x``."""
+QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
+BRACKET_SETTING: Final = r"[(,]([A-Za-z]\w*)=([^(),\s]+)(?=[,)])"
+"""In MySQL's addresses for Java: ``jdbc:mysql://(host=db,user=app,password=VALUE)/shop``."""
+_NAMES: Final = frozenset(
+    "user username userid uid db dbname database databasename initialcatalog host server datasource".split()
+)
+"""The settings whose values are the user, the database or the host, without blanks and signs."""
 _CALL: Final = r"[A-Za-z_]+(?:\.[A-Za-z_]+)*(?:\(.*\)|\[.*\])"
 _MOST: Final = "{0,1000}"
 _DOUBLED: Final = rf"""\"(?:[^"]|""){_MOST}"|'(?:[^']|''){_MOST}'|\{{(?:[^}}]|\}}\}}){_MOST}\}}"""
@@ -204,6 +211,21 @@ def settings_in(text: str) -> Iterator[tuple[str, str]]:
             if not is_other:
                 found |= dict.fromkeys((key, each) for key, value in settings for each in _meant(value))
     yield from found
+
+
+def names_in(text: str) -> Set[str]:
+    """The users, hosts and databases in a whole value that is an address, a login or a connection string."""
+    pairs = (*settings_in(text), *re.findall(QUERY, text), *re.findall(BRACKET_SETTING, text))
+    found = {value for key, value in pairs if re.sub(r"[\W_]", "", key).lower() in _NAMES}
+    rest = ""
+    if re.fullmatch(rf"{URL_START}\S+", text):
+        done = 0
+        for start, end in password_places(text):
+            rest, done = f"{rest}{text[done:start]}", end
+        rest += text[done:]
+    elif login := _bare_login(text):
+        rest = text[: login.start("password")] + text[login.end("password") :]
+    return found.union(re.split("[/:@,()]+", re.split("[?#;]", rest, maxsplit=1)[0]))
 
 
 def _settings(text: str, form: _Form, quoted: str) -> Sequence[tuple[str, str]]:

@@ -9,9 +9,12 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from zeus_runtime.config.secrets.connection_strings import (
+    BRACKET_SETTING,
+    QUERY,
     URL_START,
     bare_passwords,
     logins,
+    names_in,
     quoted_parts,
     settings_in,
     url_passwords,
@@ -54,6 +57,14 @@ _SECRET_ENDS: Final = (
 _ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
 """Ordinary words too, so the whole name and the value decide with them."""
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
+_IDS: Final = frozenset({"ID", "IDS", "UUID", "GUID"})
+_OF_LOGIN: Final = frozenset({"SECRET", "SESSION"})
+"""Before ``ID`` they say that who has it is logged in: ``VAULT_SECRET_ID``, ``SESSION_ID``."""
+_ABOUT: Final = frozenset(
+    "ADDR ADDRESS ALG ALGORITHM AUDIENCE DATE ENDPOINT EXPIRATION EXPIRES EXPIRY FORMAT HASHER HEADER HOST HOSTNAME"
+    " ISSUER LENGTH NAME NAMESPACE PORT REGION SIZE TIME TTL TYPE URI URL VERSION".split()
+)
+"""As the last word they say something about a secret: ``TOKEN_URL``, ``AWS_SECRET_NAME``, ``TOKEN_EXPIRY_DATE``."""
 _OF_POSTGRES: Final = frozenset({"SSLKEY", "PGSSLKEY", "SERVICEFILE", "PGSERVICEFILE"})
 """Those of its library's names for files with secrets of which no word says so; ``PASSFILE`` is the other one."""
 _OF_VARIABLES: Final = r"(?:\A|_)(?:DOT_?ENV|ENV_?FILE)(?:_|\Z)"
@@ -77,13 +88,10 @@ _PUBLIC_IN_JWK: Final = frozenset("kty use key_ops alg kid x5u x5c x5t x5t#S256 
 _JWK_KINDS: Final = ("RSA", "EC", "OKP", "oct")
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
-_QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
 _URL_PATH: Final = r"://[^\s/?#'\"<>]+/([^\s?#'\"<>;=]+)"
 """Behind a host: ``file:///tmp/x`` is a place on the disk. Settings may follow it."""
 _LEAST_PATH_KEY: Final = 20
 _FILE_END: Final = r"\.[A-Za-z0-9]{1,5}\Z"
-_BRACKET_SETTING: Final = r"[(,]([A-Za-z]\w*)=([^(),\s]+)(?=[,)])"
-"""In MySQL's addresses for Java: ``jdbc:mysql://(host=db,user=app,password=VALUE)/shop``."""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _WITH_SCHEME: Final = rf"(?:[\w-]+:\s*)?{_SCHEME}"
 _WITH_PARAMETERS: Final = r"\S+\s+(?:\S+|[\w-]+=.+)"
@@ -134,10 +142,25 @@ def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
     ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: only whole words count, a plural TOKENS is an amount, and the
-    place of a secret is not a secret. ``API_KEY2`` is one as ``API_KEY``.
+    place, the id or the address of a secret is not a secret. ``API_KEY2`` is one as ``API_KEY``.
     """
+    is_other = _words(name)[-1] in _PLACE_WORDS or _is_id(name) or _is_about_secret(name)
+    return not is_other and any(map(_is_secret_word, _words(name)))
+
+
+@_cached
+def _is_id(name: str) -> bool:
+    """Whether a name says that its value is an id, which programs and models pass on: ``NOTION_DATABASE_ID``."""
     words = _words(name)
-    return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
+    return words[-1] in _IDS and _OF_LOGIN.isdisjoint(words[-2:-1])
+
+
+@_cached
+def _is_about_secret(name: str) -> bool:
+    """Whether the value of a secret-looking name is something else, or only perhaps a secret: ``TOKEN_URL``."""
+    words = _words(name)
+    is_about = words[-1] in _ABOUT or (words[-1] in _IDS and not _is_id(name))
+    return is_about and any(map(_is_secret_word, words))
 
 
 @_cached
@@ -174,7 +197,7 @@ def key_files(name: str, value: str) -> Iterator[tuple[str, str]]:
     if "=" not in text:
         return
     is_address = re.fullmatch(rf"{URL_START}\S+", text)
-    parameters = re.findall(_QUERY, text) if is_address else ()
+    parameters = re.findall(QUERY, text) if is_address else ()
     for key, file in (*((key, unquote(each)) for key, each in parameters), *settings_in(text)):
         if places_secret(key) and not is_lone_key(key):
             yield key, file
@@ -210,10 +233,12 @@ def holds_secret(name: str, value: str) -> bool:
     """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
 
     A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password. Neither is a number
-    below a hundredth: under ``COST_PER_TOKEN`` it is a price.
+    below a hundredth: under ``COST_PER_TOKEN`` it is a price. Under ``TOKEN_NAME``, only what looks random is one.
     """
     if looks_secret(name):
         return not re.fullmatch(_PRICE, value)
+    if _is_about_secret(name):
+        return _is_random_value(value)
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
@@ -292,6 +317,8 @@ def _as_written(name: str, value: str) -> Iterator[str]:
     text = value.strip()
     if holds_secret(name, text):
         yield from filter(is_long_enough, _of_secret(text))
+    elif _is_about_secret(name):
+        yield from filter(is_searched, _of_variable(text))
     if _is_list(name):
         yield from filter(is_searched, _of_plural(text))
     if holds_headers(name):
@@ -483,10 +510,17 @@ def _of_variable(text: str) -> Iterator[str]:
     elif is_key(text):
         yield from _of_secret(text) if "PRIVATE KEY" in text else ()
     else:
-        is_word = len(text) >= _LEAST_WORD and not re.search(rf"\s|://|\A{_SHORT_LIST}\Z", text)
-        if is_word and (any(_random_words(text, least=1)) or _is_long_random(text)):
+        if "://" not in text and _is_random_value(text):
             yield text
         yield from _random_words(text)
+
+
+def _is_random_value(text: str) -> bool:
+    """Whether a whole value looks random, whatever its name; of an address, what is behind its host."""
+    if address := re.fullmatch(rf"{URL_START}[^\s/?#]+(\S*)", text):
+        return any(map(_is_random_run, re.findall("[A-Za-z0-9]{8,}", address[1])))
+    is_word = len(text) >= _LEAST_WORD and not re.search(rf"\s|://|\A{_SHORT_LIST}\Z", text)
+    return is_word and (any(_random_words(text, least=1)) or _is_long_random(text))
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -551,23 +585,34 @@ def _by_shape(text: str) -> Iterator[str]:
                 yield from _of_login(encoded)
     if may_hold_keys(text):
         yield from (value for name, value in keys_in_text(text, _HINTS) if secret_entry(name, value))
+    passwords = list(_passwords(text))
+    names = names_in(text) if passwords else ()
+    # A name that stands beside it hides nothing: `postgresql://shop-api:shop-api@db/shop-api`.
+    yield from (each for each in passwords if each not in names or _is_random_name(each))
     if "://" in text or text.startswith("jdbc:"):
-        yield from url_passwords(text)
-        yield from quoted_parts(text)
         users = [*re.findall(_URL_USER, text), *(user for user, _ in logins(text))]
         yield from filter(_is_token_of_user, users)
-        if re.match(URL_START, text):
-            yield from (part for key, part in re.findall(_BRACKET_SETTING, text) if secret_entry(key, part))
-        is_url = not re.search(r"\s", text)
-        for key, part in re.findall(_QUERY, text):
-            if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
-                yield part
-        if is_url:
+        yield from (part for _, part in re.findall(QUERY, text) if _is_token(part))
+        if not re.search(r"\s", text):
             yield from (
                 key
                 for path in re.findall(_URL_PATH, text)
                 for key in filter(_is_path_key, re.split("[/:,]", path))
             )
+    yield from _of_json(text)
+
+
+def _passwords(text: str) -> Iterator[str]:
+    """The passwords in addresses and connection strings."""
+    if "://" in text or text.startswith("jdbc:"):
+        yield from url_passwords(text)
+        yield from quoted_parts(text)
+        if re.match(URL_START, text):
+            yield from (part for key, part in re.findall(BRACKET_SETTING, text) if secret_entry(key, part))
+        is_url = not re.search(r"\s", text)
+        for key, part in re.findall(QUERY, text):
+            if (is_url or looks_random(part)) and secret_entry(key, part):
+                yield part
     if "@" in text:
         yield from bare_passwords(text)
     if "=" in text:
@@ -576,7 +621,6 @@ def _by_shape(text: str) -> Iterator[str]:
             is_pwd = key.upper() == "PWD" and not _is_place(part)
             if is_pwd or secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
                 yield part
-    yield from _of_json(text)
 
 
 def _of_login(encoded: str) -> Iterator[str]:
@@ -675,7 +719,7 @@ def _of_text(value: str, path: tuple[str | int, ...], key: str, rules: _Rules) -
     if holds_headers(path[-2]) and looks_random(value):
         yield value
         yield from _pieces(value)
-    elif path[-2] == "env":
+    elif path[-2] == "env" and not _is_id(key):
         yield from _of_variable(value)
 
 
