@@ -312,7 +312,7 @@ async def test_a_changed_argument_is_sent_as_the_question_meant_it(
     def send(_: Any, call: ServiceCall[Any]) -> Any:
         if call.method == "POST":
             told.append((call.body or {})["changed"])
-            return call.read(ServiceAnswer({}))
+            return call.read(ServiceAnswer({"session": "s", "decision": "approve"}))
         # To ask for the call alone would note its change as shown.
         return call.read(ServiceAnswer(WAITING if call.path.endswith("/p") and seen else [WAITING]))
 
@@ -337,12 +337,13 @@ def test_a_placeholder_stands_for_what_the_diff_or_the_form_of_the_question_had(
     change = {"path": "a.env", "before": f"OLD={SECRETS[0]}\n", "after": "1\n"}
     form = {"type": "object", "properties": {"host": {"enum": [f"{SECRETS[1]}.example", "b"]}}}
     question = {**WAITING, "parameters": {"pin": SECRETS[0]}, "changes": [change], "answer_schema": form}
+    decided = {"session": "s", "decision": "approve"}
     changed = {"new": f"KEPT={OURS}", "host": f"{SHOP}.example", "pin": OURS}
     told: list[Any] = []
 
     def send(_: Any, call: ServiceCall[Any]) -> Any:
         told.append(call.body)
-        return call.read(ServiceAnswer(question))
+        return call.read(ServiceAnswer(decided if call.method == "POST" else question))
 
     monkeypatch.setattr("zeus_runtime.client.clients.ServiceClient.send", send)
     with MaskedServiceClient("http://127.0.0.1:1", "a-token", KNOWN) as client:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from zeus_plugins.middlewares.approve.rules import Spelling
 from zeus_plugins.middlewares.hooks.answers import Answer, HookFailedError, answer_of
 from zeus_plugins.middlewares.hooks.matching import matches
 from zeus_plugins.middlewares.hooks.options import Hook, Match
@@ -771,4 +772,6 @@ def test_a_path_in_an_object_of_the_arguments_starts_a_hook(path: str, *, is_mea
 
     tool = Tool("s__open", "", {"type": "object"}, nothing, access="read")
     given = {"request": [{"path": path}]}
-    assert matches(Match("*", "keys/**"), tool, given, lambda written: [[written]]) is is_meant
+    assert (
+        matches(Match("*", "keys/**"), tool, given, lambda at: [[Spelling(Path(at).parts[1:])]]) is is_meant
+    )
