@@ -104,6 +104,8 @@ def test_a_call_is_unclear_if_no_tool_that_a_rule_names_has_its_argument(
     given = {"file_path": "drafts/x"}
     assert judged(files, OTHER, given, [OTHER, LIST], deny=rule) == ("ask", True)
     assert judged(files, OTHER, given, [OTHER, LIST], ask=rule) == ("ask", False)
+    both = {"path": "drafts/x", "file_path": "private/x"}
+    assert judged(files, OTHER, both, [OTHER], deny=rule) == ("ask", True), "the server does not read `path`"
     assert judged(files, OTHER, {}, [OTHER], deny=rule) == ("allow", False), "there is nothing to judge"
 
 
@@ -112,7 +114,8 @@ def test_a_pattern_with_an_argument_of_some_tool_leaves_the_others_alone(files: 
         {"request": {"type": "array", "items": {"$ref": "#/$defs/R"}}}, **{"$defs": {"R": READ.parameters}}
     )
     deny: Any = [{"s__*": {"path": "private/**"}}]
-    for has_it in (READ, nested):
+    inline = server({"request": READ.parameters})
+    for has_it in (READ, nested, inline):
         assert judged(files, LIST, {"folder": "private"}, [LIST, has_it], deny=deny) == ("allow", False)
     assert judged(files, nested, {"request": [{"path": "drafts/x"}]}, [nested], deny=deny)[0] == "allow"
     assert judged(files, nested, {"request": [{"path": "private/x"}]}, [nested], deny=deny)[0] == "deny"
