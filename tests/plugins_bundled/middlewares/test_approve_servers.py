@@ -202,7 +202,17 @@ LOOSE = {"anyOf": [{"type": "object", "properties": {"path": {"type": "string"}}
 INNER = json.dumps({"path": "private/key"})
 
 
-@pytest.mark.parametrize("schema", [LOOSE, {}, {"type": ["string", "object"]}, {"type": ["string", "array"]}])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        LOOSE,
+        {},
+        True,
+        {"anyOf": [{"type": "string"}, True]},
+        {"type": ["string", "object"]},
+        {"type": ["string", "array"]},
+    ],
+)
 @pytest.mark.parametrize(
     "text",
     [
