@@ -684,3 +684,22 @@ def test_a_route_that_is_no_prefix_is_refused(root: Path, prefix: str) -> None:
     with pytest.raises(ZeusError, match="is not a route") as caught:
         WorkspaceFiles(root, {prefix: root})
     assert caught.value.exit_code == 3
+
+
+def test_a_path_that_lasts_is_below_the_workspace_as_it_is_written(tmp_path: Path) -> None:
+    for folder in ("releases/1/docs/in", "releases/1/memory", "kept/old", "far"):
+        (tmp_path / folder).mkdir(parents=True)
+    current, notes, out = tmp_path / "current", tmp_path / "kept/new", tmp_path / "releases/1/out"
+    for link, target in ((current, "releases/1"), (notes, "old"), (out, "../../far")):
+        link.symlink_to(target)
+    files = WorkspaceFiles(current, {"/notes/": notes, "/memory/": tmp_path / "kept"})
+    assert files.lasting(tmp_path / "releases/1/docs/in") == current / "docs/in"
+    assert files.lasting(current / "docs") == current / "docs"
+    assert files.lasting(tmp_path / "kept/old/a") == notes / "a"
+    assert files.lasting(current / "memory") == tmp_path / "releases/1/memory", (
+        "the route means another folder"
+    )
+    assert files.lasting(current / "out/a") == current / "out/a"
+    assert files.leads_out(current / "out/a")
+    assert not files.leads_out(current / "docs")
+    assert files.lasting(tmp_path / "far") == tmp_path / "far"
