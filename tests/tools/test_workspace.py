@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
+from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
@@ -703,3 +704,20 @@ def test_a_path_that_lasts_is_below_the_workspace_as_it_is_written(tmp_path: Pat
     assert files.leads_out(current / "out/a")
     assert not files.leads_out(current / "docs")
     assert files.lasting(tmp_path / "far") == tmp_path / "far"
+
+
+def test_a_mounts_folder_is_resolved_anew_when_its_link_leads_elsewhere(tmp_path: Path) -> None:
+    """A release that is renamed keeps its inode, as a new folder may have that of a removed one."""
+    first, second, current = tmp_path / "1", tmp_path / "2", tmp_path / "current"
+    (first / "docs").mkdir(parents=True)
+    current.symlink_to("1")
+    mounts = Mounts(current, {"/later/": current / "later", "/docs/": current / "docs"})
+    assert mounts.reals() == [str(first), str(first / "later"), str(first / "docs")]
+    first.rename(second)
+    current.unlink()
+    current.symlink_to("2")
+    assert mounts.reals() == [str(second), str(second / "later"), str(second / "docs")]
+    (second / "docs").rename(second / "other")
+    assert mounts.names_of(str(second / "docs/a"))[-1].parts == ("docs", "a")
+    (second / "docs").symlink_to("other")
+    assert mounts.reals()[2] == str(second / "other")
