@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from zeus_plugins.middlewares.approve.rules import Spelling
 from zeus_plugins.middlewares.hooks.answers import Answer, HookFailedError, answer_of
 from zeus_plugins.middlewares.hooks.matching import matches
 from zeus_plugins.middlewares.hooks.options import Hook, Match
@@ -38,6 +39,7 @@ from zeus_runtime.cutting import mask_before_cutting
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, ToolCallResult
 from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.files import parts_of
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse
 from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.run.assembly import run_resources
@@ -771,4 +773,7 @@ def test_a_path_in_an_object_of_the_arguments_starts_a_hook(path: str, *, is_mea
 
     tool = Tool("s__open", "", {"type": "object"}, nothing, access="read")
     given = {"request": [{"path": path}]}
-    assert matches(Match("*", "keys/**"), tool, given, lambda written: [[written]]) is is_meant
+    assert (
+        matches(Match("*", "keys/**"), tool, given, lambda written: [[Spelling(parts_of(written))]])
+        is is_meant
+    )
