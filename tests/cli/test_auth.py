@@ -103,6 +103,21 @@ def test_an_account_is_authorised_shown_used_and_taken_back(
     assert "not authorised" in zeus("auth", "status").out
 
 
+def test_a_listing_tells_of_a_rule_for_a_tool_that_the_server_does_not_have(
+    zeus: Zeus, project: Project
+) -> None:
+    deny = "[{small__say: {path: 'secrets/**', text: a}}, small__sya]"
+    write_agent(
+        project.folder,
+        f"mcpServers: {json.dumps({'small': SMALL})}\nmiddlewares: [{{approve: {{deny: {deny}}}}}]",
+    )
+    listed = zeus("tools", "list", "--connect")
+    assert listed.exit_code == 0
+    assert "small__say has no argument 'path'" in listed.err
+    assert "'small__sya' is not a tool of this agent" in listed.err
+    assert "has no argument" not in zeus("tools", "list").err
+
+
 def test_a_terminal_shows_the_address_in_one_piece(project: Project, served: Served) -> None:
     write_agent(
         project.folder,

@@ -100,6 +100,38 @@ def test_what_a_link_brings_into_the_workspace_is_judged_by_its_name_there(
     assert zeus("kb", "remove", "handbook", "data").out == "1 documents removed\n"
 
 
+def test_a_source_follows_the_workspace_when_its_folder_is_a_link_that_moves_on(
+    zeus: Zeus, project: Project
+) -> None:
+    """As a deployment's `current`, which leads to the newest release while former ones are kept."""
+    project.write(
+        "zeus.yaml", YAML + "workspace: {root: current, access: {'docs/secrets/**': deny, 'ext/**': deny}}\n"
+    )
+    project.write("../ext/a.md", "# Ports\n\nMethone is a port.\n")
+    for release, port in (("1", "Pylos"), ("2", "Zarax")):
+        project.write(f"releases/{release}/docs/open.md", f"# Ports\n\n{port} is a port.\n")
+        project.write(
+            f"releases/{release}/docs/secrets/a.md", f"# Ports\n\nSphacteria is an island {release}.\n"
+        )
+        (project.folder / "releases" / release / "ext").symlink_to(project.folder / "../ext")
+    link = project.folder / "current"
+    link.symlink_to("releases/1")
+    added = zeus("kb", "add", "handbook", "current/docs")
+    assert "docs/secrets/a.md was left out: the rule `docs/secrets/**: deny`" in added.err
+    assert "the rule `ext/**: deny`" in zeus("kb", "add", "handbook", "current/ext").err
+    link.unlink()
+    link.symlink_to("releases/2")
+    again = zeus("kb", "add", "handbook")
+    assert "docs/secrets/a.md was left out: the rule `docs/secrets/**: deny`" in again.err
+    assert "current/ext" in again.err
+    assert "it is a link out of the workspace" in again.err
+    assert "the rule `ext/**: deny`" in zeus("kb", "add", "handbook", "current/ext").err
+    found = zeus("kb", "search", "handbook", "ports island").out
+    assert "Zarax" in found
+    assert not any(each in found for each in ("Pylos", "Sphacteria", "Methone"))
+    assert zeus("kb", "remove", "handbook", "current/docs").out == "1 documents removed\n"
+
+
 def test_a_base_or_path_that_is_not_there_is_a_usage_error(zeus: Zeus, project: Project) -> None:
     project.write("zeus.yaml", YAML)
     missing = zeus("kb", "search", "handbook", "x")

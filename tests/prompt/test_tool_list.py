@@ -70,6 +70,22 @@ def test_references_are_followed_and_recursion_ends() -> None:
     assert full(dangling) == "### t\nT.\n- x (any)"
 
 
+def test_schemas_that_are_true_or_false_are_described() -> None:
+    pair = {"type": "array", "prefixItems": [{"type": "number"}, True], "items": False}
+    parts = {
+        "x": True,
+        "none": False,
+        "at": pair,
+        "u": {"anyOf": [{"type": "string"}, True]},
+        "r": {"$ref": "#/$defs/T"},
+    }
+    parts["o"] = {"type": "object", "properties": {"y": True, "z": False}, "additionalProperties": True}
+    tool = Tool("t", "T.", {"type": "object", "properties": parts, "$defs": {"T": True}}, _function)
+    assert full(tool) == (
+        "### t\nT.\n- x (any)\n- none (nothing)\n- at (list)\n- u (string | any)\n- r (any)\n- o ({y: any, z: nothing})"
+    )
+
+
 def test_brief_gives_names_and_first_lines() -> None:
     shown = visible([a_tool("a"), a_tool("b", description="\n  Does b.  \nMore")], "agent")
     assert tools_description(shown, "brief") == "- a: Does it.\n- b: Does b."

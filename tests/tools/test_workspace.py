@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
+from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
@@ -684,3 +685,39 @@ def test_a_route_that_is_no_prefix_is_refused(root: Path, prefix: str) -> None:
     with pytest.raises(ZeusError, match="is not a route") as caught:
         WorkspaceFiles(root, {prefix: root})
     assert caught.value.exit_code == 3
+
+
+def test_a_path_that_lasts_is_below_the_workspace_as_it_is_written(tmp_path: Path) -> None:
+    for folder in ("releases/1/docs/in", "releases/1/memory", "kept/old", "far"):
+        (tmp_path / folder).mkdir(parents=True)
+    current, notes, out = tmp_path / "current", tmp_path / "kept/new", tmp_path / "releases/1/out"
+    for link, target in ((current, "releases/1"), (notes, "old"), (out, "../../far")):
+        link.symlink_to(target)
+    files = WorkspaceFiles(current, {"/notes/": notes, "/memory/": tmp_path / "kept"})
+    assert files.lasting(tmp_path / "releases/1/docs/in") == current / "docs/in"
+    assert files.lasting(current / "docs") == current / "docs"
+    assert files.lasting(tmp_path / "kept/old/a") == notes / "a"
+    assert files.lasting(current / "memory") == tmp_path / "releases/1/memory", (
+        "the route means another folder"
+    )
+    assert files.lasting(current / "out/a") == current / "out/a"
+    assert files.leads_out(current / "out/a")
+    assert not files.leads_out(current / "docs")
+    assert files.lasting(tmp_path / "far") == tmp_path / "far"
+
+
+def test_a_mounts_folder_is_resolved_anew_when_its_link_leads_elsewhere(tmp_path: Path) -> None:
+    """A release that is renamed keeps its inode, as a new folder may have that of a removed one."""
+    first, second, current = tmp_path / "1", tmp_path / "2", tmp_path / "current"
+    (first / "docs").mkdir(parents=True)
+    current.symlink_to("1")
+    mounts = Mounts(current, {"/later/": current / "later", "/docs/": current / "docs"})
+    assert mounts.reals() == [str(first), str(first / "later"), str(first / "docs")]
+    first.rename(second)
+    current.unlink()
+    current.symlink_to("2")
+    assert mounts.reals() == [str(second), str(second / "later"), str(second / "docs")]
+    (second / "docs").rename(second / "other")
+    assert mounts.names_of(str(second / "docs/a"))[-1].parts == ("docs", "a")
+    (second / "docs").symlink_to("other")
+    assert mounts.reals()[2] == str(second / "other")

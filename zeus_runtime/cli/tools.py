@@ -195,6 +195,8 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         ]
         for problem in toolbox.refused:
             complain(process.redact(f"note: {problem}"), "yellow")
+        for problem in toolbox.lacks:
+            complain(process.redact(f"problem: {problem}"), "yellow")
         return tools, _opened(opened, started=True)
     finally:
         await toolsets.aclose()

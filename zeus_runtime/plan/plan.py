@@ -12,6 +12,7 @@ from zeus_runtime.models.profiles import ModelProfile, notices
 from zeus_runtime.plan.checks.asking_order import with_approvals
 from zeus_runtime.plan.checks.conflicts import refuse_conflicts
 from zeus_runtime.plan.checks.middleware_order import harmful_orders
+from zeus_runtime.plan.checks.misfits import late_misfits
 from zeus_runtime.plan.components import (
     PlannedComponent,
     PlannedMiddleware,
@@ -62,6 +63,7 @@ class Plan:
         tools: every tool, in the order in which the model sees them.
         stable: sections 1 to 6.
         stable_with: makes sections 1 to 6 with other tools than the plan's.
+        misfits_with: what the config's lines say about tools and arguments that open toolsets do not have.
         off: tool components that cannot work here.
         context: the context that components other than middlewares are created with.
         open_model: opens a model by its name or Ref, for a middleware.
@@ -87,6 +89,9 @@ class Plan:
     context: PlanContext = field(repr=False)
     open_model: Callable[[str | Ref], Model] = field(repr=False)
     stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
+    misfits_with: Callable[[Sequence[Tool], Mapping[str, Toolset]], Sequence[str]] = field(
+        default=lambda _tools, _opened: (), repr=False, compare=False
+    )
     opens: tuple[PlannedComponent, ...] = ()
     unopened: tuple[Toolset, ...] = field(default=(), repr=False, compare=False)
     fallbacks: tuple[PlannedModel, ...] = ()
@@ -193,6 +198,7 @@ def make_plan(
         tools=given.tools,
         stable=stable_with(given.bare),
         stable_with=stable_with,
+        misfits_with=_late(checked, [*toolsets, *middlewares], context, given),
         opens=tuple(planned for planned, _ in given.opens),
         unopened=tuple(toolset for _, toolset in given.opens),
         fallbacks=fallbacks,
@@ -220,6 +226,16 @@ def make_plan(
         plan = _with_agents(checked, plan, given, above)
     # Last, because the digest covers the digests of the agents.
     return replace(plan, digest=plan_digest(plan))
+
+
+def _late(
+    checked: Checked, components: Sequence[PlannedComponent], context: PlanContext, given: PlannedTools
+) -> Callable[[Sequence[Tool], Mapping[str, Toolset]], Sequence[str]]:
+    def found(tools: Sequence[Tool], opened: Mapping[str, Toolset]) -> Sequence[str]:
+        opens = tuple((planned, opened.get(planned.name, made)) for planned, made in given.opens)
+        return tuple(late_misfits(checked, components, context, replace(given, opens=opens), tools))
+
+    return found
 
 
 def agents_left(config: Config, above: Above | None) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from zeus_runtime.config.schema.walk import NOTHING, as_mapping
 from zeus_runtime.cutting import first_line, unwrapped
 from zeus_runtime.tools.deferred import LOADER
 
@@ -56,7 +57,8 @@ def _full(shown: ShownTool) -> Iterator[str]:
     yield shown.description.strip()
     schema = shown.parameters
     required = schema.get("required", ())
-    for name, parameter in schema.get("properties", {}).items():
+    for name, given in schema.get("properties", {}).items():
+        parameter = as_mapping(given)
         facts = [_type(parameter, schema, _DEPTH)]
         if name in required:
             facts.append("required")
@@ -66,10 +68,12 @@ def _full(shown: ShownTool) -> Iterator[str]:
         yield f"- {name} ({', '.join(facts)}){': ' if text else ''}{text}"
 
 
-def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    schema = _resolved(schema, root)
+def _type(given: Any, root: Mapping[str, Any], depth: int) -> str:
+    schema = _resolved(given, root)
     if depth == 0:
         return "..."
+    if schema == NOTHING:
+        return "nothing"
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     if "enum" in schema:
@@ -82,7 +86,8 @@ def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str
         return " | ".join(_type({**schema, "type": each}, root, depth) for each in kind)
     if kind == "array":
         item = _type(schema.get("items", {}), root, depth - 1)
-        return "list" if item == "any" else f"list of {item}"
+        # Items that `prefixItems` describes are left out here.
+        return "list" if item in ("any", "nothing") else f"list of {item}"
     if kind == "object" and schema.get("properties"):
         inner = (f"{name}: {_type(value, root, depth - 1)}" for name, value in schema["properties"].items())
         return f"{{{', '.join(inner)}}}"
@@ -95,13 +100,14 @@ def _limits(schema: Mapping[str, Any]) -> str:
     return least + most
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolved(given: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     seen: set[str] = set()
+    schema = as_mapping(given)
     # A schema may refer to itself, directly or in a circle.
     while isinstance(reference := schema.get("$ref"), str) and reference not in seen:
         seen.add(reference)
         target: Any = root
         for step in reference.removeprefix("#/").split("/"):
             target = target.get(step, {}) if isinstance(target, Mapping) else {}
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+        schema = {**as_mapping(target), **{key: value for key, value in schema.items() if key != "$ref"}}
     return schema

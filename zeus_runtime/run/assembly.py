@@ -187,7 +187,11 @@ def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
         opened.get(each.name) or fixed.pop(each.name, []) for each in plan.toolsets
     ]
     settings = [each.setting if each.name in opened else "" for each in plan.toolsets]
-    return Toolbox([*parts, *fixed.values()], settings, plan.reach.of)
+
+    def judge(tools: Sequence[Tool]) -> Sequence[str]:
+        return plan.misfits_with(tools, opened)
+
+    return Toolbox([*parts, *fixed.values()], settings, plan.reach.of, judge)
 
 
 def _open_metered(

@@ -295,6 +295,10 @@ class ModelStep:
             if problem not in self._told:
                 self._told.add(problem)
                 self._emit(Notice("tool_refused", f"A tool is not offered to the model: {problem}."))
+        for problem in toolbox.lacks:
+            if problem not in self._told:
+                self._told.add(problem)
+                self._emit(Notice("tool_missing", problem))
         # Most steps have the same tools, and to mask and count them again costs more than this comparison.
         if given != self._given:
             self._given = given

@@ -28,6 +28,7 @@ class Toolbox:
         parts: fixed tools and opened toolsets.
         settings: ``PlannedComponent.setting`` of each of the first parts that is a toolset; empty for another part.
         reach: adds to a toolset's tool what it uses besides its options; the fixed tools have it from their plan.
+        judge: says what the config names and these tools lack; asked once for each state of the toolsets.
 
     Attributes:
         refused: why some of the toolsets' tools cannot be offered, one text per problem.
@@ -38,10 +39,13 @@ class Toolbox:
         parts: Sequence[Sequence[Tool] | Toolset],
         settings: Sequence[str] = (),
         reach: Callable[[Tool], Tool] = lambda tool: tool,
+        judge: Callable[[Sequence[Tool]], Sequence[str]] = lambda tools: (),
     ) -> None:
         self._parts = list(parts)
         self._settings = settings
         self._reach = reach
+        self._judge = judge
+        self._judged: tuple[Sequence[Tool], Sequence[str]] = ((), ())
         self._toolsets = [part for part in parts if isinstance(part, Toolset)]
         self._current: list[Sequence[Tool]] = []
         self._is_changed = True
@@ -99,6 +103,16 @@ class Toolbox:
         # Reading it refreshes `_by_name`.
         _ = self.tools
         return self._by_name.get(name)
+
+    @property
+    def lacks(self) -> Sequence[str]:
+        """What the config names and the toolsets that are open now do not have, one text per problem."""
+        if not self._toolsets:
+            return ()
+        tools = self.tools
+        if self._judged[0] is not tools:
+            self._judged = tools, self._judge(tools)
+        return self._judged[1]
 
     @property
     def by_name(self) -> Mapping[str, Tool]:

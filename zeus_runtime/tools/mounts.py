@@ -31,7 +31,7 @@ class Mounts:
         self.root = root
         self.folders: Mapping[Parts, Path] = {split(prefix): host for prefix, host in routes.items()}
         self._written = frozenset(split(prefix) for prefix in written)
-        self._real: dict[tuple[str, int, int], str] = {}
+        self._real: dict[str, str] = {}
 
     def of(self, parts: Parts) -> tuple[Parts, Path]:
         """The mount that a path is in: its prefix and its folder."""
@@ -133,16 +133,26 @@ class Mounts:
         return hashlib.sha256(os.fsencode("\0".join(places))).hexdigest()
 
     def real(self, folder: Path) -> str:
-        """A mount's folder with its links resolved, asked again when another folder is there."""
-        text = str(folder)
+        """A mount's folder with its links resolved, asked again when they lead elsewhere."""
+        return self._resolved(str(folder))
+
+    def _resolved(self, folder: str) -> str:
+        known = self._real.get(folder)
+        if known is None or not self._leads_to(folder, known):
+            known = self._real[folder] = real_path(folder)
+        return known
+
+    def _leads_to(self, folder: str, known: str) -> bool:
+        """Whether a folder's links lead where they led before: to resolve them takes ten times as long.
+
+        The folder's number alone does not say so: a new folder may have that of a removed one.
+        """
         try:
-            status = os.stat(text)  # noqa: PTH116 - asked several times for each file
-            key = (text, status.st_dev, status.st_ino)
+            return os.path.samestat(os.stat(folder), os.lstat(known))  # noqa: PTH116 - asked several times for each file
         except OSError:
-            key = (text, 0, 0)
-        if key not in self._real:
-            self._real[key] = real_path(text)
-        return self._real[key]
+            # Nothing is at one of the two, so only the folders above can be compared.
+            above, _, name = folder.rpartition("/")
+            return known == f"{self._resolved(above or '/').rstrip('/')}/{name}"
 
 
 def _is_same(pair: tuple[str, str]) -> bool:

@@ -94,11 +94,14 @@ class Toolset:
         return ()
 
     def may_have(self, name: str) -> bool:
-        """Whether the open toolset may have a tool of this name, so that the config may mention it."""
+        """Whether a tool of this name may join, so that the config may mention it.
+
+        Once it is open, only a source that is not open yet counts: the tools of the others are there.
+        """
         return True
 
     def may_have_like(self, pattern: str) -> bool:
-        """Whether the open toolset may have a tool whose name matches this glob pattern."""
+        """Whether a tool whose name matches this glob pattern may join; as ``may_have``."""
         return True
 
     def foreseen(self, name: str) -> Tool | None:

@@ -189,21 +189,25 @@ class WorkspaceFiles:
         return any(self.gate.needs_question(*each) for each in (*named, *moved))
 
     def lasting(self, host: Path) -> Path:
-        """Return the path by which a file or folder can be judged later: its real path, or a link of the workspace.
+        """Return the path by which a file or folder can be judged later: below the workspace as the config writes it.
+
+        The workspace's folder may be the link of a deployment, which leads elsewhere later. A link of the workspace
+        that leads out of it keeps its own path; anything else outside has its real one.
 
         Raises:
             OSError: too many links lead to it.
         """
         named = self._named(host)
-        inside = [at for at, _, is_inside in named if is_inside]
-        return Path(named[0][0] if named[0][2] or not inside else inside[0])
+        at = next((at for at, _, is_inside in named if is_inside), named[0][0])
+        written = (self._mounts.written(name.parts) for name in self._mounts.names_of(at))
+        # A route may be written in the place of a folder.
+        return Path(next((each for each in written if real_path(each) == named[0][0]), at))
 
     def leads_out(self, host: Path) -> bool:
         """Whether a path of the workspace leads out of it now, through links that a program there may have made."""
-        real = real_path(host)
-        return (
-            real != str(host) and bool(self._mounts.names_of(str(host))) and not self._mounts.names_of(real)
-        )
+        real, written = real_path(host), str(host)
+        is_inside = self._mounts.names_of(written) or any(self._mounts.names_of_written(written))
+        return real != written and bool(is_inside) and not self._mounts.names_of(real)
 
     def _named(self, host: Path, top: Path | None = None) -> list[tuple[str, tuple[str, ...], bool]]:
         """Return each path that leads to a file of this machine, the real one first, and how the rules name it.

@@ -77,6 +77,83 @@ def allowed(files: WorkspaceFiles, arguments: Mapping[str, Any], called: Tool | 
     return verdict(files, arguments, called, mode="ask", allow=DRAFTS) == "allow"
 
 
+# Arguments that a server's tool does not have
+
+TEXT: Any = {"type": "string"}
+READ, LIST = server({"path": TEXT}), replace(server({"folder": TEXT}), name="s__list")
+OTHER = server({"file_path": TEXT})
+
+
+def judged(files: WorkspaceFiles, tool: Tool, arguments: Any, tools: Any, **options: Any) -> tuple[str, bool]:
+    typed = Options(mode="run_everything", **options)
+    policy = Policy(
+        typed,
+        partial(leads_to, files),
+        partial(reaches, files, files),
+        None if tools is None else lambda: tools,
+    )
+    found = policy.ruled(tool, arguments) or by_mode(typed.mode, tool)
+    return found.action, found.needs_person
+
+
+@pytest.mark.parametrize("name", ["s__show", "s__*", "s__s?ow"])
+def test_a_call_is_unclear_if_no_tool_that_a_rule_names_has_its_argument(
+    files: WorkspaceFiles, name: str
+) -> None:
+    rule: Any = [{name: {"path": "private/**"}}]
+    given = {"file_path": "drafts/x"}
+    assert judged(files, OTHER, given, [OTHER, LIST], deny=rule) == ("ask", True)
+    assert judged(files, OTHER, given, [OTHER, LIST], ask=rule) == ("ask", False)
+    both = {"path": "drafts/x", "file_path": "private/x"}
+    assert judged(files, OTHER, both, [OTHER], deny=rule) == ("ask", True), "the server does not read `path`"
+    assert judged(files, OTHER, {}, [OTHER], deny=rule) == ("allow", False), "there is nothing to judge"
+
+
+def test_a_pattern_with_an_argument_of_some_tool_leaves_the_others_alone(files: WorkspaceFiles) -> None:
+    nested = server(
+        {"request": {"type": "array", "items": {"$ref": "#/$defs/R"}}}, **{"$defs": {"R": READ.parameters}}
+    )
+    deny: Any = [{"s__*": {"path": "private/**"}}]
+    inline = server({"request": READ.parameters})
+    for has_it in (READ, nested, inline):
+        assert judged(files, LIST, {"folder": "private"}, [LIST, has_it], deny=deny) == ("allow", False)
+    assert judged(files, nested, {"request": [{"path": "drafts/x"}]}, [nested], deny=deny)[0] == "allow"
+    assert judged(files, nested, {"request": [{"path": "private/x"}]}, [nested], deny=deny)[0] == "deny"
+    every: Any = [{"*": {"path": "private/**"}}]
+    assert judged(files, LIST, {"folder": "private"}, [LIST], deny=every) == ("allow", False)
+    assert judged(files, LIST, {"folder": "private"}, None, deny=deny) == ("allow", False), "not known"
+
+
+def test_the_other_arguments_of_a_rule_still_count(files: WorkspaceFiles) -> None:
+    tool = server({"file_path": TEXT, "kind": TEXT})
+    deny: Any = [{"s__show": {"path": "private/**", "kind": "raw"}}]
+    for kind, action in (("raw", "ask"), ("plain", "allow")):
+        assert judged(files, tool, {"file_path": "a", "kind": kind}, [tool], deny=deny)[0] == action
+
+
+def test_an_argument_of_a_tool_whose_schema_names_none_is_judged_as_the_call_has_it(
+    files: WorkspaceFiles,
+) -> None:
+    free = server({})
+    deny: Any = [{"s__show": {"path": "private/**"}}]
+    for held, action in (
+        ({"path": "drafts/x"}, "allow"),
+        ({"path": "private/x"}, "deny"),
+        ({"file_path": "private/x"}, "ask"),
+    ):
+        assert judged(files, free, held, [free], deny=deny)[0] == action
+
+
+def test_a_sub_agents_call_is_refused_if_its_tool_lacks_the_argument_of_a_deny_rule(
+    files: WorkspaceFiles,
+) -> None:
+    options = Options(deny=({"s__show": {"path": "private/**"}},))
+    policy = Policy(options, partial(leads_to, files), tools=lambda: [READ])
+    look = partial(reaches, files, files)
+    assert "has no argument `path`" in (policy.denied(OTHER, {"file_path": "a"}, look) or "")
+    assert policy.denied(READ, {"path": "drafts/x"}, look) is None
+
+
 # Ends of a text
 
 
@@ -125,7 +202,17 @@ LOOSE = {"anyOf": [{"type": "object", "properties": {"path": {"type": "string"}}
 INNER = json.dumps({"path": "private/key"})
 
 
-@pytest.mark.parametrize("schema", [LOOSE, {}, {"type": ["string", "object"]}, {"type": ["string", "array"]}])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        LOOSE,
+        {},
+        True,
+        {"anyOf": [{"type": "string"}, True]},
+        {"type": ["string", "object"]},
+        {"type": ["string", "array"]},
+    ],
+)
 @pytest.mark.parametrize(
     "text",
     [

@@ -13,13 +13,25 @@ ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", 
 _COMBINED: Final = ("anyOf", "oneOf", "allOf")
 
 
-def resolve(schema: Schema, root: Schema) -> Schema:
+ANYTHING: Final[Schema] = {}
+NOTHING: Final[Schema] = {"not": {}}
+
+
+def as_mapping(schema: Any) -> Schema:
+    """A schema as a mapping: ``true`` and ``false`` are schemas too, for any value and for none."""
+    if isinstance(schema, Mapping):
+        return schema
+    return NOTHING if schema is False else ANYTHING
+
+
+def resolve(given: Any, root: Schema) -> Schema:
     """The schema a local ``$ref`` stands for, its own keywords beside it kept. Only JSON pointers are followed.
 
     Raises:
         KeyError: the reference names nothing in ``root``, or leads back to itself.
     """
     followed: set[str] = set()
+    schema = as_mapping(given)
     while isinstance(pointer := schema.get("$ref"), str) and (pointer == "#" or pointer.startswith("#/")):
         if pointer in followed:
             raise KeyError(pointer)
@@ -28,7 +40,7 @@ def resolve(schema: Schema, root: Schema) -> Schema:
         for step in pointer.removeprefix("#").split("/")[1:]:
             target = target[step.replace("~1", "/").replace("~0", "~")]
         beside = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**target, **beside}
+        schema = {**as_mapping(target), **beside}
     return schema
 
 
@@ -147,8 +159,10 @@ def _known(root: Schema) -> _Places:
 
 
 def _collect(schema: Any, root: Schema, found: list[Schema], above: tuple[str, ...]) -> None:
-    if not isinstance(schema, Mapping):
+    # What no value fits describes nothing.
+    if not isinstance(schema, Mapping) and schema is not True:
         return
+    schema = as_mapping(schema)
     pointer = schema.get("$ref")
     if isinstance(pointer, str):
         # A config's `agents` may have agents: the reference leads back to a schema that is collected already.

@@ -174,15 +174,19 @@ def misfits(
     components: Sequence[PlannedComponent],
     context: PlanContext,
     given: PlannedTools,
+    tools: Sequence[Tool] | None = None,
 ) -> Iterator[Diagnostic]:
     """The problems that the options of ``components`` report themselves.
 
     Options with a method ``misfits(surroundings)`` return one Misfit for each problem.
+
+    Args:
+        tools: the agent's tools; None for those that it has before it runs.
     """
     from zeus_runtime.context import Evict, TruncateArguments
     from zeus_runtime.plan.components import PlannedMiddleware
 
-    by_name = {tool.name: tool for tool in given.bare}
+    by_name = {tool.name: tool for tool in (given.bare if tools is None else tools)}
     shortening = [
         each.name
         for each in components
@@ -212,6 +216,24 @@ def misfits(
             where = (*planned.path, planned.name, *each.path)
             found = checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)
             yield replace(found, severity=each.severity)
+
+
+def late_misfits(
+    checked: Checked,
+    components: Sequence[PlannedComponent],
+    context: PlanContext,
+    given: PlannedTools,
+    tools: Sequence[Tool],
+) -> Iterator[str]:
+    """The misfits that only the tools of servers can show: a tool or an argument that is named and is not there.
+
+    Args:
+        given: the plan's tools, with toolsets that are open.
+        tools: every tool that the agent has now.
+    """
+    for each in misfits(checked, components, context, given, tools):
+        if each.code in ("unknown-tool", "unknown-argument"):
+            yield str(each)
 
 
 def _written(config: Config, path: Sequence[str | int]) -> Mapping[str, Any]:

@@ -41,7 +41,9 @@ class Approve(Middleware):
         self._mode = context.config.mode
         self._files = context.workspace
         files = context.workspace
-        self._policy = Policy(options, partial(leads_to, files), partial(reaches, files, files))
+        self._policy = Policy(
+            options, partial(leads_to, files), partial(reaches, files, files), context.tools.values
+        )
         self._approvals.judged_by(self._needs_approval)
         self._approvals.refused_by(self._denied)
 

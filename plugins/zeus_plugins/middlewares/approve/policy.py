@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -48,12 +48,20 @@ class Policy:
         options: the options from the YAML.
         leads_to: resolves paths.
         reaches: resolves paths to all names that `ask` and `deny` judge; None: as ``leads_to``.
+        tools: returns the agent's tools; None if they are not known.
     """
 
-    def __init__(self, options: Options, leads_to: LeadsTo, reaches: LeadsTo | None = None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        leads_to: LeadsTo,
+        reaches: LeadsTo | None = None,
+        tools: Callable[[], Iterable[Tool]] | None = None,
+    ) -> None:
         self._options = options
         self._leads_to = leads_to
         self._reaches = reaches or leads_to
+        self._tools = tools
         self._allow = rules_of(options.allow)
         self._ask = rules_of(options.ask)
         self._deny = rules_of(options.deny)
@@ -70,7 +78,16 @@ class Policy:
             for rule in self._deny:
                 if rule.arguments and rule.fits(tool, given, reaches, surely=False, runs=runs):
                     return _because("deny", rule, tool, command)
+                missing = self._missing(rule, tool, given)
+                if missing and rule.fits(tool, given, reaches, surely=False, runs=runs, missing=missing):
+                    return _unjudged("deny", rule, missing)
         return None
+
+    def _missing(self, rule: Rule, tool: Tool, given: Mapping[str, Any]) -> Collection[str]:
+        if rule.is_exact:
+            return rule.missing(tool, given, ())
+        # Another tool that a pattern names may have the argument.
+        return () if self._tools is None else rule.missing(tool, given, self._tools())
 
     def ruled(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | None:
         """Return the verdict of the rules on a call with valid arguments; None if no rule decides, so the mode does.
@@ -103,12 +120,24 @@ class Policy:
                 f"`{command}` may run what the rule `deny: {hidden[0]}` means" if command.words else _UNCLEAR
             )
             return Verdict("ask", why, needs_person=True)
+        runs = None if command is None else partial(may_run, command=command)
+
+        def unjudged(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Collection[str]]]:
+            for rule in rules:
+                missing = self._missing(rule, tool, given)
+                if missing and rule.fits(tool, given, reaches, surely=False, runs=runs, missing=missing):
+                    yield rule, missing
+
+        # Not refused: a server that offers more tools after a call, such as a login, could never offer them.
+        for rule, missing in unjudged(self._deny):
+            return Verdict("ask", _unjudged("deny", rule, missing), needs_person=True)
         # `ask` fits what may be meant, `allow` only what certainly is: where it is unclear, the user is asked.
-        asked = may_fit(self._ask, may_run)
+        asked = [(rule, _because("ask", rule, tool, command)) for rule in may_fit(self._ask, may_run)]
+        asked += [(rule, _unjudged("ask", rule, missing)) for rule, missing in unjudged(self._ask)]
         allowed = _fitting(self._allow, tool, given, leads_to, matches, command, surely=True)
-        for rule in asked:
+        for rule, why in asked:
             if not any(each.says_more_than(rule) for each in allowed):
-                return Verdict("ask", _because("ask", rule, tool, command))
+                return Verdict("ask", why)
         if allowed:
             return Verdict("allow", f"the rule `allow: {allowed[0]}`")
         if tool.access == "read" and self._options.read_tools == "allow":
@@ -153,6 +182,11 @@ def _because(kind: str, rule: Rule, tool: Tool, command: SimpleCommand | None) -
     if not command.words and not tool.commands.isdisjoint(rule.arguments):
         return _UNCLEAR
     return f"the rule `{kind}: {rule}`" + (f" for `{command}`" if command.words else "")
+
+
+def _unjudged(kind: str, rule: Rule, missing: Collection[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in missing)
+    return f"the rule `{kind}: {rule}` cannot be judged: {rule.tool} has no argument {names}"
 
 
 def by_mode(mode: AskMode, tool: Tool) -> Verdict:

@@ -125,6 +125,7 @@ class Rule:
         *,
         surely: bool,
         runs: Callable[[str], bool] | None = None,
+        missing: Collection[str] = (),
     ) -> bool:
         """Whether the rule matches a call.
 
@@ -134,6 +135,7 @@ class Rule:
             surely: if true, unclear values (an object, an invalid path) do not match, and all entries of a list and all
                 values of that name inside objects must match. If false, unclear values match, and one entry of a list
                 or one value inside an object is enough.
+            missing: arguments that match whatever the call has.
         """
         if not self.names(tool.name):
             return False
@@ -157,9 +159,34 @@ class Rule:
         # A name may occur several times at different depths: `allow` needs all of them to fit, `deny` one.
         several = all if surely else any
         return all(
-            (not surely or is_clear(name)) and several(fit(name, patterns, value) for value in values(name))
+            name in missing
+            or (
+                (not surely or is_clear(name))
+                and several(fit(name, patterns, value) for value in values(name))
+            )
             for name, patterns in self.arguments.items()
         )
+
+    def missing(self, tool: Tool, arguments: Mapping[str, Any], others: Iterable[Tool]) -> Collection[str]:
+        """Return the arguments that no tool that the rule names has: what the call does with its own is unclear.
+
+        A server may rename an argument, and the rule would close nothing then. A rule for `*` names no tool, a call
+        without arguments has nothing to judge, and where a schema names no argument, the call does.
+
+        Args:
+            tool: the tool that is called.
+            others: further tools that the rule may name.
+        """
+        if not arguments or not self.tool.strip("*") or not self.names(tool.name):
+            return ()
+        named = [tool, *(each for each in others if self.names(each.name))]
+        is_free = not any(argument_names(tool))
+        return [
+            name
+            for name in self.arguments
+            if not any(name in argument_names(each) for each in named)
+            and not (is_free and any(True for _ in _named(name, arguments)))
+        ]
 
     @cached_property
     def files(self) -> PathTest | None:
@@ -219,6 +246,25 @@ def _named(name: str, value: Any) -> Iterator[Any]:
             left += [inner for key, inner in each.items() if key != name]
         elif isinstance(each, list | tuple):
             left += each
+
+
+_DATA: Final = frozenset({"default", "const", "enum", "examples"})
+
+
+def argument_names(tool: Tool) -> Iterator[str]:
+    """Yield the names of arguments in a tool's schema, at any depth, as ``_named`` finds their values."""
+    left: list[Any] = [tool.parameters]
+    while left:
+        each = left.pop()
+        if isinstance(each, list | tuple):
+            left += each
+        elif isinstance(each, Mapping):
+            for key, inner in each.items():
+                if key == "properties" and isinstance(inner, Mapping):
+                    yield from inner
+                    left += inner.values()
+                elif key not in _DATA:
+                    left.append(inner)
 
 
 def rules_of(written: Iterable[Written]) -> list[Rule]:
@@ -310,12 +356,8 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
     if not rule.is_exact and not meant and not may_join:
         yield Misfit(where, f"no tool of this agent matches {rule.tool!r}", None, "unknown-tool")
     for name, patterns in rule.arguments.items():
-        if (
-            meant
-            and not may_join
-            and not any(name in tool.parameters.get("properties", {}) for tool in meant)
-        ):
-            known = sorted({each for tool in meant for each in tool.parameters.get("properties", {})})
+        if meant and not may_join and not any(name in argument_names(tool) for tool in meant):
+            known = sorted({each for tool in meant for each in argument_names(tool)})
             yield Misfit(
                 (*where, rule.tool, name),
                 f"{rule.tool} has no argument {name!r}",

@@ -114,13 +114,14 @@ class McpToolset(Toolset):
         return self._tools
 
     def may_have(self, name: str) -> bool:
-        return any(_may_have(server, name) for server in self._servers)
+        return any(_may_have(server, name) for server in self._absent())
 
     def may_have_like(self, pattern: str) -> bool:
         # The text before the first wildcard and the prefix of the names must agree as far as both are given.
         head = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
-        begins = [f"{server.prefix}__" if server.prefix else "" for server in self._servers]
-        return any(each.startswith(head) or head.startswith(each) for each in (*begins, *RESOURCE_TOOLS))
+        begins = [f"{server.prefix}__" if server.prefix else "" for server in self._absent()]
+        known = (*begins, *RESOURCE_TOOLS) if begins else ()
+        return any(each.startswith(head) or head.startswith(each) for each in known)
 
     def foreseen(self, name: str) -> Tool | None:
         servers = [server for server in self._servers if _may_have(server, name)]
@@ -195,6 +196,11 @@ class McpToolset(Toolset):
 
     def _with_account(self, name: str) -> PlannedServer:
         return next(server for server in self._servers if server.name == name and uses_oauth(server))
+
+    def _absent(self) -> Sequence[PlannedServer]:
+        """The servers whose tools are not known yet."""
+        present = {link.server.name for link in self._links if link.state == "connected"}
+        return [server for server in self._servers if server.name not in present]
 
     def _changed(self) -> None:
         self._tools = None

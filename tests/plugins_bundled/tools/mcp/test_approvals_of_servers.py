@@ -80,6 +80,55 @@ async def test_a_rule_that_denies_holds_for_a_tool_that_a_server_offers_later(tm
     assert results(events)["2"].startswith("small__new_12 is not allowed")
 
 
+FETCH = {
+    "description": "Fetch a file.",
+    "inputSchema": {"type": "object", "properties": {"file_path": {"type": "string"}}},
+}
+
+
+@pytest.mark.parametrize("tool", ["small__fetch", "small__f*"])
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+async def test_a_rule_on_an_argument_that_the_servers_tool_does_not_have_is_told_and_makes_its_calls_unclear(
+    tmp_path: Path, kind: str, tool: str
+) -> None:
+    rules = f"{kind}: [{{{tool}: {{path: 'secrets/**'}}}}, {{small__fecth: {{file_path: a}}}}, 'small__s?y']"
+    yaml = f"middlewares: [{{approve: {{mode: run_everything, {rules}}}}}]"
+    model = script(calling(call("small__fetch", "1", file_path="secrets/key")), "done")
+    servers = {"small": server(f"tools={json.dumps({'fetch': FETCH})}")}
+    async with agent(tmp_path, model, servers, yaml) as running:
+        events = await play(running, "go")
+    ending = events[-1]
+    assert isinstance(ending, RunFailed)
+    (pending,) = ending.details["pending"]
+    assert f"{tool} has no argument `path`" in pending["reason"]
+    told = [each.message for each in events if isinstance(each, Notice) and each.code == "tool_missing"]
+    assert len(told) == 2
+    assert f"{tool} has no argument 'path'" in told[0]
+    assert "its arguments: file_path" in told[0]
+    assert "'small__fecth' is not a tool of this agent" in told[1]
+    assert "did you mean 'small__fetch'?" in told[1]
+
+
+async def test_a_rule_is_told_to_be_void_when_the_server_renames_its_tools_argument(tmp_path: Path) -> None:
+    async def offered() -> None:
+        await until(lambda: tools_of(running), lambda count: count == 13)
+
+    steps = calling(call("small__grow", "1")), calling(call("echo", "2", text="a")), "done"
+    model = Patient(script(*steps), offered)
+    deny = "middlewares: [{approve: {mode: run_everything, deny: [{small__new_12: {path: a}}]}}]"
+    async with agent(tmp_path, model, {"small": server()}, deny) as running:
+        events = await play(running, "go")
+    told = [each.message for each in events if isinstance(each, Notice) and each.code == "tool_missing"]
+    assert ["is not a tool" in told[0], "has no argument 'path'" in told[1]] == [True, True]
+
+
+async def test_a_server_that_is_not_connected_is_not_told_to_lack_a_tool(tmp_path: Path) -> None:
+    deny = "middlewares: [{approve: {mode: run_everything, deny: [{lost__fetch: {path: a}}, 'lost__*']}}]"
+    servers = {"lost": server("die_at_start"), "small": server()}
+    async with agent(tmp_path, script("done"), servers, deny) as running:
+        assert "tool_missing" not in notices(await play(running, "go"))
+
+
 async def tools_of(running: Agent) -> int:
     return (await running.connections())[0].tools
 
