@@ -161,6 +161,7 @@ def test_what_a_rendering_would_lose_is_shown_as_text(
         "- a\n  ```python\n  print(1)\n  ```\n",
         "| a | b |\n|---|:-:|\n| 1 | `x` |",
         "A [link](http://a.example) &amp; a **word** ~~not~~\\\nend",
+        "\\*one, \\# two\\\n(\\[x) C:\\old `C:\\_x`\n\n    C:\\_y",
     ],
 )
 def test_an_answer_without_a_loss_is_rendered(answer: str) -> None:
@@ -180,6 +181,10 @@ def test_an_answer_without_a_loss_is_rendered(answer: str) -> None:
         "1. one\n02. two\n",
         "- a\n  1. x\n  3. y\n",
         "> 1) x\n> 3) y\n",
+        "Delete C:\\_old now.",
+        "- **go** to src\\*",
+        "l\u00e9\\_x",
+        "\\\\server",
     ],
 )
 def test_an_answer_that_would_lose_a_sign_is_shown_as_text(answer: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.conftest import Project, Zeus
-from zeus_runtime.config import render
+from zeus_runtime.config import ConfigError, render
 from zeus_runtime.config.messages.diagnostics import Diagnostic, listing
 
 BROKEN = "version: 1\nmodel: gpt-5.2\nlimit:\n  max_steps: 3\nmode: chef\n"
@@ -149,8 +151,35 @@ def test_a_harmful_order_is_shown_once_with_its_place_and_fails_when_strict(
     assert zeus("validate", "--strict").exit_code == 3
 
 
-def test_only_the_first_line_of_a_diagnostic_begins_at_the_margin() -> None:
-    forged = "one\nprod.yaml: ok"
+def test_a_diagnostic_has_a_line_for_each_of_its_texts() -> None:
+    forged = "one\n  help: two"
     shown = render([Diagnostic("invalid", forged, hint=forged, related=((forged, None),))])
-    assert [line for line in shown.splitlines() if not line.startswith(" ")] == ["invalid: one"]
+    written = "one\\n  help: two"
+    assert shown.splitlines() == [f"invalid: {written}", f"  note: {written}", f"  help: {written}"]
+    error = ConfigError([Diagnostic("invalid", forged, hint=forged)])
+    assert (error.message, error.remedy) == (written, written)
     assert listing(["a\nprod.yaml: ok", "b"]) == "a\\nprod.yaml: ok, b"
+
+
+KEY = "a is missing\n  help: forged\n"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"mcpServers": {KEY: {"command": "x", "argss": []}}},
+        {"mcpServers": {KEY: {"command": "x", "env": {"A": "${NOT_SET}"}}}},
+        {"knowledge": {KEY: {"x": 1}}},
+        {"agents": {KEY: {"modle": 1}}},
+        {"model": {"provider": "openai", "name": KEY}},
+    ],
+)
+@pytest.mark.parametrize("verb", ["validate", "doctor"])
+def test_no_line_of_a_key_begins_a_line_of_the_report(
+    zeus: Zeus, project: Project, config: dict[str, object], verb: str
+) -> None:
+    project.write("zeus.yaml", json.dumps({"version": 1, "model": "gpt-4o", **config}))
+    answer = zeus(verb)
+    shown = (answer.out + answer.err).splitlines()
+    assert any("forged" in line for line in shown)
+    assert not [line for line in shown if line.strip().startswith("help: forged")]

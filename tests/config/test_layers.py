@@ -11,6 +11,7 @@ import pytest
 
 from zeus_runtime.config import ConfigError, check, load
 from zeus_runtime.config.layers.plugin_home import PluginHome
+from zeus_runtime.config.yaml.tree import show_path
 
 WHOLE = "version: 1\nmodel: m\n"
 
@@ -328,3 +329,12 @@ def test_an_old_base_may_be_extended_by_a_new_file(write, tmp_path, schema) -> N
     write("base.yaml", "version: 0\nmodel_name: m\n")
     write("zeus.yaml", "version: 1\nextends: ./base.yaml\n")
     assert check(load(directory=tmp_path, environ={}), schema).value == {"version": 1, "model": "m"}
+
+
+def test_a_path_has_one_line_and_two_paths_never_look_the_same() -> None:
+    keys = ["a", "a\nb", "a\\nb", "a.b\nc", "a.b\\nc", '"a\\nb"', "\u202e", "", "a.b", "é", "my server"]
+    shown = [show_path(("env", key, 1)) for key in keys]
+    assert len({*shown}) == len(keys)
+    assert all(each.isprintable() for each in shown)
+    assert (*shown[:2], shown[7]) == ("env.a.1", 'env."a\\nb".1', 'env."".1')
+    assert shown[-3:] == ['env."a.b".1', "env.é.1", "env.my server.1"]

@@ -149,7 +149,11 @@ async def test_a_result_has_the_decisions_about_its_call(tmp_path: Path) -> None
         session, run = await begun(client, "go")
         await until(client, run, "waiting")
         (waits,) = (await client.get("/v1/approvals")).json()
-        body = {"decision": "approve", "changed": {"text": "mine"}}
+        mine = {"changed": {"text": "mine"}}
+        for slip in ({"decision": "approve", "reason": "no"}, {"decision": "reject", **mine}):
+            answer = await client.post(f"/v1/approvals/{waits['id']}", json=slip)
+            assert (answer.status_code, "cannot be decided so" in answer.text) == (422, True)
+        body = {"decision": "approve", "reason": "", **mine}
         assert (await client.post(f"/v1/approvals/{waits['id']}", json=body)).status_code == 200
         await until(client, run, "complete")
         listed = (await client.get(f"/v1/sessions/{session}/messages")).json()

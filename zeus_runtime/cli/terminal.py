@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Final
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions
 from rich.live import Live
@@ -164,17 +165,46 @@ class TerminalView:
 def _markdown(text: str) -> Markdown:
     # A link with its address: the text of a link may name another place.
     shown = Markdown("", hyperlinks=False)
+    shown.parsed = _parser().parse(text)
+    return shown
+
+
+def _parser() -> MarkdownIt:
     # Rich shows no HTML, no definition of a link and no address of a picture; as text all of it is shown.
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    shown.parsed = parser.disable(["image", "reference", "autolink"]).parse(text)
-    return shown
+    return parser.disable(["image", "reference", "autolink"])
+
+
+def _has_backslash_in_word(text: str) -> bool:
+    """Whether Markdown would drop a backslash behind a word, or one of two: it makes ``C:_old`` of ``C:\\_old``."""
+
+    def find(state: StateInline, silent: bool) -> bool:
+        before = state.src[max(0, state.pos - _BEFORE) : state.pos]
+        if _ESCAPE.match(state.src, state.pos) and _WORD.search(f"{before}{state.src[state.pos + 1]}"):
+            state.env["found"] = True
+        return False
+
+    parser, env = _parser(), dict[str, bool]()
+    parser.inline.ruler.before("escape", "backslash_in_word", find)
+    parser.parse(text, env)
+    return bool(env)
+
+
+_ESCAPE: Final = re.compile(r"\\[!-/:-@\[-`{-~]")
+_WORD: Final = re.compile(r"\w[!-/:-@\[-`{-~]+\Z|\\\Z")
+_BEFORE: Final = 100
+"""Characters before a backslash that tell whether it is behind a word."""
 
 
 def _loses(text: str, shown: _Shown, console: Console) -> bool:
     """Whether a character of ``text`` is not in its rendering: a link's title, a long table cell, or one too many.
 
+    Of the signs of Markdown itself, only backslashes of a word count.
+
     Both sides are compared without what only the rendering writes: bullets, numbers of lists, frames.
     """
+    if "\\" in text and _has_backslash_in_word(text):
+        return True
     places = range(len(shown.tokens))
     if any(_has_more_cells(at, shown.tokens, text) or _is_renumbered(at, shown.tokens) for at in places):
         return True

@@ -150,6 +150,7 @@ class SandboxCapabilities:
         weaknesses: limits that this machine cannot enforce fully, one sentence each (`zeus doctor`).
         workspace: checks that programs can use a workspace with these real folders; raises ``OptionsError`` or
             ``SandboxUnavailableError``. None: this backend's programs cannot.
+        machine: the other machine that programs run on, such as ``ann@build.example``; empty for this one.
     """
 
     boundary: Boundary
@@ -159,6 +160,7 @@ class SandboxCapabilities:
     isolated: bool = True
     weaknesses: tuple[str, ...] = ()
     workspace: Callable[[Sequence[Path]], None] | None = None
+    machine: str = ""
 
 
 class Sandbox(Protocol):

@@ -691,6 +691,26 @@ def test_a_strict_rule_about_an_address_knows_its_other_spellings(
 
 
 @pytest.mark.parametrize(
+    ("pattern", "url"),
+    [
+        ("*evil.example*", "http://ev\\il.example/x"),
+        ("*evil.example*", "http://e\\118il.example/x"),
+        ("*evil.example*", "http://ev%69l.example/x"),
+        ("http://evil.example/*", "http://ev\\il.example/x"),
+        ("*93.184.216.34*", "http://1572395042/x"),
+        ("http://93.184.216.34/*", "http://0x5db8d822/x"),
+        ("*//93.184.216.34/*", "http://[::ffff:93.184.216.34]/x"),
+    ],
+)
+def test_a_strict_rule_about_a_host_holds_for_what_a_resolver_makes_of_it(
+    workspace: WorkspaceFiles, pattern: str, url: str
+) -> None:
+    fetch = tool("web_fetch", "read", url={"type": "string"})
+    for kind in ("deny", "ask"):
+        assert verdict(workspace, {"url": url}, fetch, **{kind: [{"web_fetch": {"url": pattern}}]}) == kind
+
+
+@pytest.mark.parametrize(
     ("pattern", "url", "action"),
     [
         ("https://*.good.example/*", "https://a.good.example/x", "allow"),

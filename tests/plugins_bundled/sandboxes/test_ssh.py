@@ -70,6 +70,17 @@ def shell(script: str) -> Program:
     return Program(("/bin/sh", "-c", script))
 
 
+@pytest.mark.parametrize(
+    ("options", "machine"),
+    [({}, "build.example"), ({"user": "ann", "port": 2222}, "ann@build.example port 2222")],
+)
+def test_its_machine_is_named_before_it_is_reached(
+    options: dict[str, Any], machine: str, tmp_path: Path
+) -> None:
+    at = sandboxes(Options(host="build.example", **options), tmp_path, {})
+    assert at.capabilities.machine == machine
+
+
 def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(server: Server, tmp_path: Path) -> None:
     (tmp_path / "known").write_text("")
     error = refusal(backend(server, tmp_path, known_hosts="known"))

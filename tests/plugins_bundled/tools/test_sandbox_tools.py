@@ -110,6 +110,7 @@ async def test_a_copy_out_of_the_sandbox_replaces_only_the_file_that_its_questio
         told = [event async for event in running.stream("go", approvals=reader)]
     found = [each for each in told if isinstance(each, ToolCallResult)]
     assert [each.is_error for each in found] == [False, True, True, False, True]
+    assert "  in the sandbox bubblewrap" in reader.read[0].split("\n")
     assert "no diff: /workspace/a is in the sandbox and not shown; it is copied" in reader.read[1]
     assert "when the call runs, and replaces /run.sh (9 bytes, state " in reader.read[1]
     assert "replaces /other.sh (11 bytes, " in reader.read[2]
@@ -347,7 +348,9 @@ def test_the_commands_say_why_it_is_off(
 class Feeble:
     """A backend that limits next to nothing."""
 
-    capabilities = SandboxCapabilities("machine", True, ("shell",), frozenset({"seconds", "output"}), False)
+    capabilities = SandboxCapabilities(
+        "machine", True, ("shell",), frozenset({"seconds", "output"}), False, machine="far.example"
+    )
 
     def check(self) -> None:
         return
@@ -383,6 +386,7 @@ def test_what_the_backend_does_not_contain_or_keep_is_an_error(tmp_path: Path) -
     allowed = {"require_isolation": False}
     _, execute, _ = made({"timeout_seconds": 5, **allowed}).plan.tools
     assert "There is a network" in execute.tool.description
+    assert execute.tool.facts == ("in the sandbox feeble on far.example (not isolated)",)
     assert "MB" not in execute.tool.description
     with pytest.raises(ConfigError, match="memory_mb cannot be enforced"):
         made({"memory_mb": 64, **allowed})

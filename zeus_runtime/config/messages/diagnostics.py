@@ -100,7 +100,8 @@ class ConfigError(ZeusError):
         self.diagnostics = tuple(diagnostics)
         first = self.diagnostics[0]
         where = str(first.position) if first.position else None
-        super().__init__(first.message, remedy=first.hint, where=where)
+        remedy = None if first.hint is None else _in_line(first.hint)
+        super().__init__(_in_line(first.message), remedy=remedy, where=where)
 
     def __str__(self) -> str:
         return render(self.diagnostics)
@@ -209,7 +210,7 @@ def in_order(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Any]) -> t
 def _as_text(diagnostic: Diagnostic) -> str:
     place = f"{diagnostic.position}: " if diagnostic.position else ""
     severity = "" if diagnostic.severity == "error" else f"{diagnostic.severity}: "
-    lines = [f"{place}{severity}{diagnostic.code}: {_hanging(diagnostic.message)}"]
+    lines = [f"{place}{severity}{diagnostic.code}: {_in_line(diagnostic.message)}"]
     mark = diagnostic.position
     if mark and diagnostic.source_line is not None:
         number = "" if mark.source.startswith("--set ") else str(mark.line)
@@ -217,15 +218,15 @@ def _as_text(diagnostic: Diagnostic) -> str:
         lines.append(f"  {number} | {before}{marked}{after}")
         lines.append(f"  {' ' * len(number)} | {_blank(before)}{'^' * max(1, _columns(marked))}")
     for message, related in diagnostic.related:
-        lines.append(f"  note: {_hanging(message)}" + (f" ({related})" if related else ""))
+        lines.append(f"  note: {_in_line(message)}" + (f" ({related})" if related else ""))
     if diagnostic.hint:
-        lines.append(f"  help: {_hanging(diagnostic.hint)}")
+        lines.append(f"  help: {_in_line(diagnostic.hint)}")
     return "\n".join(lines)
 
 
-def _hanging(text: str) -> str:
-    """A text of which no line begins where those of another diagnostic or file begin."""
-    return text.replace("\n", "\n    ")
+def _in_line(text: str) -> str:
+    """A text in one line: a line end comes from a name or a value, whose lines could pass for Zeus's own."""
+    return text.replace("\n", "\\n")
 
 
 def _excerpt(line: str, start: int, width: int) -> tuple[str, str, str]:

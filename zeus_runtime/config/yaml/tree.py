@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from zeus_runtime.config.secrets.connection_strings import is_broken_login
 from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
 from zeus_runtime.config.secrets.parts import holds_headers, number_text
-from zeus_runtime.escaping import printable
+from zeus_runtime.escaping import json_shown, printable
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""
@@ -162,9 +162,15 @@ def unshown_values(root: Node) -> frozenset[str]:
 
 
 def show_path(path: Path) -> str:
-    """A path as ``--set`` writes it: ``profiles.models."gpt-5.2".max_input_tokens``; the root is ``the file``."""
-    if not path:
-        return "the file"
-    return ".".join(
-        f'"{step}"' if isinstance(step, str) and ("." in step or not step) else str(step) for step in path
-    )
+    """A path as ``--set`` writes it: ``profiles.models."gpt-5.2".max_input_tokens``; the root is ``the file``.
+
+    It has one line: a key that has a line end, another character that does not print, or a quotation mark is JSON.
+    """
+    return ".".join(map(_shown_step, path)) if path else "the file"
+
+
+def _shown_step(step: str | int) -> str:
+    if isinstance(step, int):
+        return str(step)
+    is_plain = step.isprintable() and not {".", '"'} & {*step}
+    return step if step and is_plain else json_shown(step)

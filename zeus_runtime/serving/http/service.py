@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from zeus_runtime.errors import NotFoundError, ZeusError
+from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.serving.http.backtests import Backtests
 from zeus_runtime.serving.http.hosting import HostedAgent, read_each, sought
 from zeus_runtime.serving.http.hub import Hub
@@ -420,9 +420,15 @@ class Service:
 
         Raises:
             NotFoundError: there is no such call.
-            UsageError: it is decided already.
+            UsageError: it is decided already, or has a member without effect.
         """
         async with self.for_approval(caller, approval) as (found, session):
+            # Who sends them may have meant the other decision.
+            if decision.answer == "approve" and decision.reason:
+                why = "`reason` goes with a rejection, and a text with an approval is an `instruction`"
+                raise UsageError(f"{approval} cannot be decided so: {why}")
+            if decision.answer == "reject" and decision.arguments is not None:
+                raise UsageError(f"{approval} cannot be decided so: changed arguments go with an approval")
             outdated = await self.settle(found, session, {approval: decision}, seen=seen, by=caller)
         return found, session, bool(outdated)
 

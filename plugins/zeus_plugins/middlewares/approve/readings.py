@@ -25,6 +25,7 @@ UNCLEAR: Final = "\0unclear"
 _SCHEME: Final = re.compile(r"[\x00- ]*file:", re.IGNORECASE)
 _WEB: Final = re.compile(r"[\x00- ]*https?:", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"[\x00- ]*[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_ESCAPED_HOST: Final = re.compile(r"[\x00- ]*https?:[/\\]*[^/?#]*[\\%]", re.IGNORECASE)
 _DOT: Final = re.compile("%2e", re.IGNORECASE)
 _REMOVED: Final = re.compile(r"[\t\n\r]")
 """Characters that URL parsers remove anywhere."""
@@ -62,8 +63,8 @@ def is_address(text: str) -> bool:
 def address_readings(text: str) -> tuple[str, ...] | None:
     """Return the address that is asked for a text, and those that a server may take it for, with `..` resolved.
 
-    A web address has the host in lower case and in the encoding of DNS, no usual port and no fragment. None if such a
-    text has more than a host and a path in it, such as a user name, or no host.
+    A web address has its host as ``host_name`` spells it, no usual port and no fragment. None if such a text has more
+    than a host and a path in it, such as a user name, or a host that is none.
     """
     cleaned = _REMOVED.sub("", _trimmed(text))
     if not _WEB.match(cleaned):
@@ -95,6 +96,11 @@ def _without_dots(path: str) -> str:
         elif part != ".":
             kept.append(part)
     return "/".join([*kept, ""] if parts[-1] in (".", "..") else kept)
+
+
+def has_escaped_host(text: str) -> bool:
+    """Whether programs may read other signs in the host of a web address than those that are written."""
+    return _ESCAPED_HOST.match(_REMOVED.sub("", _trimmed(text))) is not None
 
 
 def authority(address: str) -> str:

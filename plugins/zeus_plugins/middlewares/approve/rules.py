@@ -17,6 +17,7 @@ from zeus_plugins.middlewares.approve.readings import (
     UNCLEAR,
     address_readings,
     authority,
+    has_escaped_host,
     is_address,
     is_file_uri,
     is_open,
@@ -570,7 +571,7 @@ def _address_fits(pattern: str, value: str, *, surely: bool) -> bool:
     text_fits = _text_fits(pattern, value, surely=surely)
     found = address_readings(value)
     if found is None:
-        return not surely and (text_fits or "://" in pattern)
+        return not surely and (text_fits or "://" in pattern or has_escaped_host(value))
     if surely:
         hosts = "://" not in pattern or re.match(translate(authority(pattern)), authority(value)) is not None
         return text_fits and hosts and all(_text_fits(pattern, each, surely=True) for each in found[1:])

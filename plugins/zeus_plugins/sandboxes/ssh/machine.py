@@ -67,7 +67,13 @@ class Machine:
             languages=("python", "shell") if has_python else ("shell",),
             limits=_WALLED if walled else _PLAIN,
             isolated=walled,
+            machine=self._address(),
         )
+
+    def _address(self) -> str:
+        user = f"{self._options.user}@" if self._options.user else ""
+        port = f" port {self._options.port}" if self._options.port != 22 else ""
+        return f"{user}{self._options.host}{port}"
 
     def check(self) -> None:
         """Query the machine over a separate connection, once; the answer is kept."""

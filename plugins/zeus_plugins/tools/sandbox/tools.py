@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -135,7 +135,15 @@ def _execute_code(options: Options, backend: SandboxBackend, workspace: Workspac
             },
         )
 
-    return execute_code
+    return replace(execute_code, facts=(_where(options, backend.capabilities),))
+
+
+def _where(options: Options, capabilities: SandboxCapabilities) -> str:
+    """Where code runs, for the person who approves it."""
+    machine = f" on {capabilities.machine}" if capabilities.machine else ""
+    return (
+        f"in the sandbox {options.backend.name}{machine}{'' if capabilities.isolated else ' (not isolated)'}"
+    )
 
 
 def _shared(options: Options, workspace: WorkspaceFiles) -> SharedWorkspace | None:

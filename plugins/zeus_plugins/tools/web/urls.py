@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import IPv6Address
-from typing import NamedTuple
+from socket import inet_aton, inet_ntoa
+from typing import Final, NamedTuple
 from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
 
 from zeus_runtime.plugin import ZeusError
 
 _PORTS = {"http": 80, "https": 443}
+_NAME: Final = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_IPV4: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+"""A name that is an IPv4 address or nothing, since its last part is a number (URL standard, "ends in a number")."""
+_FULL: Final = "Give the full address, such as https://example.com/page."
+_PLAIN: Final = (
+    "A name has letters, digits, - and _ between dots; an IP address is like 192.0.2.1 or [2001:db8::1]."
+)
 
 
 class WebError(ZeusError):
@@ -36,77 +45,82 @@ def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Tar
     try:
         parts = urlsplit(urldefrag(url.strip()).url)
         port = _PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
-        # `example.com.` is the same host, and a rule for `example.com` must hold for it.
-        host = (parts.hostname or "").rstrip(".")
-        ascii_host = host if ":" in host else _on_the_wire(host)
         path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
         query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
     except ValueError:
-        raise WebError(
-            "this is not a web address", remedy="Give the full address, such as https://example.com/page."
-        ) from None
+        raise WebError("this is not a web address", remedy=_FULL) from None
     if parts.scheme not in _PORTS:
         raise WebError(
             f"only http and https are fetched, not {parts.scheme or 'an address without https://'}",
-            remedy="Give the full address, such as https://example.com/page.",
+            remedy=_FULL,
         )
-    if not ascii_host:
-        raise WebError(
-            "the address has no host", remedy="Give the full address, such as https://example.com/page."
-        )
+    if not parts.hostname:
+        raise WebError("the address has no host", remedy=_FULL)
     if parts.username is not None or parts.password is not None:
         raise WebError("an address with a user name or password is not fetched", remedy="Leave them out.")
-    if any(matches(ascii_host, pattern) for pattern in deny):
-        raise WebError(f"fetching from {ascii_host} is forbidden (deny_hosts)")
-    if allow is not None and not any(matches(ascii_host, pattern) for pattern in allow):
-        raise WebError(f"fetching from {ascii_host} is not allowed (allow_hosts)")
-    shown = f"[{ascii_host}]" if ":" in ascii_host else ascii_host
+    written = f"[{parts.hostname}]" if "[" in parts.netloc else parts.hostname
+    try:
+        host = host_name(written)
+    except ValueError:
+        raise WebError(f"{written!r} is not the name of a host", remedy=_PLAIN) from None
+    if any(matches(host, pattern) for pattern in deny):
+        raise WebError(f"fetching from {host} is forbidden (deny_hosts)")
+    if allow is not None and not any(matches(host, pattern) for pattern in allow):
+        raise WebError(f"fetching from {host} is not allowed (allow_hosts)")
+    shown = f"[{host}]" if ":" in host else host
     place = shown if port == _PORTS[parts.scheme] else f"{shown}:{port}"
-    return Target(urlunsplit((parts.scheme, place, path, query, "")), ascii_host, port)
+    return Target(urlunsplit((parts.scheme, place, path, query, "")), host, port)
+
+
+def host_name(written: str) -> str:
+    """The one spelling of a host: its name in the ASCII of DNS, or its IP address as libraries write it.
+
+    Rules compare this spelling, and the connection is made to it. Without it they would mean different hosts: a
+    resolver reads ``ev\\il`` as ``evil``, and a number or ``::ffff:…`` as an IPv4 address.
+
+    Raises:
+        ValueError: ``written`` is neither. Nothing is decoded or guessed.
+    """
+    if ":" in written or written.startswith("["):
+        address = IPv6Address(written.removeprefix("[").removesuffix("]"))
+        if address.scope_id is not None:
+            raise ValueError(f"{written!r} is not the name of a host")
+        return str(address.ipv4_mapped or address)
+    # `example.com.` is the same host.
+    name = _on_the_wire(written).lower().removesuffix(".")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{written!r} is not the name of a host")
+    if not _IPV4.fullmatch(name):
+        return name
+    try:
+        return inet_ntoa(inet_aton(name))
+    except OSError:
+        raise ValueError(f"{written!r} is not the name of a host") from None
 
 
 def matches(host: str, pattern: str) -> bool:
     """Whether a host is the one that a pattern names, or is below it if the pattern begins with ``*.``."""
-    host, pattern = host.lower().rstrip("."), _ascii(pattern)
     if pattern == "*":
         return True
-    if pattern.startswith("*."):
-        return host.endswith(pattern[1:])
-    return host == pattern
+    host, name = host_name(host), host_name(pattern.removeprefix("*."))
+    return host.endswith(f".{name}") if pattern.startswith("*.") else host == name
 
 
 def pattern_problem(pattern: str) -> str | None:
     """The reason why ``pattern`` can match no host at all; None if it can."""
-    if not pattern.strip("*."):
-        return None if pattern == "*" else "this is not a host"
+    if pattern == "*":
+        return None
     if "/" in pattern or "@" in pattern:
         return "this is an address, not a host"
-    name = pattern.removeprefix("*.")
-    if "*" in name:
+    written = pattern.removeprefix("*.")
+    if "*" in written:
         return "a * is allowed only at the beginning, for all hosts below a name"
-    if ":" in name:
-        return None if _is_ipv6(name) else "write a host without its port"
     try:
-        _ascii(pattern)
-    except UnicodeError:
-        return "this is not a host"
-    return "this is not a host" if any(letter.isspace() for letter in name) else None
-
-
-def _is_ipv6(text: str) -> bool:
-    try:
-        IPv6Address(text)
+        name = host_name(written)
     except ValueError:
-        return False
-    return True
-
-
-def _ascii(pattern: str) -> str:
-    """A pattern in the form that hosts are compared with: lower case, non-ASCII letters in the encoding of DNS."""
-    star, _, name = pattern.lower().rstrip(".").rpartition("*.")
-    if ":" not in name:
-        name = _on_the_wire(name).lower()
-    return f"*.{name}" if star or pattern.startswith("*.") else name
+        return "write a host without its port" if ":" in written else "this is not a host"
+    is_ip = ":" in name or _IPV4.fullmatch(name)
+    return "no host is below an IP address" if is_ip and written != pattern else None
 
 
 def _on_the_wire(host: str) -> str:

@@ -19,7 +19,7 @@ from zeus_plugins.tools.web.addresses import parse_allowed, refusal
 from zeus_plugins.tools.web.fetching import Fetched, fetch
 from zeus_plugins.tools.web.options import Options
 from zeus_plugins.tools.web.pages import as_markdown, page_text
-from zeus_plugins.tools.web.urls import WebError, matches, target
+from zeus_plugins.tools.web.urls import WebError, host_name, matches, target
 
 from tests.support.knowledge import docx, pdf
 from tests.support.ports import unused_port
@@ -91,6 +91,7 @@ PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
     "/to-denied": (302, {"Location": "http://denied.example/"}, b""),
     "/to-letters": (302, {"Location": "/b\u00c3\u00bccher"}, b""),  # UTF-8, as it stands on the wire
     "/b%C3%BCcher": (200, {"Content-Type": "text/plain"}, b"books"),
+    "/to-escaped": (302, {"Location": "http://de\\nied.example/"}, b""),
     "/to-nowhere": (302, {"Location": "http://[::1"}, b""),
     "/loop": (301, {"Location": "/loop"}, b""),
     "/slow": (200, {"Content-Type": "text/plain", "Content-Length": "100"}, b"start"),
@@ -165,6 +166,7 @@ async def test_every_redirect_is_looked_at(server: Server) -> None:
     assert "redirects to an invalid web address" in await said(f"{server.url}/to-nowhere", server.options)
     denying = Options(allow_private=server.options.allow_private, deny_hosts=("denied.example",))
     assert "deny_hosts" in await said(f"{server.url}/to-denied", denying)
+    assert "is not the name of a host" in await said(f"{server.url}/to-escaped", denying)
     assert "more than 5 redirects" in await said(f"{server.url}/loop", server.options)
 
 
@@ -360,6 +362,49 @@ def test_a_name_with_letters_is_the_host_that_browsers_go_to() -> None:
     assert target("https://☕.example/", allow=None, deny=()).host == "xn--53h.example"
     with pytest.raises(WebError, match="deny_hosts"):
         target("https://FASS.example/", allow=None, deny=("fass.example",))
+
+
+@pytest.mark.parametrize("sign", [chr(code) for code in range(128)])
+def test_a_host_is_contacted_as_rules_and_people_read_it(sign: str) -> None:
+    """Else a resolver decodes it (``ev\\il``, ``e\\118il``), and a rule for ``evil.example`` does not hold."""
+    written = f"ev{sign}il.example"
+    try:
+        host = host_name(written)
+    except ValueError:
+        assert not sign.isalnum()
+        assert sign not in "-_."
+    else:
+        assert host == written.lower()
+        assert target(f"http://{written}/", allow=None, deny=()).host == host
+        assert matches(host, written)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "", ".", "a..b", ".a", "a..", "a\\", "e\\118il", "e%76il", "a b", "1.2.3.4.5", "1.2.3.256", "a.1", "4294967296",
+        "08.1.1.1", "[a.example]", "[v1.a]", "fe80::1%eth0", "a.example:80",
+    ],
+)  # fmt: skip
+def test_what_is_no_name_of_a_host_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        host_name(written)
+    with pytest.raises(WebError):
+        target(f"http://{written if ':' not in written else f'[{written}]'}/", allow=None, deny=())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "93.184.216.34", "1572395042", "0x5db8d822", "93.12113954", "0135.184.216.34", "９３.184.216.34.",
+        "[::ffff:93.184.216.34]",
+    ],
+)  # fmt: skip
+def test_an_ip_address_has_one_spelling(written: str) -> None:
+    assert target(f"http://{written}/", allow=("93.184.216.34",), deny=()).url == "http://93.184.216.34/"
+    assert matches("93.184.216.34", written)
+    with pytest.raises(WebError, match="deny_hosts"):
+        target("http://[2001:DB8:0:0::1]/", allow=None, deny=("2001:db8::1",))
 
 
 def test_a_pattern_of_subdomains_means_a_whole_name() -> None:

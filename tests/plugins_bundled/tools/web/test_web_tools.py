@@ -407,7 +407,18 @@ def test_wrong_private_addresses_are_said_with_their_place(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "pattern", ["https://a.example/", "a.example:443", "a.example/path", "*example.org", "a b", "", "*."]
+    "pattern",
+    [
+        "https://a.example/",
+        "a.example:443",
+        "a.example/path",
+        "*example.org",
+        "a b",
+        "a\\b",
+        "*.192.0.2.1",
+        "",
+        "*.",
+    ],
 )
 def test_a_rule_for_hosts_that_fits_none_is_said_with_its_place(tmp_path: Path, pattern: str) -> None:
     from zeus_runtime import ConfigError
