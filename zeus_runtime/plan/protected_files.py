@@ -42,6 +42,7 @@ from zeus_runtime.plan.protecting import (
     environs_of,
     forget_links,
     holds_any,
+    homes_of_user,
     spellings,
     work_folders,
 )
@@ -227,7 +228,7 @@ def _add_own_home(deciding: Deciding, checked: Checked) -> None:
     """The user's own Home, with the accounts in it."""
     # All agents of the user read it, so only a config of their own may open it. One that lies in the project asks.
     is_own = checked.trust.is_of_home(Path(checked.trust.file))
-    for home in _own_homes(checked):
+    for home in homes_of_user(checked):
         add_file(deciding, home, DECIDES if is_own else DECIDES_ALL, is_liftable=is_own)
     for environ in environs_of(checked):
         for home in user_home(environ):
@@ -315,12 +316,6 @@ _OF_PROJECTS: Final = frozenset(
 """A home folder may be a project too: these, or what is in them, have protections of their own."""
 
 
-def _own_homes(checked: Checked) -> Iterable[Path]:
-    # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    environs = (*environs_of(checked), checked.environ)
-    return dict.fromkeys(home for environ in environs for home in user_home(environ))
-
-
 def _add_homes(
     deciding: Deciding, checked: Checked, named: Sequence[NamedFile], work: Sequence[Path]
 ) -> None:
@@ -348,7 +343,7 @@ def _add_homes(
         *checked.document.homes,
         *(home for _, home in checked.registry.homes),  # their presets are found without being listed
         *homes,
-        *_own_homes(checked),
+        *homes_of_user(checked),
     )
     folders = {home / each for home in searched for each in HOME_FOLDERS}
     bundled = bundled_home()
