@@ -20,6 +20,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     service_key_files,
     unloaded_configs,
     with_extended,
+    written_in,
 )
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
@@ -82,8 +83,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     work = tuple(dict.fromkeys(chain.from_iterable(map(work_folders, agents))))
     forms: set[str] = set()
     for each in agents:
-        layers, spelled = each.spelled or ((), ())
-        unloaded = (*unloaded_configs(each.document, each.private_homes, each.trust.paths), *layers)
+        unloaded, spelled = _unloaded(each, work)
         named = tuple(dict.fromkeys((*named_files(each, unloaded), *spelled)))
         forms.update(named_modules(each, unloaded))
         for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
@@ -115,6 +115,24 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     # Last, because of two patterns for a name the first one counts, and that of the home folder closes reading too.
     for each in agents:
         _add_looked_up(deciding, each, work)
+
+
+def _unloaded(
+    checked: Checked, work: Collection[Path]
+) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile]]:
+    """The configs that this run did not load, and what those spell that no schema can read.
+
+    These are the edited ones, and those that are no sound YAML, as after a merge with conflicts.
+    """
+    found = (*unloaded_configs(checked.document, checked.private_homes, checked.trust.paths),)
+    unsound = [each.file for each in found if each.text is None or written_in(each.text) is None]
+    spelled = [] if checked.spelled is None else [checked.spelled]
+    if unsound:
+        from zeus_runtime.plan.spelled_files import spelled_files
+
+        spelled.append(spelled_files(checked, work, given=unsound))
+    layers = chain.from_iterable(each.layers for each in spelled)
+    return (*found, *layers), [file for each in spelled for file in each.files]
 
 
 def _add_looked_up(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
