@@ -28,7 +28,7 @@ from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path, state_folder
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
-from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
+from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules, of_runner
 from zeus_runtime.plan.protected_python import LIBRARY_PATHS, add_runtime
 from zeus_runtime.plan.protecting import (
     DECIDES,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.access import Deciding
 
 _RUN: Final = "the package runner of a server or hook executes it or what it names"
+_OF_RUNNERS: Final = ("settings", "installed")
 _DECIDES_SERVICE: Final = "it decides who may use a service"
 _SESSIONS: Final = "it holds the sessions"
 
@@ -82,10 +83,13 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     agents = (*checked.beside, checked)
     work = tuple(dict.fromkeys(chain.from_iterable(map(work_folders, agents))))
     forms: set[str] = set()
+    of_runners: dict[NamedFile, None] = {}
     for each in agents:
         unloaded, spelled = _unloaded(each, work)
         named = tuple(dict.fromkeys((*named_files(each, unloaded), *spelled)))
         forms.update(named_modules(each, unloaded))
+        of_runners |= dict.fromkeys(file for file in named if file.role in _OF_RUNNERS)
+        of_runners |= dict.fromkeys(of_runner(found) for part in each.parts for found in part.looked_up)
         for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
             deciding.folders[(each.directory / place).absolute()] = None
         config = each.document.path
@@ -113,8 +117,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add_home_folder(deciding, checked, work)
     add_runtime(deciding, checked, forms)
     # Last, because of two patterns for a name the first one counts, and that of the home folder closes reading too.
-    for each in agents:
-        _add_looked_up(deciding, each, work)
+    _add_looked_up(deciding, of_runners, work)
 
 
 def _unloaded(
@@ -135,18 +138,19 @@ def _unloaded(
     return (*found, *layers), [file for each in spelled for file in each.files]
 
 
-def _add_looked_up(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
+def _add_looked_up(deciding: Deciding, of_runners: Iterable[NamedFile], work: Sequence[Path]) -> None:
     """What package runners of servers and hooks find by themselves, such as ``.npmrc`` and ``node_modules``."""
-    for found in dict.fromkeys(chain.from_iterable(part.looked_up for part in checked.parts)):
-        fits = folded_part(found.name)
-        entries = (each for each in entries_of(found.folder) if each.is_symlink() and fits(folded(each.name)))
+    for found in of_runners:
+        folder, pattern = found.file.parent, found.file.name
+        fits = folded_part(pattern)
+        entries = (each for each in entries_of(folder) if each.is_symlink() and fits(folded(each.name)))
         # Also a link that leads nowhere yet.
         links = (
             os.path.split(real_path(each.path)) for each in entries if not holds_any(Path(each.path), work)
         )
-        places = ((each, found.name) for each in dict.fromkeys((str(found.folder), real_path(found.folder))))
+        places = ((each, pattern) for each in dict.fromkeys((str(folder), real_path(folder))))
         for at, name in (*places, *((at, escape(name)) for at, name in links)):
-            deciding.add_names(at, name, _RUN, is_installed=found.is_installed)
+            deciding.add_names(at, name, _RUN, is_installed=found.role == "installed")
 
 
 def _service_files(checked: Checked) -> Iterator[Path]:
@@ -205,7 +209,7 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
         elif each.role == "archive":
             for at in spellings(each.file):
                 deciding.add_archive(at, each.route)
-        elif each.role not in ("home", "root"):
+        elif each.role not in ("home", "root", *_OF_RUNNERS):
             add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role == "program" and each.file.suffix == ".py":
                 add_unasked(deciding, each.file.parent / "__pycache__")

@@ -26,9 +26,10 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES
 from zeus_runtime.config.yaml.tree import walk
 from zeus_runtime.disk_paths import expanded, is_file
 from zeus_runtime.plan.executed_parts import project_of
-from zeus_runtime.plan.named_files import SERVERS, NamedFile
+from zeus_runtime.plan.named_files import SERVERS, NamedFile, of_runner
 from zeus_runtime.trust.command_files import MOST_BASES
 from zeus_runtime.trust.command_words import is_path
+from zeus_runtime.trust.package_runners import looked_up
 from zeus_runtime.trust.parts import Command, covered_by
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ class _Text:
             is_near = os.path.isdir(file.parent)  # noqa: PTH112 - False also for a name that is too long
             if is_near and not os.path.lexists(file):
                 yield NamedFile(file.with_name(escape(file.name)), "absent")
+        yield from map(of_runner, looked_up(values, [each for each in bases if self._project.has(each)]))
         # The config of an agent, which may be named by its folder.
         configs = filter(os.path.isfile, (_at(place, DISCOVERED) for place in every))
         yield from (NamedFile(Path(each), "read") for each in configs)
