@@ -40,6 +40,14 @@ EDITS: Final[Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]]] = {
     ),
     "a misspelt key": ({"zeus.yaml": HEAD + PROMPT.replace("ions", "ion")}, ("prompts/review.md",)),
     "no YAML": ({"zeus.yaml": HEAD + PROMPT + "metadata: ["}, ("prompts/review.md",)),
+    "a package runner": (
+        {"zeus.yaml": HEAD + "mcpServers: {s: {command: npx, args: [x]}}\n"},
+        (".npmrc", "node_modules/x.js"),
+    ),
+    "a package runner at a misspelt key": (
+        {"zeus.yaml": HEAD + "mcpServer: {s: {command: npx, args: [x]}}\n"},
+        (".npmrc", "node_modules/x.js"),
+    ),
     "a sub-agent's misspelt key": (
         {
             "zeus.yaml": HEAD

@@ -92,6 +92,18 @@ def test_a_home_folder_in_the_workspace_is_told_if_a_server_or_hook_may_execute_
     assert findings(zeus)["home"][0]["status"] == "warn"
 
 
+def test_a_folder_of_the_python_path_in_the_workspace_is_told(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    project.agent()
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:")
+    assert "PYTHONPATH" not in findings(zeus)
+    (tmp_path / "link").symlink_to(project.folder / "src")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{tmp_path}/link")
+    found = findings(zeus)["PYTHONPATH"][0]
+    assert (found["status"], f"({tmp_path}/link)" in found["detail"]) == ("warn", True)
+
+
 def test_a_journal_beside_the_database_is_told_and_not_played_back(zeus: Zeus, project: Project) -> None:
     project.agent()
     zeus("run", "zeus.yaml", "go")

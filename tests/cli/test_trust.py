@@ -1235,6 +1235,43 @@ def test_what_a_server_starts_is_refused_as_data_with_its_place(server: Project,
     assert "data means nothing to a remote server" in said
 
 
+@pytest.mark.parametrize("xdg", [False, True])
+def test_a_server_starts_in_no_home_of_the_user(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, *, xdg: bool
+) -> None:
+    """A server that saved `prompts/SOUL.md` where it started changed all agents of the user without a question."""
+    home = Path(os.environ["HOME"])
+    own = home / ("settings/zeus" if xdg else ".config/zeus")
+    if xdg:
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
+    (own / "notes").mkdir(parents=True)
+    (project.folder / "link").symlink_to(own)
+    entry = {"command": "notes", "cwd": "${HOME}/" + str(own.relative_to(home))}
+    (project.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"filed": entry}}))
+    project.write(
+        "zeus.yaml",
+        f"""
+        version: 1
+        model: gpt-4o
+        tools: [mcp: {{files: [.mcp.json]}}]
+        mcpServers:
+          itself: {{command: notes, cwd: {own}}}
+          below: {{command: notes, cwd: {own}/notes}}
+          linked: {{command: notes, cwd: link/../zeus}}
+          above: {{command: notes, cwd: {own.parent}}}
+          beside: {{command: notes, cwd: {own}-notes}}
+          off: {{command: notes, cwd: {own}, disabled: true}}
+        """,
+    )
+    result = zeus("validate")
+    said = result.out + result.err
+    assert result.exit_code == 3
+    assert "zeus.yaml:6:33: mcp-server: the server 'itself' starts in your own Home" in said
+    assert "cwd: ${HOME}/.local/share/" in said
+    refused = [name for name in ("below", "linked", "filed", "above", "beside", "off") if f"'{name}'" in said]
+    assert refused == ["below", "linked", "filed"]
+
+
 def test_what_changes_while_the_question_waits_is_not_allowed(server: Project) -> None:
     environ = {"HOME": os.environ["HOME"]}
     words = ["tools", "list", "--connect"]

@@ -2243,6 +2243,37 @@ def test_no_tool_writes_what_only_a_config_names_that_this_run_did_not_load(fold
         assert files.write_refusal(path) is None, path
 
 
+@pytest.mark.parametrize("name", ["zeus.yaml", "own.prod.yaml", ".zeus/configs/other.yaml"])
+@pytest.mark.parametrize("fault", ["<<<<<<< HEAD\nname: a\n=======\nname: b\n>>>>>>> main\n", "metadata: ["])
+def test_what_a_config_names_that_is_no_sound_yaml_is_closed(folder: Path, name: str, fault: str) -> None:
+    """An agent that resolved a merge conflict could change the prompts and read the keys of the conflicted config."""
+    put(folder, "rules.md", "base/deep.md", "hook.py", "token", "kept.db", "README.md", "own.json")
+    base = "version: 1\ninstructions: {file: deep.md}\nstorage: {url: 'sqlite:///kept.db'}\n"
+    put(folder, "base/base.yaml", text=base)
+    servers = {"x": {"url": "https://a.example", "headers": {"Authorization": "Bearer Qm7Yb2Lk9Vd4xR8p"}}}
+    put(folder, "servers.json", text=json.dumps({"mcpServers": servers}))
+    put(folder, "gcp.json", text='{"private_key": "x7Kq19mWz4Rt8LpQ2x7Kq19m"}')
+    up = "../" * name.count("/")
+    lines = (
+        f"extends: ./{up}base/base.yaml",
+        f"instructions: {{file: ./{up}rules.md}}",
+        f"tools: [filesystem, {{mcp: {{files: [./{up}servers.json]}}}}]",
+        "model: {litellm: {model: x, extra: {vertex: gcp.json, token_file: token}}}",
+        "middlewares: [{hooks: {before_run: [{command: [python3, -I, hook.py]}]}}]",
+    )
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, name, text="\n".join((*lines, fault)))
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    for each in ("rules.md", "base/base.yaml", "base/deep.md", "hook.py"):
+        assert files.write_refusal(each) is not None, each
+    for each in (name, "servers.json", "gcp.json", "token", "kept.db"):
+        with pytest.raises(WorkspaceError, match="no tool may"):
+            files.read(each, max_bytes=100)
+    for each in ("README.md", "own.json"):
+        assert files.write_refusal(each) is None
+        assert files.read(each, max_bytes=100)
+
+
 def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_them(folder: Path) -> None:
     put(folder, ".env", text="HOOK_TOKEN=whsec_Qm7Yb2Lk9Vd4\n")
     put(folder, "src/whsec_Qm7Yb2Lk9Vd4", "src/a", "src/z")

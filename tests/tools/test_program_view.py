@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from zeus_runtime import Agent
 from zeus_runtime.plan.plan import make_plan
@@ -313,6 +314,63 @@ def test_file_tools_change_nothing_that_a_package_runner_finds_and_programs_stil
         (tmp_path / "set/npmrc").unlink()
         assert RUN in str(workspace(tmp_path, {}, **used).write_refusal("set/npmrc"))
     assert not [name for name in found if "packages" in name]
+
+
+NPX = '{"mcpServers": {"s": {"command": "npx", "args": ["x"]}}}'
+SERVER = "mcpServers: {{s: {{command: {}, args: [{}]}}}}"
+
+
+@pytest.mark.parametrize(
+    ("config", "files"),
+    [
+        (SERVER.format("./mcp.ts", ""), {"mcp.ts": "#!/usr/bin/env -S npx -y tsx@4\n"}),
+        (SERVER.format("./mcp.ts", ""), {"mcp.ts": "#!/usr/bin/env -Snpx\n"}),
+        (SERVER.format("node", "mcp.ts"), {"mcp.ts": "#!/usr/local/bin/npx tsx\n"}),
+        (SERVER.format("./mcp.sh", ""), {"mcp.sh": "#!/bin/sh\nexec npx -y x@1.2.3\n"}),
+        (SERVER.format("sh", "mcp.sh"), {"mcp.sh": "cd app\nPORT=1 npx -y x@1.2.3 && true"}),
+        (SERVER.format("sh", "-c, 'cd app && npx x'"), {"app/x": ""}),
+        (
+            "middlewares: [{hooks: {before_run: [{command: [./hook.ts]}]}}]",
+            {"hook.ts": "#!/usr/bin/env npx\n"},
+        ),
+        # Of what this run does not load.
+        ("", {"zeus.prod.yaml": SERVER.format("npx", "x")}),
+        ("", {"zeus.prod.yaml": "connectors: {browser: {}}"}),
+        ("", {"zeus.prod.yaml": "middlewares: [{hooks: {before_run: [{command: [npx, x]}]}}]"}),
+        ("", {"zeus.prod.yaml": "tools: [{mcp: {files: [servers.json]}}]", "servers.json": NPX}),
+        ("", {"zeus.prod.yaml": SERVER.format("./mcp.sh", ""), "mcp.sh": "exec npx x"}),
+        ("", {"zeus.prod.yaml": "<<<<<<< HEAD\n" + SERVER.format("npx", "x")}),
+    ],
+)
+def test_a_package_runner_is_found_that_no_word_of_a_loaded_command_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, files: Mapping[str, str]
+) -> None:
+    """A script's first line or text, or a config that the next run loads, had `npx` execute what `.npmrc` named."""
+    for name, text in files.items():
+        write(tmp_path / name, text)
+    # A folder with as many files as `node_modules` has is not covered.
+    monkeypatch.setattr("zeus_runtime.trust.command_files.MOST_ENTRIES", 0)
+    found = workspace(tmp_path, {}, **(yaml.safe_load(config) or {}))
+    for name in (".npmrc", "node_modules/x/i.js", *(("app/.npmrc",) if "app/x" in files else ())):
+        assert RUN in str(found.write_refusal(name)), name
+    assert found.write_refusal("uv.toml") is None
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        (["python3", "-I", "mcp.py"], {"mcp.py": "#!/usr/bin/env python3\n# It replaces npx-server."}),
+        (["./mcp"], {"mcp": "\0 npx "}),
+        (["./mcp"], {"mcp": f"{'#' * (1 << 18)} npx "}),
+    ],
+)
+def test_what_a_script_does_not_start_stays_open(
+    tmp_path: Path, command: list[str], files: Mapping[str, str]
+) -> None:
+    for name, text in files.items():
+        write(tmp_path / name, text)
+    server = {"command": command[0], "args": command[1:]}
+    assert workspace(tmp_path, {}, mcpServers={"s": server}).write_refusal(".npmrc") is None
 
 
 def test_a_covered_program_among_installed_packages_stays_closed_to_programs(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,6 +51,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
         yield from _memory(checked)
         yield from _keys_in_git(checked)
         yield from home_in_workspace(checked)
+        yield from path_in_workspace(checked)
         yield from database(checked.config.storage.url, checked.directory, checked.trust)
     yield _terminal(process)
 
@@ -299,12 +300,7 @@ def home_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
     every = [*plans(make_plan(checked))]
     if not any(map(_programs_write, every)):
         return
-    folders = [each.config.workspace for each in every]
-    work = [
-        Path(real_path(checked.directory / place))
-        for each in folders
-        for place in (each.root, *each.routes.values())
-    ]
+    work = _work(checked, every)
 
     def is_reached(home: str | Path | None) -> bool:
         return home is not None and any(Path(real_path(home)).is_relative_to(each) for each in work)
@@ -325,6 +321,39 @@ def home_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
             f" (.bash_profile, .gitconfig), which these may execute outside of the sandbox: {', '.join(started)}",
             "Set HOME to a folder outside of the workspace, for all or in `env: {HOME: ...}` of the server.",
         )
+
+
+def path_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
+    """The folders of ``PYTHONPATH`` in which the agent may make a module that the next Zeus executes."""
+    import os
+
+    from zeus_runtime.disk_paths import real_path
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.run.connections import plans
+
+    listed = filter(None, checked.process_environ.get("PYTHONPATH", "").split(os.pathsep))
+    work = _work(checked, [*plans(make_plan(checked))])
+    named = [each for each in listed if any(Path(real_path(each)).is_relative_to(at) for at in work)]
+    if named:
+        yield DoctorFinding(
+            "warn",
+            "PYTHONPATH",
+            f"the Python that runs Zeus looks for modules in the workspace ({', '.join(named)}): a tool may make one"
+            " there that a library imports if it is there, and the next Zeus executes it",
+            "Start Zeus without PYTHONPATH, in an environment in which your package is installed.",
+        )
+
+
+def _work(checked: Checked, every: Sequence[Plan]) -> Sequence[Path]:
+    """The folders in which the agents of these plans work."""
+    from zeus_runtime.disk_paths import real_path
+
+    folders = [each.config.workspace for each in every]
+    return [
+        Path(real_path(checked.directory / place))
+        for each in folders
+        for place in (each.root, *each.routes.values())
+    ]
 
 
 def _programs_write(plan: Plan) -> bool:

@@ -224,14 +224,14 @@ def _servers(ground: PartSource) -> Iterator[Part]:
     connectors = ground.config.connectors
     if connectors != Connectors() and connectors.browser is not None and connectors.browser.server is None:
         yield from _server(ground, "browser", BROWSER_SERVER, ("connectors", "browser"))
-    for path, servers in _server_files(document):
+    for path, servers in server_files(document):
         if not isinstance(servers, Exception):  # the component that reads the file reports the problem
             for name, server in servers.items():
                 yield from _server(ground, name, server, path)
                 yield from _other_keys(ground, name, server, path)
 
 
-def _server_files(document: Document) -> Iterator[tuple[ConfigPath, Mapping[str, McpServer] | Exception]]:
+def server_files(document: Document) -> Iterator[tuple[ConfigPath, Mapping[str, McpServer] | Exception]]:
     """The servers of each file of MCP servers that a config names, or why it cannot be read."""
     for each in document.marked:
         if "servers" in each.executes:
@@ -245,7 +245,7 @@ def _server_files(document: Document) -> Iterator[tuple[ConfigPath, Mapping[str,
 
 def unread_servers(document: Document) -> Iterator[Diagnostic]:
     """A problem for each file of MCP servers that cannot be read, so that its servers are not among the parts."""
-    for path, error in _server_files(document):
+    for path, error in server_files(document):
         if isinstance(error, Exception):
             message = error.message if isinstance(error, ZeusError) else str(error)
             yield document.diagnostic(path, "options", message, hint=getattr(error, "remedy", None))

@@ -31,10 +31,22 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.trust.command_files import Covered
+    from zeus_runtime.trust.package_runners import LookedUp
     from zeus_runtime.trust.parts import Command, Project
 
 Role: TypeAlias = Literal[
-    "read", "written", "database", "folder", "sent", "home", "root", "archive", "program", "absent"
+    "read",
+    "written",
+    "database",
+    "folder",
+    "sent",
+    "home",
+    "root",
+    "archive",
+    "program",
+    "absent",
+    "settings",
+    "installed",
 ]
 
 SERVERS: Final = ("mcpServers", "servers")
@@ -45,12 +57,13 @@ class NamedFile(NamedTuple):
     """A file or folder that a config names, there or not.
 
     Args:
-        file: absolute; its links are not resolved. The name of one with the role ``absent`` is a glob pattern.
+        file: absolute; its links are not resolved. The name of one with one of the last three roles is a glob pattern.
         role: ``read`` by Zeus; ``written`` by Zeus, with files beside it whose names begin with its name; ``database``,
             the same for sessions; ``folder`` in which Zeus changes the files; ``sent`` if a provider's library would
             read keys from it; ``home``; ``root`` of a workspace, which may hold skills; ``archive`` where Zeus keeps
             originals, or files of sandboxes; ``program`` of a server or an option, or a folder with its files;
-            ``absent`` if a program would start it as soon as it is there.
+            ``absent`` if a program would start it as soon as it is there; ``settings`` of a package runner, and what is
+            ``installed`` for one (``LookedUp``).
         holds_keys: whether no tool may read it either.
         route: of an archive, its name in ``ARCHIVES``, or ``OWN_SANDBOXES``.
     """
@@ -285,6 +298,12 @@ def _of_command(command: Command | _Value, project: Project) -> Iterator[NamedFi
     found = _covered(command, project)
     yield from (NamedFile(file, "program") for file in found.paths)
     yield from (NamedFile(Path(folder, pattern), "absent") for folder, pattern in found.absent)
+    yield from map(of_runner, found.looked_up)
+
+
+def of_runner(found: LookedUp) -> NamedFile:
+    """What a package runner looks up, as a file that a config names."""
+    return NamedFile(found.folder / found.name, "installed" if found.is_installed else "settings")
 
 
 def _covered(command: Command | _Value, project: Project) -> Covered:

@@ -20,6 +20,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     service_key_files,
     unloaded_configs,
     with_extended,
+    written_in,
 )
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
@@ -27,7 +28,7 @@ from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path, state_folder
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
-from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules
+from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules, of_runner
 from zeus_runtime.plan.protected_python import LIBRARY_PATHS, add_runtime
 from zeus_runtime.plan.protecting import (
     DECIDES,
@@ -42,6 +43,7 @@ from zeus_runtime.plan.protecting import (
     environs_of,
     forget_links,
     holds_any,
+    homes_of_user,
     spellings,
     work_folders,
 )
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.access import Deciding
 
 _RUN: Final = "the package runner of a server or hook executes it or what it names"
+_OF_RUNNERS: Final = ("settings", "installed")
 _DECIDES_SERVICE: Final = "it decides who may use a service"
 _SESSIONS: Final = "it holds the sessions"
 
@@ -80,11 +83,13 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     agents = (*checked.beside, checked)
     work = tuple(dict.fromkeys(chain.from_iterable(map(work_folders, agents))))
     forms: set[str] = set()
+    of_runners: dict[NamedFile, None] = {}
     for each in agents:
-        layers, spelled = each.spelled or ((), ())
-        unloaded = (*unloaded_configs(each.document, each.private_homes, each.trust.paths), *layers)
+        unloaded, spelled = _unloaded(each, work)
         named = tuple(dict.fromkeys((*named_files(each, unloaded), *spelled)))
         forms.update(named_modules(each, unloaded))
+        of_runners |= dict.fromkeys(file for file in named if file.role in _OF_RUNNERS)
+        of_runners |= dict.fromkeys(of_runner(found) for part in each.parts for found in part.looked_up)
         for place in (each.config.workspace.root, *each.config.workspace.routes.values()):
             deciding.folders[(each.directory / place).absolute()] = None
         config = each.document.path
@@ -112,22 +117,40 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add_home_folder(deciding, checked, work)
     add_runtime(deciding, checked, forms)
     # Last, because of two patterns for a name the first one counts, and that of the home folder closes reading too.
-    for each in agents:
-        _add_looked_up(deciding, each, work)
+    _add_looked_up(deciding, of_runners, work)
 
 
-def _add_looked_up(deciding: Deciding, checked: Checked, work: Sequence[Path]) -> None:
+def _unloaded(
+    checked: Checked, work: Collection[Path]
+) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile]]:
+    """The configs that this run did not load, and what those spell that no schema can read.
+
+    These are the edited ones, and those that are no sound YAML, as after a merge with conflicts.
+    """
+    found = (*unloaded_configs(checked.document, checked.private_homes, checked.trust.paths),)
+    unsound = [each.file for each in found if each.text is None or written_in(each.text) is None]
+    spelled = [] if checked.spelled is None else [checked.spelled]
+    if unsound:
+        from zeus_runtime.plan.spelled_files import spelled_files
+
+        spelled.append(spelled_files(checked, work, given=unsound))
+    layers = chain.from_iterable(each.layers for each in spelled)
+    return (*found, *layers), [file for each in spelled for file in each.files]
+
+
+def _add_looked_up(deciding: Deciding, of_runners: Iterable[NamedFile], work: Sequence[Path]) -> None:
     """What package runners of servers and hooks find by themselves, such as ``.npmrc`` and ``node_modules``."""
-    for found in dict.fromkeys(chain.from_iterable(part.looked_up for part in checked.parts)):
-        fits = folded_part(found.name)
-        entries = (each for each in entries_of(found.folder) if each.is_symlink() and fits(folded(each.name)))
+    for found in of_runners:
+        folder, pattern = found.file.parent, found.file.name
+        fits = folded_part(pattern)
+        entries = (each for each in entries_of(folder) if each.is_symlink() and fits(folded(each.name)))
         # Also a link that leads nowhere yet.
         links = (
             os.path.split(real_path(each.path)) for each in entries if not holds_any(Path(each.path), work)
         )
-        places = ((each, found.name) for each in dict.fromkeys((str(found.folder), real_path(found.folder))))
+        places = ((each, pattern) for each in dict.fromkeys((str(folder), real_path(folder))))
         for at, name in (*places, *((at, escape(name)) for at, name in links)):
-            deciding.add_names(at, name, _RUN, is_installed=found.is_installed)
+            deciding.add_names(at, name, _RUN, is_installed=found.role == "installed")
 
 
 def _service_files(checked: Checked) -> Iterator[Path]:
@@ -186,7 +209,7 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
         elif each.role == "archive":
             for at in spellings(each.file):
                 deciding.add_archive(at, each.route)
-        elif each.role not in ("home", "root"):
+        elif each.role not in ("home", "root", *_OF_RUNNERS):
             add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role == "program" and each.file.suffix == ".py":
                 add_unasked(deciding, each.file.parent / "__pycache__")
@@ -227,7 +250,7 @@ def _add_own_home(deciding: Deciding, checked: Checked) -> None:
     """The user's own Home, with the accounts in it."""
     # All agents of the user read it, so only a config of their own may open it. One that lies in the project asks.
     is_own = checked.trust.is_of_home(Path(checked.trust.file))
-    for home in _own_homes(checked):
+    for home in homes_of_user(checked):
         add_file(deciding, home, DECIDES if is_own else DECIDES_ALL, is_liftable=is_own)
     for environ in environs_of(checked):
         for home in user_home(environ):
@@ -315,12 +338,6 @@ _OF_PROJECTS: Final = frozenset(
 """A home folder may be a project too: these, or what is in them, have protections of their own."""
 
 
-def _own_homes(checked: Checked) -> Iterable[Path]:
-    # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    environs = (*environs_of(checked), checked.environ)
-    return dict.fromkeys(home for environ in environs for home in user_home(environ))
-
-
 def _add_homes(
     deciding: Deciding, checked: Checked, named: Sequence[NamedFile], work: Sequence[Path]
 ) -> None:
@@ -348,7 +365,7 @@ def _add_homes(
         *checked.document.homes,
         *(home for _, home in checked.registry.homes),  # their presets are found without being listed
         *homes,
-        *_own_homes(checked),
+        *homes_of_user(checked),
     )
     folders = {home / each for home in searched for each in HOME_FOLDERS}
     bundled = bundled_home()

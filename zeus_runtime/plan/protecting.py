@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.disk_paths import expanded, home_folders, real_path
 from zeus_runtime.plan.workspace_root import workspace_root
+from zeus_runtime.registry.home import user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.tools.links import links_from
 from zeus_runtime.trust.databases import is_database, logs
@@ -115,6 +116,13 @@ def environs_of(checked: Checked) -> tuple[Mapping[str, str], ...]:
     """The variables by which this process, and the next one in each home folder of the user, finds the user's files."""
     process = checked.process_environ
     return (process, *({"HOME": str(home)} for home in home_folders(process)))
+
+
+def homes_of_user(checked: Checked) -> Iterable[Path]:
+    """The user's own Homes, there or not."""
+    # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
+    environs = (*environs_of(checked), checked.environ)
+    return dict.fromkeys(home for environ in environs for home in user_home(environ))
 
 
 def spellings(file: Path) -> Iterable[str]:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.mcp import Connectors, server_problems
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.components import planned_component
+from zeus_runtime.plan.protecting import homes_of_user
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Diagnostic
-    from zeus_runtime.config.mcp import Connector
+    from zeus_runtime.config.mcp import Connector, McpServer
+    from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.validated import Checked
 
@@ -29,6 +32,8 @@ def implied_component(checked: Checked) -> tuple[PlannedComponent, ...]:
     from zeus_runtime.config import Ref
 
     config = checked.config
+    if problems := [*_in_homes(checked)]:
+        raise ConfigError(problems)
     if not (config.mcp_servers or config.connectors != Connectors()):
         return ()
     _refuse_servers(checked)
@@ -82,6 +87,35 @@ def _started_data(checked: Checked) -> Iterator[Diagnostic]:
                 hint="remove it; if it is not a program, name it in one word with its option (--db-path=data.db) or"
                 " under env",
             )
+
+
+def _in_homes(checked: Checked) -> Iterator[Diagnostic]:
+    """A problem for each server that starts in the user's own Home.
+
+    What a server saves there under a name from the model would decide about all agents of the user, without a question.
+    """
+    servers: list[tuple[ConfigPath, str, McpServer]] = [
+        (("mcpServers", name), name, each) for name, each in checked.config.mcp_servers.items()
+    ]
+    if any("servers" in each.executes for each in checked.document.marked):
+        from zeus_runtime.plan.executed_parts import server_files
+
+        for path, found in server_files(checked.document):
+            # The component that reads the file reports one that cannot be read.
+            if not isinstance(found, Exception):
+                servers += [(path, name, each) for name, each in found.items()]
+    for path, name, server in servers:
+        if server.cwd and not server.disabled:
+            # Only the folder itself and those in it: from a folder above, a name would have to spell the way.
+            cwd = Path(real_path(checked.directory / server.cwd))
+            if any(cwd.is_relative_to(real_path(home)) for home in homes_of_user(checked)):
+                yield checked.diagnostic(
+                    "mcp-server",
+                    f"the server {name!r} starts in your own Home ({cwd}), whose prompts and configs are trusted"
+                    " without asking, so what it saves there could change all your agents",
+                    (*path, "cwd") if path[0] == "mcpServers" else path,
+                    hint="make a folder of its own and name that, such as `cwd: ${HOME}/.local/share/mcp`",
+                )
 
 
 def _refuse_servers(checked: Checked) -> None:

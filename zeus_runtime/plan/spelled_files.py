@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,14 +15,21 @@ from zeus_runtime.config.layers.files import CONFIG_SUFFIX, DISCOVERED
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.schema.walk import type_name, types, walk_with
-from zeus_runtime.config.secrets.unloaded_configs import agents_layers, with_extended
+from zeus_runtime.config.secrets.parts import key_files_of_entry, key_files_of_words
+from zeus_runtime.config.secrets.unloaded_configs import (
+    agents_layers,
+    file_text,
+    with_extended,
+    written_in,
+)
 from zeus_runtime.config.yaml.reader import MAX_BYTES
 from zeus_runtime.config.yaml.tree import walk
-from zeus_runtime.disk_paths import expanded
+from zeus_runtime.disk_paths import expanded, is_file
 from zeus_runtime.plan.executed_parts import project_of
-from zeus_runtime.plan.named_files import SERVERS, NamedFile
+from zeus_runtime.plan.named_files import SERVERS, NamedFile, of_runner
 from zeus_runtime.trust.command_files import MOST_BASES
 from zeus_runtime.trust.command_words import is_path
+from zeus_runtime.trust.package_runners import looked_up
 from zeus_runtime.trust.parts import Command, covered_by
 
 if TYPE_CHECKING:
@@ -55,7 +62,9 @@ class Spelled(NamedTuple):
     files: Sequence[NamedFile]
 
 
-def spelled_files(checked: Checked, work: Collection[Path] = ()) -> Spelled:
+def spelled_files(
+    checked: Checked, work: Collection[Path] = (), *, given: Sequence[Path] | None = None
+) -> Spelled:
     """What the texts of a config's files spell that are others than the loaded ones, sound YAML or not.
 
     Prose names much on which an agent works, so a word counts only if it is a path or the whole name of a file. It
@@ -64,13 +73,15 @@ def spelled_files(checked: Checked, work: Collection[Path] = ()) -> Spelled:
 
     Args:
         work: where other agents work.
+        given: other files than the config's.
     """
     document = checked.document
     loaded = {file: document.sources.texts.get(name) for name, file in document.files.items()}
     layers: dict[Path, UnloadedConfig] = {}
     found: dict[NamedFile, None] = {}
     # A `.env` has values for other programs too.
-    first = [file for file in (*loaded, *document.further) if file.name != ".env"]
+    own = [file for file in (*loaded, *document.further) if file.name != ".env"]
+    first = own if given is None else [*given]
     waiting = [*first]
     while waiting:
         for layer in with_extended(waiting.pop(), document.environ):
@@ -137,6 +148,7 @@ class _Text:
         if not trees:
             filled = "\n".join(_filled(line, self._environ) for line in text.split("\n"))
             values = [each.strip() for each in _AROUND.split(filled)]
+            yield from self._keys(values)
         words = map(_from_home, (*values, *_BETWEEN.split("\n".join((text, *values)))))
         named = {word: [_at(each, word) for each in folders] for word in words if is_path(word)}
         # A program may look for one word in the folder that another one names.
@@ -154,11 +166,27 @@ class _Text:
             is_near = os.path.isdir(file.parent)  # noqa: PTH112 - False also for a name that is too long
             if is_near and not os.path.lexists(file):
                 yield NamedFile(file.with_name(escape(file.name)), "absent")
+        yield from map(of_runner, looked_up(values, [each for each in bases if self._project.has(each)]))
         # The config of an agent, which may be named by its folder.
         configs = filter(os.path.isfile, (_at(place, DISCOVERED) for place in every))
         yield from (NamedFile(Path(each), "read") for each in configs)
         for layer in chain.from_iterable(map(agents_layers, trees)):
             yield from self._unfit(layer)
+
+    def _keys(self, values: Sequence[str]) -> Iterator[NamedFile]:
+        """The files of keys in a text that is no YAML, there: the one before says so, or what is in the file."""
+        said = {
+            file
+            for name, value in pairwise(values)
+            for _, file in (
+                *key_files_of_entry(name, value, is_variable=False),
+                *key_files_of_words([name, value]),
+            )
+        }
+        for value in dict.fromkeys((*values, *said)):
+            for place in (Path(_at(each, _from_home(value))) for each in self._project.folders):
+                if is_file(place) and (value in said or written_in(file_text(place) or "")):
+                    yield NamedFile(place, "sent", holds_keys=True)
 
     def servers(self) -> Iterator[Path]:
         """The files that it names as those of MCP servers."""

@@ -44,6 +44,7 @@ from zeus_runtime.trust.file_content import (
     is_timed,
     mode_and_size,
 )
+from zeus_runtime.trust.package_runners import LookedUp, looked_up
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
@@ -64,6 +65,8 @@ _ENTRIES: Final = ("__main__.*", "main.go", "index.*", "package.json")
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_FIRST: Final = 512
 """Bytes of a script's first line that a system reads at most."""
+_LONGEST_SCRIPT: Final = 1 << 18
+"""Bytes of a script that is searched for package runners."""
 _MOST_READINGS: Final = 16
 """Texts that decoding makes of one word."""
 _MOST_PARTS: Final = 64
@@ -110,6 +113,7 @@ class Covered:
         absent: files that are not there and that the words would name, each as its folder and a glob for its name.
         linked: the entries of ``data`` that are a link, are behind one, or are a further name of a covered file, each
             with the reason why its content counts.
+        looked_up: what package runners find in the project by themselves; no digest holds it.
     """
 
     named: tuple[Named, ...]
@@ -120,6 +124,7 @@ class Covered:
     absent: tuple[tuple[str, str], ...] = ()
     linked: tuple[tuple[str, str], ...] = ()
     started: tuple[Path, ...] = ()
+    looked_up: tuple[LookedUp, ...] = ()
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -155,7 +160,7 @@ def covered(
     """
     every = (*words, *env)
     search = _NameSearch(project, project.directory / cwd, compiled_apart=compiled_apart)
-    search.grow(every[1:])
+    inside = search.grow(every[1:])
     named = [list(search.named(index, word)) for index, word in enumerate(every[1:], 1)]
     begun = [*search.program(0, words[0]), *chain.from_iterable(named)]
     programs = list(search.further_programs(begun, every[1:]))
@@ -176,8 +181,8 @@ def covered(
         for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
         for path in islice(search.unknown(word, each, free), 1)
     ]
-    interpreters = (search.interpreters_of(each.path) for each in (*begun, *programs))
-    names = (words[0], *chain.from_iterable(interpreters))
+    interpreters = [*chain.from_iterable(search.interpreters_of(each.path) for each in (*begun, *programs))]
+    names = (words[0], *interpreters)
     absent = (
         *chain.from_iterable(map(search.absent_program, dict.fromkeys(names))),
         *search.absent(every, search_paths, free),
@@ -196,7 +201,18 @@ def covered(
         tuple(dict.fromkeys(absent)),
         tuple(linked),
         (*started, *(each.path for each in _first_argument(begun, words))),
+        tuple(
+            looked_up(
+                (*words, *interpreters, *chain.from_iterable(map(_script, dict.fromkeys(started)))),
+                [each for each in _with_above((project.directory / cwd, *inside)) if project.has(each)],
+            )
+        ),
     )
+
+
+def _with_above(folders: Iterable[str | Path]) -> Sequence[Path]:
+    places = [Path(plain_path(each)) for each in folders]
+    return [*dict.fromkeys(chain.from_iterable((each, *each.parents) for each in places))]
 
 
 def folders_named(words: Sequence[str], project: Project) -> Sequence[str]:
@@ -733,6 +749,17 @@ def _interpreter(file: Path) -> Sequence[str]:
     said = line.removeprefix(b"#!").strip(b" \t\r\n")
     ways = re.split(rb"[ \t\0\n]+", said, maxsplit=1), re.split(rb"[ \t\0\n]+", said), said.split()
     return tuple(dict.fromkeys([*map(os.fsdecode, chain.from_iterable(ways)), *os.fsdecode(said).split()]))
+
+
+def _script(file: Path) -> Iterator[str]:
+    """The text of a script, which may start what no word of the command names (``exec npx notes-server``)."""
+    try:
+        mode, size = mode_and_size(file)
+        content = file.read_bytes() if stat.S_ISREG(mode) and size <= _LONGEST_SCRIPT else b"\0"
+    except OSError:
+        return
+    if b"\0" not in content:  # no program for a machine
+        yield os.fsdecode(content)
 
 
 def _entries(folder: str) -> list[Path]:

@@ -37,10 +37,11 @@ class LookedUp(NamedTuple):
 
 
 def looked_up(words: Sequence[str], folders: Sequence[Path]) -> Iterator[LookedUp]:
-    """What the package runners among the words of a command look up.
+    """What the package runners among the words of a command and of the scripts that it starts look up.
 
     Args:
-        folders: the folder where the command starts, and those above it that count.
+        words: a word may be a whole script.
+        folders: the folders where they may start, and those above them that count.
     """
     pieces = (piece for word in words for piece in re.split(r"[\s;&|()'\"`]+", word))
     for runner in dict.fromkeys(piece.rpartition("/")[2] for piece in pieces):

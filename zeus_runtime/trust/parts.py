@@ -19,7 +19,7 @@ from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
 from zeus_runtime.trust.file_content import content_of, hex_of
 from zeus_runtime.trust.masking import BareMask, PartMask
-from zeus_runtime.trust.package_runners import LookedUp, looked_up
+from zeus_runtime.trust.package_runners import LookedUp
 
 PartKind: TypeAlias = Literal[
     "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
@@ -231,13 +231,8 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         held=found.held,
         seals=seals,
         started=tuple(dict.fromkeys(one_line(_relative(each, project.directory)) for each in found.started)),
-        looked_up=tuple(looked_up(command.words, [each for each in _with_above(cwd) if project.has(each)])),
+        looked_up=found.looked_up,
     )
-
-
-def _with_above(folder: Path) -> tuple[Path, ...]:
-    place = Path(plain_path(folder))
-    return (place, *place.parents)
 
 
 def _command_lines(command: Command, project: Project, found: Covered, mask: PartMask) -> Iterator[_Line]:
@@ -291,7 +286,7 @@ def covered_by_value(value: str, project: Project) -> Covered:
     found = covered((value,), project, env=(value,))
     # A file counts once, in whichever way it is named.
     named = {each.path: each for each in reversed(found.named) if not each.path.is_dir()}
-    return replace(found, named=tuple(reversed(named.values())))
+    return replace(found, named=tuple(reversed(named.values())), looked_up=())
 
 
 def _notes(found: Covered, called: Callable[[int], str], mask: PartMask) -> Iterator[tuple[str, str]]:
