@@ -99,12 +99,13 @@ NEAR = "model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp', %s}}"
             ["middlewares.0.hooks.before_run.0.command"],
         ),
         (
-            "model: gpt-4o\nagents: {one: {description: x, overrides: {model: {litellm: {model: openai/x,"
+            "model: gpt-4o\ntools: [subagents]\n"
+            "agents: {one: {description: x, overrides: {model: {litellm: {model: openai/x,"
             " headers: {X: '${GITHUB_TOKEN}'}}}}}}",
             ["agents.one.overrides.model.litellm.headers.X"],
         ),
         (
-            "model: gpt-4o\nagents: {one: {description: '${GITHUB_TOKEN}', instructions: x}}",
+            "model: gpt-4o\ntools: [subagents]\nagents: {one: {description: '${GITHUB_TOKEN}', instructions: x}}",
             ["agents.one.description"],
         ),
     ],
@@ -129,7 +130,8 @@ def test_an_option_with_a_secret_of_the_environment_asks(
         "model: gpt-4o\nmetadata: {team: '${TEAM_TOKEN}'}",
         "model: gpt-4o\nstorage: {url: '${DATABASE_URL}'}",
         "model: gpt-4o\nmcpServers: {far: {url: '${MCP_URL}'}}",
-        "model: gpt-4o\nagents: {one: {description: x, overrides: {model: {litellm: {model: openai/x, api_key:"
+        "model: gpt-4o\ntools: [subagents]\n"
+        "agents: {one: {description: x, overrides: {model: {litellm: {model: openai/x, api_key:"
         " '${GITHUB_TOKEN}'}}}}}",
         "model: gpt-4o\nmcpServers: {far: {url: 'https://x.example', disabled: true, prefix: '${GITHUB_TOKEN}'}}",
         "model: gpt-4o\nx-note: '${GITHUB_TOKEN}'",
@@ -212,7 +214,7 @@ def test_it_makes_no_difference_where_an_option_is_written(project: Project, zeu
             project.write("sub.yaml", "version: 1\nmodel: {litellm: {model: openai/x, temperature: 0}}\n")
             more = "overrides: {model: {litellm: {headers: {X: '${GITHUB_TOKEN}'}}}}"
             agent = f"one: {{description: x, config: sub.yaml, {more}}}"
-        write(project, f"model: gpt-4o\nagents: {{{agent}}}")
+        write(project, f"model: gpt-4o\ntools: [subagents]\nagents: {{{agent}}}")
         name = f"sub.yaml: {name}" if way == "sub-agent" else f"agents.one.overrides.{name}"
     assert asked(zeus, *words) == [name]
 
