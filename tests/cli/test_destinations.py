@@ -124,7 +124,8 @@ _KINDS = ("destination", "MCP server", "option")
         ("model: gpt-4o\nmcpServers: {github: {preset: github}}", ["github"]),
         ("model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp', auth: oauth}}", ["near"]),
         (
-            f"model: gpt-4o\nagents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: openai/x, api_base:"
+            "model: gpt-4o\ntools: [subagents]\n"
+            f"agents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: openai/x, api_base:"
             f" '{ELSEWHERE}'}}}}}}}}}}",
             ["agents.a.overrides.model.litellm.api_base"],
         ),
