@@ -175,6 +175,12 @@ def _parser() -> MarkdownIt:
     return parser.disable(["image", "reference", "autolink"])
 
 
+_ESCAPE: Final = re.compile(r"\\[!-/:-@\[-`{-~]")
+_WORD: Final = re.compile(r"\w[!-/:-@\[-`{-~]+\Z|\\\Z")
+_BEFORE: Final = 100
+"""Characters before a backslash that tell whether it is behind a word."""
+
+
 def _has_backslash_in_word(text: str) -> bool:
     """Whether Markdown would drop a backslash behind a word, or one of two: it makes ``C:_old`` of ``C:\\_old``."""
 
@@ -188,12 +194,6 @@ def _has_backslash_in_word(text: str) -> bool:
     parser.inline.ruler.before("escape", "backslash_in_word", find)
     parser.parse(text, env)
     return bool(env)
-
-
-_ESCAPE: Final = re.compile(r"\\[!-/:-@\[-`{-~]")
-_WORD: Final = re.compile(r"\w[!-/:-@\[-`{-~]+\Z|\\\Z")
-_BEFORE: Final = 100
-"""Characters before a backslash that tell whether it is behind a word."""
 
 
 def _loses(text: str, shown: _Shown, console: Console) -> bool:

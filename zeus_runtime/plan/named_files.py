@@ -18,7 +18,11 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     named_configs,
     trees_of_json,
 )
-from zeus_runtime.config.secrets.written_secrets import addressed_key_files, is_dotenv, named_key_files
+from zeus_runtime.config.secrets.written_secrets import (
+    addressed_key_files,
+    named_key_files,
+    only_sets_variables,
+)
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import Node, find, plain
 from zeus_runtime.config.yaml.tree import Path as NodePath
@@ -317,7 +321,7 @@ def _covered(command: Command | _Value, project: Project) -> Covered:
 def _is_script(file: Path) -> bool:
     """Whether a file that a shell reads does more than set variables: then tools may read it."""
     text = file_text(file) if is_file(file) else None
-    return text is None or not is_dotenv(text)
+    return text is None or not only_sets_variables(text)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -29,7 +29,7 @@ _WAY: Final = re.compile(
 )
 PLACEHOLDER: Final = re.compile(r"<secret:[A-Za-z0-9_.\[\]/-]+(?::[a-z0-9-]+)?>")
 WRITTEN: Final = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
-"""What a person is told of as ``<not the …>`` where it is a text."""
+"""A placeholder, or a text that looks like one, which a person sees as ``<not the secret:…>``."""
 
 
 def cut_place(text: str, at: int) -> int:

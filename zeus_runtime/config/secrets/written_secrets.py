@@ -275,7 +275,7 @@ def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str
     except (OSError, ValueError):
         return {}
     if places_variables(variable):
-        variables = _variables(text) if variable != SOURCED or is_dotenv(text) else _assigned(text)
+        variables = _variables(text) if variable != SOURCED or only_sets_variables(text) else _assigned(text)
         return {
             secret: name for name, value in variables for secret in written_secrets({"env": {name: value}})
         }
@@ -327,7 +327,7 @@ def _passwords(text: str) -> Iterator[str]:
 
 
 def _variables(text: str) -> Sequence[tuple[str, str]]:
-    """The names and values of a text with variables; in a text that is no ``.env``, those of its lines.
+    """The names and values of a text with variables; in one that cannot be read as a ``.env``, those of its lines.
 
     Docker reads values with their quotes, and takes a name alone from its own environment.
     """
@@ -341,8 +341,8 @@ def _variables(text: str) -> Sequence[tuple[str, str]]:
     return [(name.strip(), value.strip())]
 
 
-def is_dotenv(text: str) -> bool:
-    """Whether a text holds nothing but variables."""
+def only_sets_variables(text: str) -> bool:
+    """Whether a text can be read as a ``.env``."""
     try:
         parse_dotenv(text, "")
     except ConfigError:
@@ -352,7 +352,7 @@ def is_dotenv(text: str) -> bool:
 
 def _assigned(script: str) -> Iterator[tuple[str, str]]:
     """The variables that the lines of a shell's script set to a text; of ``A="$B"`` only the shell knows the value."""
-    for line in filter(is_dotenv, script.splitlines()):
+    for line in filter(only_sets_variables, script.splitlines()):
         yield from (each for each in parse_dotenv(line, "") if not re.search("[$`]", each[1]))
 
 
