@@ -146,7 +146,7 @@ def steps_done(
 
     from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
 
-    watch(__import__("zeus_runtime.store.snapshots").store.snapshots, "end_turn", "snapshot")
+    watch(__import__("zeus_runtime.store.turns").store.turns, "end_turn", "snapshot")
     watch(SqliteSaver, "aprune", "checkpoints")
     watch(Database, "checkpoint", "log")
     watch(__import__("zeus_runtime.agent.runner").agent.runner, "prune_daily", "retention")

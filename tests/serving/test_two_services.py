@@ -307,7 +307,7 @@ async def test_a_turn_that_only_seems_to_run_here_is_cancelled_where_it_runs(
     log = await hosted.of(None).log()
     assert await begin_turn(log, session) is not None
     await is_looking.wait()
-    await service.turns.cancel(hosted.of(None), turn)
+    await service.turns.cancel(hosted, None, turn)
     assert told == ["told"]
     may_end.set()
     await service.turns.aclose()

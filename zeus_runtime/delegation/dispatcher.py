@@ -128,7 +128,7 @@ class Dispatcher:
             give_back()
 
     async def _worked(self, planned: PlannedAgent, task: DelegatedTask, thread: Thread) -> ToolResult:
-        from zeus_runtime.store.approvals import open_approvals
+        from zeus_runtime.store.approvals import open_approvals, withdraw
 
         log = self.connections.log
         state = (await log.info(thread)).state
@@ -154,6 +154,9 @@ class Dispatcher:
             if pending := await open_approvals(log, thread.session):
                 raise ApprovalPending(pending)
             prompt = None
+        if isinstance(ending, RunFailed):
+            # The call gets a result now, and nothing goes on after a decision.
+            await withdraw(log, thread)
         return await self._told(planned, thread, ending)
 
     async def _ran(

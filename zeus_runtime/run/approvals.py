@@ -155,6 +155,7 @@ class ApprovalBroker:
         self._run_id = ""
         self._has_asked: bool | None = None
         self._heard: set[str] = set()
+        self._asked_at: set[str] = set()
         self._approved: dict[tuple[str, str], ApprovedCall] = {}
         self._made: set[tuple[str, str]] = set()
         # A middleware may make calls at once at one place: they are asked about, and an approval is used, in turn.
@@ -261,7 +262,9 @@ class ApprovalBroker:
         if waits_on and await is_asked(self._log, self._thread, self._run_id, request.place):
             # Also if the server changed what its tool takes, and so the arguments: nobody has decided about these.
             return await self.ask(request)
-        pending = await close(self._log, self._thread, self._run_id, request)
+        pending, has_asked = await close(self._log, self._thread, self._run_id, request)
+        if has_asked:
+            self._asked_at.add(request.place)
         return None if pending is None else self._told_decision(pending, request, former=True)
 
     async def held(self, tool: Tool, request: ApprovalRequest) -> Decision | None:
@@ -307,6 +310,8 @@ class ApprovalBroker:
             # A middleware below the one that asked has changed the call.
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)
+            if request.place in self._asked_at:
+                await self._note_begun_unasked(request.place)
             return await run()
         approved = (request.place, request.digest)
         async with self._in_turn[approved]:
@@ -339,6 +344,13 @@ class ApprovalBroker:
             if change is not None and not result.is_error:
                 made.note(change)
             return result
+
+    async def _note_begun_unasked(self, place: str) -> None:
+        """Store the begin of a call that needs no approval now: its requests would say that it never began."""
+        from zeus_runtime.store.approvals import note_begun_unasked
+
+        assert self._thread is not None, "a run begins before its calls"
+        await note_begun_unasked(self._log, self._thread, self._run_id, place)
 
     def _noted(
         self, tool: Tool, name: str, run: Callable[[], Awaitable[ToolResult]]
@@ -448,6 +460,7 @@ class ApprovalBroker:
         assert self._thread is not None, "a run begins before its calls"
         # `_dispatch` comes to the same place later, and `held` must not ask again there.
         self._heard.add(request.place)
+        self._asked_at.add(request.place)
         shown = self._known(request.arguments)
         change = request.preview and masked(request.preview, self._told)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.store.thread_log import StepEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
+    from zeus_runtime.tools.approval import PendingApproval
 
 _NOTHING = Pin("", "unreadable or set aside", 0)
 """Replaces an edit that keeps its number and changes nothing."""
@@ -40,7 +41,8 @@ and send what its messages name."""
 GIVEN: Final = "given."
 """Prefix of the ids of messages that a fork or slice inherits from its parent session."""
 
-INTERRUPTED = "This call was interrupted before it finished; whether it took effect is unknown."
+INTERRUPTED: Final = "This call was interrupted before it finished; whether it took effect is unknown."
+"""The result of a call that began, or of which nobody knows whether it did."""
 
 
 class Transcript:
@@ -355,6 +357,8 @@ class Transcript:
         Returns:
             the number of such calls.
         """
+        from zeus_runtime.store.approvals import not_begun
+
         closed = 0
         seq = self._last_answer()
         if seq is None:
@@ -364,7 +368,9 @@ class Transcript:
             # these results as its own.
             if seq + offset not in self._ids:
                 run_id = self._ids[seq].rpartition(".")[0]
-                await self.append(seq + offset, run_id, tool_message(call, INTERRUPTED, is_error=True))
+                asked = await not_begun(self._log, self._thread, run_id, seq + offset)
+                text = INTERRUPTED if asked is None else _not_run(asked)
+                await self.append(seq + offset, run_id, tool_message(call, text, is_error=True))
                 closed += 1
         return closed
 
@@ -392,6 +398,19 @@ class Transcript:
                 and "state" in kept
             ):
                 self._state.update(kept["state"])
+
+
+def _not_run(asked: PendingApproval) -> str:
+    """The result of a call that never began, by what was decided about it."""
+    decision = asked.decision
+    if decision is None:
+        return "This call was not run: the user went on without deciding about it."
+    if decision.answer == "approve":
+        return "This call was approved, but it was not run: its turn ended before it began."
+    said = (
+        "The user did not approve this call in time" if decision.by == "timeout" else "This call was rejected"
+    )
+    return f"{said}{': ' if decision.reason else ''}{decision.reason}. It was not run."
 
 
 def _written(message: BaseMessage) -> str:

@@ -302,13 +302,13 @@ class Session:
     ) -> dict[str, Any]:
         from langchain_core.messages import HumanMessage
 
-        from zeus_runtime.store.approvals import withdraw
+        from zeus_runtime.store.turns import give_up
 
         emit.begin(run_id)
         # A new prompt gives up the interrupted calls, and so the questions about them.
         if transcript.last_whole < transcript.last:
             # Withdrawn before the calls are closed: after a crash in between they are open, and this runs again.
-            await withdraw(self._log, self._thread)
+            await give_up(self._log, self._thread)
         closed = await transcript.close_open_calls()
         if closed:
             emit(
@@ -483,7 +483,7 @@ class Session:
         return Cleanup(self._thread.session, self._saver, self._database, emit)
 
     async def _tidy(self, cleanup: Cleanup, archive: Archive, run_id: str, reason: Reason) -> None:
-        from zeus_runtime.store.snapshots import end_turn
+        from zeus_runtime.store.turns import end_turn
 
         await cleanup.after(
             lambda: end_turn(self._log, self._thread, run_id, reason),

@@ -19,6 +19,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal_column,
     select,
     update,
 )
@@ -29,7 +30,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
-from zeus_runtime.store.tables import ALLOWED, APPROVAL, PARENT, THREAD
+from zeus_runtime.store.tables import ALLOWED, APPROVAL, PARENT, THREAD, TURN
 from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 
 WITHDRAWN: Final = "withdrawn"
+_FINAL: Final = ("complete", "failed", "cancelled")
+"""The states of a turn that is over."""
 _MODE: Final = "approval_mode"
 # Of a SHA-256: the same request has the same id after a resume.
 _ID_DIGITS: Final = 8
@@ -194,8 +197,8 @@ async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -
 
 async def close(
     log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
-) -> PendingApproval | None:
-    """The decision in this run on a call that needs no approval now; None if there is none.
+) -> tuple[PendingApproval | None, bool]:
+    """The decision in this run on a call that needs no approval now, if any; and whether it has asked at its place.
 
     An open request about the call is withdrawn.
 
@@ -204,16 +207,17 @@ async def close(
     """
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
-    def work(connection: Connection) -> PendingApproval | None:
-        _withdraw(connection, *here, APPROVAL.c.place == request.place)
-        asked = _all(connection, _rows().where(*here, *_about(request)))
-        decided = [each for each in asked if each.decision is not None]
+    def work(connection: Connection) -> tuple[PendingApproval | None, bool]:
+        at_place = (*here, APPROVAL.c.place == request.place)
+        _withdraw(connection, *at_place)
+        asked = _all(connection, _rows().where(*at_place))
+        decided = [each for each in asked if each.digest == request.digest and each.decision is not None]
         if decided:
             # It may be the approval under which the call was begun.
-            spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
-            return replace(decided[-1], interrupted=spent > 0)
+            spent = _spent_in(connection, *at_place)
+            return replace(decided[-1], interrupted=spent > 0), True
         other = _one(connection, _rows().where(*here, *_rejected_before(request)))
-        return other and replace(other, interrupted=False)
+        return other and replace(other, interrupted=False), bool(asked)
 
     return await owning(log.database, thread, "a question", work)
 
@@ -226,6 +230,17 @@ async def note_begun(log: ThreadLog, thread: Thread, name: str, *, begun: bool) 
     """
     row = update(APPROVAL).where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name)
     noted = row.values(begun_epoch=_EPOCH if begun else None)
+    await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
+
+
+async def note_begun_unasked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> None:
+    """Store that a call begins which needs no approval now, although requests at its place are about one that did.
+
+    Raises:
+        LogConflictError: another process has claimed the session.
+    """
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
+    noted = update(APPROVAL).where(*here, APPROVAL.c.begun_epoch.is_(None)).values(begun_epoch=_EPOCH)
     await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
 
 
@@ -243,6 +258,29 @@ async def begun_before(
     at_place = (APPROVAL.c.place == str(place)) | APPROVAL.c.place.startswith(f"{place}:")
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, at_place)
     return await log.database.run(lambda connection: tuple(_begun_in(connection, *here, _IS_SPENT).values()))
+
+
+async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> PendingApproval | None:
+    """The last request about the call at ``place`` if it is certain that the call never began; else None.
+
+    Nothing is known of calls that nobody was asked about. A call that asked something itself, or that gave its work to
+    a sub-agent, had begun.
+    """
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
+    own = APPROVAL.c.place == str(place)
+    during = APPROVAL.c.place.startswith(f"{place}:") | APPROVAL.c.place.startswith(f"{place}.")
+    begun = select(APPROVAL.c.id).where(*here, during | (own & APPROVAL.c.begun_epoch.is_not(None)))
+    agents = select(PARENT.c.thread).where(
+        PARENT.c.parent == thread.key, PARENT.c.run_id == run_id, PARENT.c.place == place
+    )
+
+    def work(connection: Connection) -> PendingApproval | None:
+        if any(connection.execute(each.limit(1)).first() is not None for each in (begun, agents)):
+            return None
+        asked = _all(connection, _rows().where(*here, own), log.shown)
+        return asked[-1] if asked else None
+
+    return await log.database.run(work)
 
 
 async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
@@ -273,15 +311,16 @@ async def decide(
             the last change that was shown to anybody counts.
 
     Raises:
-        UsageError: an id is unknown, already decided, withdrawn or expired, changed arguments do not fit, ``always``
-            cannot be remembered, or another user was shown another change since.
+        UsageError: an id is unknown, already decided, withdrawn or expired, its turn is over, changed arguments do not
+            fit, ``always`` cannot be remembered, or another user was shown another change since.
     """
     now = log.now_ms()
 
     def work(connection: Connection) -> list[PendingApproval]:
         # Read in the transaction that decides: a sub-agent that asks meanwhile has an id that no user was shown.
         family = _family(connection, session)
-        known = {each.id: each for each in _all(connection, _rows().where(APPROVAL.c.thread.in_(family)))}
+        asked = _all(connection, _rows().where(APPROVAL.c.thread.in_(family)))
+        known = {each.id: _if_it_goes_on(connection, each) for each in asked}
         checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
         decided = []
         for pending, given in zip(checked, decisions.values(), strict=True):
@@ -500,7 +539,7 @@ def _decidable(
         )
     if pending.withdrawn:
         raise UsageError(
-            f"{name} is no longer waiting: the conversation continued without it",
+            f"{name} is no longer waiting: its turn ended, or the conversation continued without it",
             remedy=f"Those that wait: {waiting}.",
         )
     if pending.decision is not None:
@@ -625,7 +664,7 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
 
 
 _ABOVE: Final = Prepared(
-    select(THREAD.c.key, THREAD.c.agent)
+    select(THREAD.c.key, THREAD.c.agent, PARENT.c.run_id)
     .select_from(THREAD.join(PARENT, PARENT.c.parent == THREAD.c.key))
     .where(PARENT.c.thread == bindparam("of_thread"))
 )
@@ -636,8 +675,32 @@ def _outermost(connection: Connection, thread: int) -> str:
     agent = ""
     # A session has one parent, which is older, so this ends.
     while above := _ABOVE.rows(connection, {"of_thread": thread}):
-        ((thread, agent),) = above
+        ((thread, agent, _),) = above
     return agent
+
+
+def _if_it_goes_on(connection: Connection, pending: PendingApproval) -> PendingApproval:
+    """A request as withdrawn if a service's turn that asked it ended since, in a Zeus that left it open."""
+    if not pending.is_open:
+        return pending
+    ((thread,),) = _KEY.rows(connection, {"thread_session": pending.session})
+    run_id = pending.run_id
+    while above := _ABOVE.rows(connection, {"of_thread": thread}):
+        ((thread, _, run_id),) = above
+    # A run that is resumed at a terminal after the end of its turn asks later, and goes on there.
+    ended = _ENDED.rows(connection, {"of_thread": thread, "of_run": run_id, "asked_ms": pending.created_ms})
+    return replace(pending, withdrawn=True) if ended else pending
+
+
+_KEY: Final = Prepared(select(THREAD.c.key).where(THREAD.c.session == bindparam("thread_session")))
+_ENDED: Final = Prepared(
+    select(TURN.c.run_id).where(
+        TURN.c.thread == bindparam("of_thread"),
+        TURN.c.run_id == bindparam("of_run"),
+        TURN.c.state.in_([literal_column(f"'{each}'") for each in _FINAL]),
+        TURN.c.ended_ms >= bindparam("asked_ms"),
+    )
+)
 
 
 def _begun_with(
@@ -658,7 +721,8 @@ def _begun_in(
     query = select(APPROVAL.c.request, APPROVAL.c.decision).where(*where, APPROVAL.c.begun_epoch.is_not(None))
     found: dict[str, Mapping[str, Any]] = {}
     for request, decision in connection.execute(query.order_by(APPROVAL.c.begun_epoch)):
-        ran = json.loads(shown(decision))["arguments"]
+        # Without a decision, the call needed none by then.
+        ran = None if decision is None else json.loads(shown(decision))["arguments"]
         if ran is None:
             ran = json.loads(shown(request))["arguments"]
         found[json.dumps(ran, sort_keys=True)] = ran

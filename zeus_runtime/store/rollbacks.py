@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Table, bindparam, func, insert, select
 
-from zeus_runtime.store.approvals import withdraw_in
 from zeus_runtime.store.branch import Rollback
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, ROLLBACK, STEP
+from zeus_runtime.store.turns import give_up_in
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -59,7 +59,7 @@ async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:
             log.now_ms(),
         )
         connection.execute(insert(ROLLBACK), {"thread": thread.key, **vars(made)})
-        withdraw_in(connection, thread.session)
+        give_up_in(connection, log, thread)
         log.touch_in(connection, thread)
         take_snapshot(connection, thread, "", "manual", made.created_ms)
         return made

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select
+from sqlalchemy import Connection, Table, bindparam, func, insert, literal_column, select
 
-from zeus_runtime.store.approvals import withdraw_in
 from zeus_runtime.store.compiled_statements import Prepared
-from zeus_runtime.store.fencing import owning, reading
+from zeus_runtime.store.fencing import reading
 from zeus_runtime.store.tables import EDIT, MESSAGE, SNAPSHOT
 
 if TYPE_CHECKING:
@@ -72,23 +71,17 @@ _TAKEN: Final = Prepared(
 )
 
 
-async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) -> None:
-    """Mark the session as used now, and take a snapshot of the run's result.
+def is_waiting_in(connection: Connection, thread: Thread) -> bool:
+    """Whether a session's last snapshot says that it waits for a decision, inside a larger transaction."""
+    return _REASON.rows(connection, {"of_thread": thread.key})[:1] == [("approval",)]
 
-    When a run completes, its open requests and its sub-agents' are withdrawn: their calls have got other results,
-    because the tools that asked no longer exist. So no decision could have an effect.
 
-    Raises:
-        LogConflictError: another process has claimed the session.
-    """
-
-    def work(connection: Connection) -> None:
-        log.touch_in(connection, thread)
-        take_snapshot(connection, thread, run_id, reason, log.now_ms())
-        if reason == "complete":
-            withdraw_in(connection, thread.session)
-
-    await owning(log.database, thread, "the end of a turn", work)
+_REASON: Final = Prepared(
+    select(SNAPSHOT.c.reason)
+    .where(SNAPSHOT.c.thread == bindparam("of_thread"))
+    .order_by(SNAPSHOT.c.number.desc())
+    .limit(literal_column("1"))
+)
 
 
 async def snapshots(log: ThreadLog, thread: Thread) -> Sequence[Snapshot]:

@@ -21,14 +21,17 @@ from sqlalchemy import (
 )
 
 from zeus_runtime.errors import BusyError
-from zeus_runtime.store.approvals import open_until_in
+from zeus_runtime.events import RunFailed
+from zeus_runtime.store.approvals import open_until_in, withdraw_in
 from zeus_runtime.store.compiled_statements import Prepared
+from zeus_runtime.store.fencing import owning
+from zeus_runtime.store.snapshots import is_waiting_in, take_snapshot
 from zeus_runtime.store.tables import MESSAGE, NOTE, SNAPSHOT, THREAD, TURN
-from zeus_runtime.store.threads import OWNED, Owner, of_owner, owned
+from zeus_runtime.store.threads import OWNED, Owner, Thread, of_owner, owned
 
 if TYPE_CHECKING:
+    from zeus_runtime.store.snapshots import Reason
     from zeus_runtime.store.thread_log import ThreadLog
-    from zeus_runtime.store.threads import Thread
 
 TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "failed", "cancelled"]
 
@@ -235,26 +238,83 @@ def setting_state(
                 now_is = "cancelled"
         # Only an open turn changes: a late report of a process that lost the turn does not reopen an ended one.
         is_set = _SET.changed(connection, {**values, "now_is": now_is})
-        return now_is if is_set else state_in(connection, turn)
+        if not is_set:
+            return state_in(connection, turn)
+        if now_is not in _OPEN:
+            _ended_in(connection, turn, now)
+        return now_is
 
     return work
 
 
-async def cancel_turn(log: ThreadLog, turn: StoredTurn, *, ending: Mapping[str, Any]) -> TurnState:
-    """Cancel a turn that does not run, and return its state; ``asked_to_cancel`` tells the process that runs it.
+def _ended_in(connection: Connection, turn: StoredTurn, now_ms: int) -> None:
+    """What follows from the end of a turn that had begun, whatever ended it: nothing of it waits any more."""
+    withdraw_in(connection, turn.session)
+    ((key,),) = _KEY.rows(connection, {"of_session": turn.session})
+    # The list of sessions says what the last snapshot says.
+    if is_waiting_in(connection, thread := Thread(key, turn.session)):
+        take_snapshot(connection, thread, turn.run, "interrupted", now_ms)
 
-    Args:
-        ending: its terminal event, if it does not run.
+
+def give_up_in(connection: Connection, log: ThreadLog, thread: Thread) -> None:
+    """End what waits in a session that goes on without it, inside the transaction in which it does.
+
+    The open requests of the session and its sub-agents are withdrawn, and the turn that waits is cancelled.
     """
+    found = _FIRST_OPEN.rows(connection, {"of_thread": thread.key})
+    turn = _read(log, found[0]) if found else None
+    if turn is not None and turn.state == "waiting":
+        ending = _cancelled(turn, "The session went on without what it waited for.")
+        setting_state(log, turn, "cancelled", ending=ending)(connection)
+    else:
+        # A session of no service has no turns, and one that runs may have asked before it was interrupted.
+        withdraw_in(connection, thread.session)
+
+
+async def give_up(log: ThreadLog, thread: Thread) -> None:
+    """``give_up_in`` in a transaction of its own.
+
+    Raises:
+        LogConflictError: another process has claimed the session.
+    """
+    await owning(log.database, thread, "a withdrawal", lambda connection: give_up_in(connection, log, thread))
+
+
+async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) -> None:
+    """Mark the session as used now, and take a snapshot of the run's result.
+
+    When a run completes, its open requests and its sub-agents' are withdrawn: their calls have got other results,
+    because the tools that asked no longer exist. A service's turn that waited was completed by another process.
+
+    Raises:
+        LogConflictError: another process has claimed the session.
+    """
+
+    def work(connection: Connection) -> None:
+        log.touch_in(connection, thread)
+        if reason == "complete":
+            give_up_in(connection, log, thread)
+        take_snapshot(connection, thread, run_id, reason, log.now_ms())
+
+    await owning(log.database, thread, "the end of a turn", work)
+
+
+async def cancel_turn(log: ThreadLog, turn: StoredTurn) -> TurnState:
+    """Cancel a turn that does not run, and return its state; ``asked_to_cancel`` tells the process that runs it."""
     now = log.now_ms()
+    ending = _cancelled(turn, "The turn was cancelled.")
+    end = setting_state(log, turn, "cancelled", ending=ending)
 
     def work(connection: Connection) -> TurnState:
         _lock(connection, turn)
+        # Not by `end`: a turn that never began has asked nothing, and one before it may wait.
         values = {"state": "cancelled", "ending": json.dumps(ending), "ended_ms": now}
-        changed = update(TURN).where(*_row(turn), TURN.c.state.in_(("queued", "waiting"))).values(values)
+        changed = update(TURN).where(*_row(turn), TURN.c.state == "queued").values(values)
         if connection.execute(changed).rowcount:
             return "cancelled"
         state = state_in(connection, turn)
+        if state == "waiting":
+            return end(connection)
         # A note and not a state: the process that runs the turn ends it, and may have completed it just now.
         if state == "running" and not _is_asked(connection, turn):
             row = {"run_id": turn.run, "name": _CANCEL, "created_ms": now, "value": "true"}
@@ -262,6 +322,12 @@ async def cancel_turn(log: ThreadLog, turn: StoredTurn, *, ending: Mapping[str, 
         return state
 
     return await log.database.run(work)
+
+
+def _cancelled(turn: StoredTurn, message: str) -> Mapping[str, Any]:
+    """The terminal event of a turn that is cancelled while it does not run."""
+    ending = RunFailed(turn.session, "cancelled", message, exit_code=130)
+    return {**ending.to_wire(), "run": turn.run}
 
 
 def _lock(connection: Connection, turn: StoredTurn) -> None:
@@ -342,7 +408,7 @@ async def paused_turns(log: ThreadLog, agent: str, session: str | None = None) -
     """The turns of an agent that wait for decisions: of one session, or of all."""
     latest = SNAPSHOT.alias()
     last = select(func.max(latest.c.number)).where(latest.c.thread == THREAD.c.key).scalar_subquery()
-    # Not one whose session went back, or on with another prompt, while it waited: its decisions are void.
+    # Not one that another process resumed, and that does not wait any more.
     is_paused = (SNAPSHOT.c.thread == THREAD.c.key) & (SNAPSHOT.c.number == last)
     is_paused &= (SNAPSHOT.c.run_id == TURN.c.run_id) & (SNAPSHOT.c.reason == "approval")
     query = (
@@ -439,6 +505,7 @@ _BEGUN: Final = Prepared(
 _OF_SESSION: Final = (
     TURN.c.thread == select(THREAD.c.key).where(THREAD.c.session == bindparam("of_session")).scalar_subquery()
 )
+_KEY: Final = Prepared(select(THREAD.c.key).where(THREAD.c.session == bindparam("of_session")))
 _STATE: Final = Prepared(select(TURN.c.state).where(_OF_SESSION, _OF_RUN))
 _SET: Final = Prepared(
     update(TURN)

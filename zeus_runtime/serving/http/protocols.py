@@ -344,9 +344,9 @@ class ProtocolCaller:
             NotFoundError: there is no such run.
         """
         self._principal.require("run")
-        hosted, agent, turn = await self._service.of_run(self._principal, run)
+        hosted, _, turn = await self._service.of_run(self._principal, run)
         self._note(agent=hosted.name, session=turn.session)
-        await self._service.turns.cancel(agent, turn)
+        await self._service.cancel(self._principal, turn)
         return await self.turn(run)
 
     async def waiting(self, session: str) -> Sequence[PendingApproval]:

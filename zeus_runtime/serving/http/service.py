@@ -327,6 +327,15 @@ class Service:
                     await asyncio.to_thread(self.uploads.hand_over, caller.owner, owner, each["sha256"])
             return await self.turns.add(hosted, owner, session, request, key=key, queue=queue)
 
+    async def cancel(self, caller: Principal, turn: StoredTurn) -> None:
+        """Cancel a turn of a session's owner, as ``TurnQueue.cancel`` does.
+
+        Raises:
+            NotFoundError: its session does not exist any more.
+        """
+        async with self.for_owner(caller, turn.session) as (hosted, _, owner):
+            await self.turns.cancel(hosted, owner, turn)
+
     async def of_run(self, caller: Principal, run: str) -> tuple[HostedAgent, Agent, StoredTurn]:
         """The agent and the turn of a run.
 

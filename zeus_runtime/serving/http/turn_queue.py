@@ -219,13 +219,18 @@ class TurnQueue:
             task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
             self._working[session], self._owners[session] = task, owner
 
-    async def cancel(self, agent: Agent, turn: StoredTurn) -> None:
+    def gave_up(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
+        """Go on in a session whose turn ended without an event: tell its readers, and begin the next turn."""
+        # It never ran or waited, so no event says that it is over: readers have to look.
+        self.over(session)
+        self.wake(hosted, owner, session)
+
+    async def cancel(self, hosted: HostedAgent, owner: Owner | None, turn: StoredTurn) -> None:
         """Cancel a turn that is not over: its run, or its place in the queue."""
         session = turn.session
-        state = await cancel_turn(await agent.log(), turn, ending=_not_run(turn))
-        # It never ran or waited, so no event says that it is over: readers have to look.
+        state = await cancel_turn(await hosted.of(owner).log(), turn)
         if state == "cancelled":
-            self.over(session)
+            self.gave_up(hosted, owner, session)
         elif state == "running" and (running := self._running_as(turn.run, session)) is not None:
             self._to_cancel[session] = turn.run
             running.agent.cancel(session)
@@ -578,8 +583,3 @@ def state_of(ending: RunCompleted | RunFailed) -> TurnState:
     if isinstance(ending, RunCompleted):
         return "complete"
     return {"approval_needed": "waiting", "cancelled": "cancelled"}.get(ending.code, "failed")  # type: ignore[return-value]
-
-
-def _not_run(turn: StoredTurn) -> Mapping[str, Any]:
-    ending = RunFailed(turn.session, "cancelled", "The turn was cancelled.", exit_code=130)
-    return {**ending.to_wire(), "run": turn.run}

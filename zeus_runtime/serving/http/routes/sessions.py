@@ -222,8 +222,12 @@ async def delete(
 
 @router.post("/sessions/{session}/rollback", tags=["sessions"])
 async def roll_back(request: Request, caller: Runner, session: str, body: NewRollback) -> dict[str, Any]:
-    """Go back to an earlier message of the user; later messages are set aside, and stay in the database."""
-    async with service_of(request).for_owner(caller, session) as (_, agent, _owner):
+    """Go back to an earlier message of the user; later messages are set aside, and stay in the database.
+
+    A turn that waits is cancelled, and the next one in the queue begins.
+    """
+    service = service_of(request)
+    async with service.for_owner(caller, session) as (hosted, agent, owner):
         log = await agent.log()
         thread = await log.find(session)
         line = line_of(await rollbacks(log, thread))
@@ -231,7 +235,9 @@ async def roll_back(request: Request, caller: Runner, session: str, body: NewRol
         numbers = [entry.seq for entry in await log.read(thread) if line.place(entry.seq) is not None]
         if body.to > len(numbers):
             raise NotFoundError(f"the session has {len(numbers)} messages, not {body.to}")
-        return {"set_aside": await agent.rollback(session, to=numbers[body.to - 1], before=body.before)}
+        set_aside = await agent.rollback(session, to=numbers[body.to - 1], before=body.before)
+        service.turns.gave_up(hosted, owner, session)
+        return {"set_aside": set_aside}
 
 
 @router.post("/sessions/{session}/fork", status_code=201, tags=["sessions"])
@@ -395,8 +401,8 @@ async def _has_more(read: Read, run: str, after: int) -> bool:
 async def cancel(request: Request, caller: Runner, run: str) -> dict[str, Any]:
     """Cancel a turn. One that runs is over with its `error` event, one that waits at once and without an event."""
     service = service_of(request)
-    _, agent, turn = await service.of_run(caller, run)
-    await service.turns.cancel(agent, turn)
+    _, _, turn = await service.of_run(caller, run)
+    await service.cancel(caller, turn)
     _, _, turn = await service.of_run(caller, run)
     return dict(as_json(turn))
 
