@@ -1009,6 +1009,62 @@ def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
     assert page.locator(".prompt .bubble").all_inner_texts() == ["The first question", "The second question"]
 
 
+WATCHED = """() => {
+    window.told = [];
+    const look = () => document.querySelectorAll(".banner").forEach(each => window.told.push(each.textContent));
+    new MutationObserver(look).observe(document.body, {childList: true, subtree: true});
+}"""
+
+
+def test_the_questions_of_a_stopped_turn_go_from_every_device_at_once(user: User) -> None:
+    page = user.tab()
+    say(page, "record it")
+    question = page.get_by_role("region", name="Approve this call?")
+    question.wait_for()
+    other = user.tab(f"#/{page.url.split('#/')[1]}")
+    other.get_by_role("region", name="Approve this call?").wait_for()
+    # What would be told of a lost connection is told for as long as it lasts, so it must never have been there.
+    for each in (page, other):
+        each.evaluate(WATCHED)
+    page.locator(".composer textarea").fill("Tell me something else.")
+    page.keyboard.press("Enter")
+    page.locator(".queued").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    for each in (page, other):
+        each.get_by_role("region", name="Approve this call?").wait_for(state="detached", timeout=5000)
+        each.locator(".failure").get_by_text("cancelled").wait_for(timeout=5000)
+        each.locator(".live").wait_for(state="detached")
+        assert each.locator(".turn").count() == 2, "the queued message was answered"
+        assert each.evaluate("window.told") == []
+    say(page, "record it once more")
+    question.wait_for()
+    other.reload()
+    other.get_by_role("region", name="Approve this call?").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    for each in (page, other):
+        each.get_by_role("region", name="Approve this call?").wait_for(state="detached", timeout=5000)
+        assert each.locator(".turn").last.locator(".badge").all_inner_texts() == ["not finished"]
+        assert each.get_by_role("button", name="Ask the model again").count() == 0
+        assert each.locator(".banner").count() == 0
+
+
+def test_going_back_takes_the_question_of_the_turn_that_waits(user: User) -> None:
+    page = user.tab()
+    say(page, "The first question")
+    answered(page)
+    say(page, "record it")
+    question = page.get_by_role("region", name="Approve this call?")
+    question.wait_for()
+    page.locator(".prompt .bubble").first.hover()
+    page.get_by_role("button", name="Go back to here").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Go back", exact=True).click()
+    question.wait_for(state="detached", timeout=5000)
+    page.locator(".live").wait_for(state="detached")
+    say(page, "The second question")
+    assert "The second question" in answered(page).inner_text()
+    assert page.locator(".prompt .bubble").all_inner_texts() == ["The second question"]
+
+
 def test_files_go_along_with_a_message(user: User, tmp_path: Path) -> None:
     page = user.tab()
     (tmp_path / "orders.csv").write_text("order,late\n1042,3\n")

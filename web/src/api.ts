@@ -8,6 +8,8 @@ export interface SessionInfo {
   state: string; archived_ms: number | null; parent: string;
 }
 export type RunState = "queued" | "running" | "waiting" | "complete" | "failed" | "cancelled";
+/** The states of a turn that is over. */
+export const FINAL = new Set<RunState>(["complete", "failed", "cancelled"]);
 export interface RunInfo {
   run: string; session: string; number: number; state: RunState;
   /** Null for a turn that answers the last message again. */

@@ -147,8 +147,7 @@ export function Chat(props: {
   };
   const isRunning = loaded.active !== null;
   const lastTurn = loaded.turns[loaded.turns.length - 1];
-  // After a failure, and in a fork: nobody has answered the last message.
-  const isUnanswered = !isRunning && lastTurn !== undefined && lastTurn.parts[lastTurn.parts.length - 1]?.kind !== "text";
+  const isUnanswered = loaded.isUnanswered && lastTurn !== undefined && lastTurn.parts[lastTurn.parts.length - 1]?.kind !== "text";
   const again = async () => {
     try {
       await props.send(null, []);
@@ -204,7 +203,7 @@ export function Chat(props: {
         {problem && <p class="problem" role="alert">{problem}</p>}
         {props.parent ? <p class="meta"><a href={addressOf({ session: props.parent })}>{t("This session is a sub-agent's. Back to its parent")}</a></p> : <Composer
           key={session ?? "new"} draft={draft} session={session} agent={props.agent?.name ?? ""} active={loaded.active}
-          send={async (text, files) => { toEnd(); await props.send(text, files); }} attaching={attaching}
+          send={async (text, files) => { toEnd(); await props.send(text, files); }} attaching={attaching} reload={props.reload}
         />}
       </div>
       {goal && (
@@ -223,7 +222,7 @@ export function Chat(props: {
 
 function Composer(props: {
   draft: { text: string } | null; session: string | null; agent: string; active: api.RunInfo | null; attaching: Attaching;
-  send: (text: string, attachments: api.Attachment[]) => Promise<void>;
+  send: (text: string, attachments: api.Attachment[]) => Promise<void>; reload: () => Promise<void>;
 }) {
   const { attaching } = props;
   const place = `draft ${props.session ?? ""}`;
@@ -266,6 +265,8 @@ function Composer(props: {
     setStopping(props.active!.run);
     try {
       await api.cancel(props.active!.run);
+      // A turn that waits is over by now.
+      await props.reload();
     } catch (error) {
       setStopping("");
       setProblem(error instanceof Error ? error.message : String(error));

@@ -14,8 +14,6 @@ import { follow } from "./stream";
 import { TraceView } from "./trace";
 import { LiveTurn, type Turn, turnsOf } from "./transcript";
 
-const FINAL = new Set<api.RunState>(["complete", "failed", "cancelled"]);
-
 const NAMES: Record<View, Key> = { chat: "Chat", context: "Context", trace: "Trace" };
 
 export interface Loaded {
@@ -23,13 +21,14 @@ export interface Loaded {
   /** The run that runs or waits, and those behind it. */
   active: api.RunInfo | null;
   queued: api.RunInfo[];
+  isUnanswered: boolean;
 }
 
 async function load(session: string): Promise<Loaded> {
   // Runs first: a run that ends meanwhile is followed for nothing, instead of a running one being missed.
   const runs = await api.runs(session);
   const turns = turnsOf(await api.messages(session));
-  const unfinished = runs.filter((each) => !FINAL.has(each.state));
+  const unfinished = runs.filter((each) => !api.FINAL.has(each.state));
   const [active = null, ...queued] = unfinished;
   if (active && active.state !== "queued") {
     const last = turns[turns.length - 1];
@@ -39,18 +38,22 @@ async function load(session: string): Promise<Loaded> {
   // The service's runs and the conversation's turns, from the newest back: the command line's turns have no run here.
   let at = turns.length - 1;
   const told = new Set<number>();
-  for (const run of runs.filter((each) => FINAL.has(each.state) && each.started_ms !== null).reverse()) {
+  for (const run of runs.filter((each) => api.FINAL.has(each.state) && each.started_ms !== null).reverse()) {
     const again = run.prompt === null;
     const place = again ? at : turns.findLastIndex((turn, index) => index <= at && turn.prompt?.trim() === run.prompt!.trim());
     if (place < 0) continue;
     // The newest run of a turn tells how it ended.
-    if (run.state !== "complete" && !told.has(place))
+    if (run.state !== "complete" && !told.has(place)) {
       turns[place].failure = run.state === "cancelled" ? t("cancelled") : String(run.ending?.message ?? run.state);
+      for (const part of turns[place].parts) if (part.kind === "tool" && part.result === null) part.state = "open";
+    }
     told.add(place);
     // A turn that was asked again belongs to the message before it, whose own turn comes next.
     if (!again) at = place - 1;
   }
-  return { turns, active, queued };
+  // After a return and in a fork nobody has answered the last message: only there the service asks the model again.
+  const isUnanswered = !active && turns.length > 0 && (await api.session(session)).state === "rolled-back";
+  return { turns, active, queued, isUnanswered };
 }
 
 /** The turn that runs, from its events; drawn once a frame at most. */
@@ -88,7 +91,7 @@ export function SessionView(props: {
   useEffect(() => {
     if (session && !props.info) api.session(session).then(setOwn, () => {});
   }, [session, props.info === null]);
-  const [loaded, setLoaded] = useState<Loaded | null>(session ? null : { turns: [], active: null, queued: [] });
+  const [loaded, setLoaded] = useState<Loaded | null>(session ? null : { turns: [], active: null, queued: [], isUnanswered: false });
   const [agentName, setAgentName] = useState(props.agents[0]?.name ?? "");
   const [problem, setProblem] = useState("");
   const [deleting, setDeleting] = useState<api.SessionInfo | null>(null);

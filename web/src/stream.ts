@@ -1,7 +1,7 @@
 // Follows the events of one run. The connection is open only while the page is visible: over HTTP/1.1 a browser opens six
 // connections to a host, so a stream for each of eight tabs would leave none for anything else.
 
-import { get, type Json } from "./api";
+import { FINAL, get, type Json, type RunInfo } from "./api";
 import { parsedExactly } from "./json";
 
 export interface RunEvent extends Json { seq: number; type: string }
@@ -36,18 +36,18 @@ export function follow(run: string, watcher: Watcher): () => void {
   const again = (): void => {
     close();
     watcher.onConnection(true);
-    timer = window.setTimeout(() => void reopen(), wait);
+    timer = window.setTimeout(() => void look(open), wait);
     wait = Math.min(2 * wait, LONGEST_WAIT);
   };
-  // An EventSource does not tell an answer of 204 from one of 401, so the state of the run is asked for first.
-  const reopen = async (): Promise<void> => {
+  // An EventSource does not tell an answer of 204 from one of 401, so the state of the run is asked for first. A turn that is
+  // cancelled while it waits has no event that says so: its stream only ends.
+  const look = async (otherwise: () => void): Promise<void> => {
     try {
-      await get(`v1/runs/${encodeURIComponent(run)}`);
+      const { state } = await get<RunInfo>(`v1/runs/${encodeURIComponent(run)}`);
+      if (!isOver) FINAL.has(state) ? end() : otherwise();
     } catch {
       if (!isOver) again();
-      return;
     }
-    if (!isOver) open();
   };
   const open = (): void => {
     if (isOver || document.hidden || source) return;
@@ -64,7 +64,7 @@ export function follow(run: string, watcher: Watcher): () => void {
       watcher.onEvent(event);
       if (event.type === "complete" || (event.type === "error" && event.code !== "approval_needed")) end();
     };
-    source.onerror = again;
+    source.onerror = () => { close(); void look(again); };
   };
   const onVisibility = (): void => {
     if (document.hidden) close();

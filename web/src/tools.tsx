@@ -132,7 +132,7 @@ function SubAgent({ sub }: { sub: SubTurn }) {
   );
 }
 
-const WORDS = { writing: "writing the call", running: "running", waiting: "needs your decision", done: "done", error: "error" } as const;
+const WORDS = { writing: "writing the call", running: "running", waiting: "needs your decision", done: "done", error: "error", open: "not finished" } as const;
 
 export const ToolCard = memo(
   /** `of`: the session of a call whose turn still runs. */

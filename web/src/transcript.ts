@@ -5,7 +5,8 @@ import { isSame } from "./json";
 import type { RunEvent } from "./stream";
 
 export interface TextPart { kind: "text" | "reasoning" | "note"; key: string; text: string; seq?: number }
-export type ToolState = "writing" | "running" | "waiting" | "done" | "error";
+/** `open`: its turn ended, and the call has no result. */
+export type ToolState = "writing" | "running" | "waiting" | "done" | "error" | "open";
 export interface ToolPart {
   kind: "tool"; key: string; callId: string; name: string; args: Json | null; written: string;
   state: ToolState; result: string | null; seq?: number; progress: string; sub: SubTurn | null; files: KeptFile[];
