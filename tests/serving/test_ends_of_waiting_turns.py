@@ -11,16 +11,18 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.agents import Answering, call, calling, events_of, script, write_agent
+from tests.support.agents import Answering, PositionModel, call, calling, events_of, script, write_agent
 from tests.support.databases import SQLITE_URL, storage
-from tests.support.serving import begun, service_of, serving, until
+from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime import Agent
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.events import RunCompleted, RunFailed, ToolCallResult
+from zeus_runtime.serving.http import hub
 from zeus_runtime.tools.approval import Decision
 
 PLUGIN = '''
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.tool import tool
@@ -43,6 +45,8 @@ async def confirm(run) -> str:
     """Ask something."""
     return str(await run.ask("Sure?", FORM))
 
+settle = replace(confirm, name="settle", access="write")
+
 @tool(access="read")
 async def hang() -> str:
     """Never ends."""
@@ -50,7 +54,7 @@ async def hang() -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, context: [record, confirm, hang])]
+    return [Component("probe", create=lambda options, context: [record, confirm, settle, hang])]
 '''
 ASKING = "middlewares: [approve]\n"
 NAMES = ("approve", "reject", "changed", "always")
@@ -204,6 +208,88 @@ async def test_what_is_queued_behind_a_turn_begins_when_it_ends(tmp_path: Path, 
         assert state == ("complete" if end is stop else "waiting")
 
 
+def delegating(request: Any) -> Any:
+    """Gives a task to a sub-agent, which records something, and once it hears of the result it is done."""
+    prompt = next(str(each.content) for each in request.messages if each.type == "human")
+    made = [each for each in request.messages if each.type == "ai"]
+    if made or "go" not in prompt:
+        return "Done." if made else calling(CALLS[0])
+    return calling(call("task", "t", agent="scout", description="d", prompt="Record it."))
+
+
+@pytest.mark.parametrize("end", [stop, go_back])
+async def test_the_questions_of_a_sub_agent_end_with_the_turn(tmp_path: Path, end: End) -> None:
+    config = written(tmp_path, more="agents: {scout: {description: Looks.}}\n")
+    text = config.read_text().replace("[approve]", "[approve: {ask: [task]}]")
+    config.write_text(text.replace("[probe]", "[probe, subagents]"))
+    async with serving(service_of(tmp_path, PositionModel(delegating))) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        await client.post(
+            f"/v1/approvals/{(await asked(client, session, 1))['t']}", json={"decision": "approve"}
+        )
+        async with asyncio.timeout(20):
+            while not (found := (await client.get("/v1/approvals")).json()):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.02)
+        await until(client, run, "waiting")
+        name = found[0]["id"]
+        assert found[0]["session"] != session
+        await end(client, tmp_path, session, run)
+        answer = await client.post(f"/v1/approvals/{name}", json={"decision": "approve"})
+        assert answer.status_code == 404, answer.text
+        if end is stop:
+            sqlite(tmp_path, "UPDATE pending_approval SET verdict = NULL")
+            answer = await client.post(f"/v1/approvals/{name}", json={"decision": "approve"})
+            assert (answer.status_code, "its turn ended" in answer.text) == (422, True)
+            _, more = await begun(client, "more", session)
+            await until(client, more, "complete")
+            messages = (await client.get(f"/v1/sessions/{session}/messages")).json()
+            assert [each["content"] for each in messages if each["role"] == "tool"] == [NOT_RUN["answer"]]
+    assert effects(tmp_path) == []
+
+
+async def test_the_questions_of_a_sub_agent_that_failed_are_withdrawn(tmp_path: Path) -> None:
+    """Its task has a result by then, although the turn still waits for another call."""
+    limited = written(tmp_path, more="limits: {timeout_seconds: 0.3}\n").read_text()
+    (tmp_path / "scout.yaml").write_text(limited.replace("name: test", "name: scout"))
+    written(tmp_path, more="agents: {scout: {description: Looks., config: scout.yaml}}\n")
+    config = tmp_path / "zeus.yaml"
+    text = config.read_text().replace("[approve]", "[approve: {allow: [task]}]")
+    config.write_text(text.replace("[probe]", "[probe, subagents]"))
+
+    def answer(request: Any) -> Any:
+        if "go" not in next(str(each.content) for each in request.messages if each.type == "human"):
+            return calling(CALLS[0], call("hang", "h"))
+        task = call("task", "t", agent="scout", description="d", prompt="Record it.")
+        return calling(task, call("record", "own", text="own"))
+
+    async with serving(service_of(tmp_path, PositionModel(answer))) as client:
+        _, run = await begun(client, "go")
+        turn = await until(client, run, "waiting", "failed")
+        assert turn["state"] == "waiting", turn
+        assert [each["call_id"] for each in (await client.get("/v1/approvals")).json()] == ["own"]
+
+
+async def test_a_reader_that_is_not_told_of_the_end_hears_of_it_with_the_next_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at another service, whose reader has no pause while the next turn works."""
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 60)
+    written(tmp_path)
+    service = service_of(tmp_path, script(calling(CALLS[0]), "Done.", "Done."))
+    service.turns.over = lambda _session: None
+    async with serving(service) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        reading = asyncio.create_task(told(client, f"/v1/runs/{run}/events"))
+        _, queued = await begun(client, "more", session, queue=1)
+        await asyncio.sleep(0.1)  # nothing tells that the reader reads
+        await stop(client, tmp_path, session, run)
+        await until(client, queued, "complete")
+        events = await asyncio.wait_for(reading, 5)
+    assert {each["run"] for each in events} == {run}
+
+
 async def test_a_request_that_an_earlier_zeus_left_open_is_not_decided(tmp_path: Path) -> None:
     written(tmp_path)
     async with serving(service_of(tmp_path, script(calling(CALLS[0]), "Done."))) as client:
@@ -257,6 +343,20 @@ async def test_a_call_without_a_result_is_closed_with_what_is_known(tmp_path: Pa
     results = {each["tool_call_id"]: each["content"] for each in messages if each["role"] == "tool"}
     assert results == NOT_RUN
     assert effects(tmp_path) == []
+
+
+async def test_a_call_that_asked_something_itself_had_begun(tmp_path: Path) -> None:
+    written(tmp_path)
+    model = script(calling(call("settle", "s")), "Done.")
+    async with Agent.from_config(tmp_path / "zeus.yaml", directory=tmp_path, model=model) as agent:
+        await events_of(agent.stream("go"))
+        (pending,) = await agent.pending_approvals()
+        await agent.decide(pending.session, {pending.id: Decision("approve")})
+        await events_of(agent.resume(pending.session))
+        assert [each.is_question for each in await agent.pending_approvals()] == [True]
+        await events_of(agent.stream("more", session=pending.session))
+        results = [str(each.content) for each in await agent.history(pending.session) if each.type == "tool"]
+    assert results == [NOT_RUN["answer"]]
 
 
 async def test_a_call_that_a_rule_let_run_later_had_begun(tmp_path: Path) -> None:

@@ -90,6 +90,23 @@ class _Channel:
         return [self.recent[place] for place in range(max(0, seq + 1 - first), len(self.recent))]
 
 
+class EndWithoutEvent:
+    """When to ask whether a run is over: one that is cancelled while it waits has no event that says so.
+
+    Asked in a pause, and when another run begins, after which there may be no pause for long.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = self._last = run
+
+    def is_due(self, rows: Sequence[StoredEvent]) -> bool:
+        """Whether to ask now that ``rows`` came."""
+        before = self._last
+        if rows:
+            self._last = rows[-1].run
+        return not rows or self._last not in (self._run, before)
+
+
 class Hub:
     """Passes new stored events of sessions to their readers in this process."""
 

@@ -15,7 +15,7 @@ from zeus_runtime.errors import MissingError, NotFoundError, UsageError, ZeusErr
 from zeus_runtime.events import SubAgentEvent
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.serving.http.boundary import note_act
-from zeus_runtime.serving.http.hub import AT_ONCE, StoppingError
+from zeus_runtime.serving.http.hub import AT_ONCE, EndWithoutEvent, StoppingError
 from zeus_runtime.serving.http.routes.depends import principal_of
 from zeus_runtime.store.event_log import last_number
 from zeus_runtime.store.turns import StoredTurn, marked_turns, set_mark, turns_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from zeus_runtime.registry import Registry
-    from zeus_runtime.serving.http.hub import Read
+    from zeus_runtime.serving.http.hub import EndWithoutEvent, Read
     from zeus_runtime.serving.http.principals import Principal, Scope
     from zeus_runtime.serving.http.service import Service
     from zeus_runtime.store.event_log import StoredEvent
@@ -311,6 +311,7 @@ class ProtocolCaller:
         hub = self._service.hub
         # All events of a turn that is over are stored.
         follow = follow and not turn.is_over
+        silent = EndWithoutEvent(run)
         following = hub.follow(turn.session, after, read) if follow else _stored(read, after)
         try:
             # `Hub.follow` counts its readers: without the closing, one that leaves early stays counted.
@@ -326,10 +327,9 @@ class ProtocolCaller:
                         yield ServedEvent(row.seq, event, ends)
                         if ends:
                             return
+                    if silent.is_due(rows) and (await self.turn(run)).is_over:
+                        return
                     if not rows:
-                        # A turn that is cancelled while it waits has no event.
-                        if (await self.turn(run)).is_over:
-                            return
                         yield None
         except StoppingError:
             raise StoppingError(

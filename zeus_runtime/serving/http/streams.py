@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 
 from zeus_runtime.escaping import json_text
 from zeus_runtime.events import SubAgentEvent
-from zeus_runtime.serving.http.hub import AT_ONCE, StoppingError
+from zeus_runtime.serving.http.hub import AT_ONCE, EndWithoutEvent, StoppingError
 from zeus_runtime.serving.http.open_streams import STOPPING
 from zeus_runtime.store.event_log import MOST_NUMBER
 
@@ -61,15 +61,16 @@ async def of_run(
     """The stream of one run's events; it ends with the run's terminal event.
 
     Args:
-        is_over: asked in a pause, because a turn that is cancelled while it waits has no such event.
+        is_over: asked as ``EndWithoutEvent`` says.
     """
+    silent = EndWithoutEvent(run)
     try:
         async with aclosing(hub.follow(session, after, read)) as batches:
             async for rows in batches:
                 own = [each for each in rows if each.run == run]
                 # Also for another run's events: the reader sees that the connection lives.
                 yield b"".join(map(encoded, own)) if own else PING
-                if any(_is_end(each) for each in own) or (not rows and await is_over()):
+                if any(_is_end(each) for each in own) or (silent.is_due(rows) and await is_over()):
                     return
     except StoppingError:
         yield STOPPING
