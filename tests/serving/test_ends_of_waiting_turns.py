@@ -18,6 +18,7 @@ from zeus_runtime import Agent
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.events import RunCompleted, RunFailed, ToolCallResult
 from zeus_runtime.serving.http import hub
+from zeus_runtime.store.turns import find_turn, set_state
 from zeus_runtime.tools.approval import Decision
 
 PLUGIN = '''
@@ -268,6 +269,25 @@ async def test_the_questions_of_a_sub_agent_that_failed_are_withdrawn(tmp_path: 
         turn = await until(client, run, "waiting", "failed")
         assert turn["state"] == "waiting", turn
         assert [each["call_id"] for each in (await client.get("/v1/approvals")).json()] == ["own"]
+
+
+async def test_a_turn_that_is_decided_but_does_not_run_yet_ends_with_a_return(tmp_path: Path) -> None:
+    written(tmp_path)
+    service = service_of(tmp_path, script(calling(CALLS[0]), "Done."))
+    async with serving(service) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        log = await next(iter(service.hosting)).of(None).log()
+        turn = await find_turn(log, run)
+        assert turn is not None
+        await set_state(log, turn, "running")
+        assert await go_back(client, tmp_path, session, run) == "cancelled"
+        turn = await find_turn(log, run)
+        assert turn is not None
+        assert (turn.state, turn.ending and turn.ending["message"]) == (
+            "cancelled",
+            "The session went back to an earlier message.",
+        )
 
 
 async def test_a_reader_that_is_not_told_of_the_end_hears_of_it_with_the_next_turn(

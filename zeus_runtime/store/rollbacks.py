@@ -59,7 +59,9 @@ async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:
             log.now_ms(),
         )
         connection.execute(insert(ROLLBACK), {"thread": thread.key, **vars(made)})
-        give_up_in(connection, log, thread)
+        # Nothing runs while the session is claimed for this: a turn that was decided just now, or that a process left
+        # when it died, would go on after the rollback.
+        give_up_in(connection, log, thread, "running", message="The session went back to an earlier message.")
         log.touch_in(connection, thread)
         take_snapshot(connection, thread, "", "manual", made.created_ms)
         return made

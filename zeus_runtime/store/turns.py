@@ -37,6 +37,7 @@ TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "fail
 
 UNFINISHED: Final = ("queued", "running")
 _OPEN: Final = (*UNFINISHED, "waiting")
+_WENT_ON: Final = "The session went on without what it waited for."
 _CANCEL: Final = "cancel"
 """The note of a run that the process that runs it is to cancel."""
 
@@ -256,15 +257,21 @@ def _ended_in(connection: Connection, turn: StoredTurn, now_ms: int) -> None:
         take_snapshot(connection, thread, turn.run, "interrupted", now_ms)
 
 
-def give_up_in(connection: Connection, log: ThreadLog, thread: Thread) -> None:
+def give_up_in(
+    connection: Connection, log: ThreadLog, thread: Thread, *states: TurnState, message: str = _WENT_ON
+) -> None:
     """End what waits in a session that goes on without it, inside the transaction in which it does.
 
     The open requests of the session and its sub-agents are withdrawn, and the turn that waits is cancelled.
+
+    Args:
+        states: of a turn that is cancelled too.
+        message: why it is cancelled.
     """
     found = _FIRST_OPEN.rows(connection, {"of_thread": thread.key})
     turn = _read(log, found[0]) if found else None
-    if turn is not None and turn.state == "waiting":
-        ending = _cancelled(turn, "The session went on without what it waited for.")
+    if turn is not None and turn.state in ("waiting", *states):
+        ending = _cancelled(turn, message)
         setting_state(log, turn, "cancelled", ending=ending)(connection)
     else:
         # A session of no service has no turns, and one that runs may have asked before it was interrupted.
