@@ -317,6 +317,8 @@ async def decide(
     now = log.now_ms()
 
     def work(connection: Connection) -> list[PendingApproval]:
+        # First, as what ends a turn does: two transactions that lock its requests one by one could wait for each other.
+        connection.execute(update(THREAD).where(THREAD.c.session == session).values(epoch=THREAD.c.epoch))
         # Read in the transaction that decides: a sub-agent that asks meanwhile has an id that no user was shown.
         family = _family(connection, session)
         asked = _all(connection, _rows().where(APPROVAL.c.thread.in_(family)))
