@@ -12,6 +12,7 @@ from zeus_runtime.agent.present_rules import judgement_of
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.redaction import masked_for
+from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets
 from zeus_runtime.run.connections import differs_by_session
 from zeus_runtime.store.approvals import note_shown
 from zeus_runtime.store.session_tree import parent_of
@@ -39,7 +40,7 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
         return (await at_present(checked, log, [pending]))[0]
     entries, outermost = await _entries(log, pending.session)
     _, checked = await _acting(checked, log, outermost)
-    plan = await asyncio.to_thread(make_plan, replace(checked, session=outermost))
+    checked, plan = await asyncio.to_thread(_planned, checked, outermost)
     judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
     judged = _beside(plan, entries, pending.judged(judgement))
     shown = await _previewed(checked, plan, entries, judged)
@@ -52,11 +53,12 @@ async def at_present(
 ) -> list[PendingApproval]:
     """Waiting calls as the present config judges them, or as they are stored where that config cannot be planned."""
     found: list[PendingApproval] = []
-    for pending, (plan, entries) in zip(waiting, await _plans(checked, log, waiting), strict=True):
-        if plan is None:
+    for pending, (own, entries) in zip(waiting, await _plans(checked, log, waiting), strict=True):
+        if own is None:
             found.append(pending)
             continue
-        judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
+        acting, plan = own
+        judgement = await asyncio.to_thread(_judgement, plan, entries, acting.secrets, pending, None)
         found.append(_beside(plan, entries, pending.judged(judgement)))
     return found
 
@@ -82,10 +84,11 @@ async def refuse_decided(
     ]
     found = await _plans(checked, log, [pending for pending, _ in approved])
     outdated = []
-    for (pending, decision), (plan, entries) in zip(approved, found, strict=True):
+    for (pending, decision), (own, entries) in zip(approved, found, strict=True):
         judgement = None
-        if plan is not None:
-            given = (plan, entries, checked.secrets, pending, decision.arguments)
+        if own is not None:
+            acting, plan = own
+            given = (plan, entries, acting.secrets, pending, decision.arguments)
             judgement = await asyncio.to_thread(_judgement, *given)
             present = _beside(plan, entries, pending)
             outdated += [present] if present.outdated else []
@@ -101,23 +104,24 @@ async def refuse_decided(
 
 async def _plans(
     checked: Checked, log: ThreadLog, calls: Sequence[PendingApproval]
-) -> list[tuple[Plan | None, Sequence[str]]]:
-    """The outermost agent's plan for each waiting call, and the names under ``agents`` that lead to who waits.
+) -> list[tuple[tuple[Checked, Plan] | None, Sequence[str]]]:
+    """The outermost agent's config and plan for each waiting call, and the names under ``agents`` that lead to who
+    waits.
 
-    The plan is None for a config that cannot be planned.
+    The first is None for a config that cannot be planned.
 
     Args:
         checked: the config of the outermost agent.
     """
-    plans: dict[tuple[object, str], Plan | None] = {}
-    found: list[tuple[Plan | None, Sequence[str]]] = []
+    plans: dict[tuple[object, str], tuple[Checked, Plan] | None] = {}
+    found: list[tuple[tuple[Checked, Plan] | None, Sequence[str]]] = []
     for pending in calls:
         entries, outermost = await _entries(log, pending.session)
         owner, acting = await _acting(checked, log, outermost)
         if (owner, "") not in plans:
             plans[owner, ""] = await asyncio.to_thread(_plan_of, acting, "")
         common = plans[owner, ""]
-        place = outermost if common is not None and differs_by_session(common) else ""
+        place = outermost if common is not None and differs_by_session(common[1]) else ""
         if (owner, place) not in plans:
             plans[owner, place] = await asyncio.to_thread(_plan_of, acting, outermost)
         found.append((plans[owner, place], entries))
@@ -131,11 +135,19 @@ async def _acting(checked: Checked, log: ThreadLog, outermost: str) -> tuple[obj
     return tuple(owner), checked.acting_for(*owner)
 
 
-def _plan_of(checked: Checked, session: str) -> Plan | None:
+def _plan_of(checked: Checked, session: str) -> tuple[Checked, Plan] | None:
     try:
-        return make_plan(replace(checked, session=session))
+        return _planned(checked, session)
     except ZeusError:
         return None
+
+
+def _planned(checked: Checked, session: str) -> tuple[Checked, Plan]:
+    # What the session's workspace holds is known to this plan alone: a service has many sessions that wait.
+    own = replace(checked, session=session).for_one_user()
+    plan = make_plan(own)
+    WorkspaceSecrets(own, plan).look()
+    return own, plan
 
 
 def _judgement(

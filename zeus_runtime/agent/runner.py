@@ -21,6 +21,7 @@ from zeus_runtime.events import Event, Notice
 from zeus_runtime.plan.edited_configs import EditedConfigs
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.redaction import masked_for
+from zeus_runtime.plan.workspace_secrets import agents_of
 from zeus_runtime.registry import Observers
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.attachments import brought_along, pictures_left_out
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.models.recorder import Tape
     from zeus_runtime.plan.plan import Plan
-    from zeus_runtime.plan.subagents import PlannedAgent
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.resources import RunResources
     from zeus_runtime.store.event_log import AtEnd, EventLog, StoredEvent
@@ -96,7 +96,7 @@ class Runner:
         self._plans = SessionPlans(checked, plan)
         # The look is this agent's own: another one, which shares the config, masks by another redactor.
         self._files = {each: each.copy() for each in _secret_files(checked, plan)}
-        below = [each.checked for each in _agents_of(plan)]
+        below = [each.checked for each in agents_of(plan)]
         self._edited = None if is_hosted else EditedConfigs(checked, below, self._files)
         self._is_trusted = False
         self.tape: Tape | None = None
@@ -159,6 +159,8 @@ class Runner:
                 )
             self.running.refuse(name)
             await make_roots(plan)
+            # A folder that had an earlier name has its files only now.
+            self._plans.look(name)
             # The claim is held until `ended` of the run: from here on no other process may write to the session.
             give_back = await connections.database.claim(name)
             try:
@@ -168,7 +170,7 @@ class Runner:
             except BaseException:
                 give_back()
                 raise
-            for notice in (*self._unread(), *_notices(plan, references)):
+            for notice in (*self._unread(name), *_notices(plan, references)):
                 emit(notice)
 
             async def work() -> None:
@@ -225,6 +227,7 @@ class Runner:
         emit = self._emitter(lambda _event: None, session)
         async with self._plans.lent(session, connections, policies) as plan:
             await make_roots(plan)
+            self._plans.look(session)
             resources = await self._resources(connections, plan, session, emit, None)
             give_back = await connections.database.claim(session)
             try:
@@ -312,9 +315,11 @@ class Runner:
         """Mask what changed in the files whose text makes secrets, before anything is stored or shown."""
         for each in self._files.values():
             self.redactor.learn_all(Redactor().adding(each.changed()))
+        self._plans.look()
 
-    def _unread(self) -> Iterator[Notice]:
-        for file in dict.fromkeys(chain.from_iterable(each.unread for each in self._files.values())):
+    def _unread(self, session: str) -> Iterator[Notice]:
+        files = chain.from_iterable(each.unread for each in self._files.values())
+        for file in dict.fromkeys((*files, *self._plans.unread(session))):
             yield Notice(
                 "dotenv_unread",
                 f"{printable(str(file))} cannot be read: its former values hold, and secrets that are new in it are not"
@@ -455,14 +460,8 @@ class _Outlet:
 
 def _secret_files(checked: Checked, plan: Plan) -> Iterable[SecretFiles]:
     """The files that make secrets: the agent's, its sub-agents', and those of the agents of the same service."""
-    below = (each.checked for each in _agents_of(plan))
+    below = (each.checked for each in agents_of(plan))
     return dict.fromkeys(each.secret_files for each in (checked, *below, *checked.beside))
-
-
-def _agents_of(plan: Plan) -> Iterator[PlannedAgent]:
-    for each in plan.agents.values():
-        yield each
-        yield from _agents_of(each.plan)
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import MissingError, UsageError
@@ -15,11 +16,14 @@ from zeus_runtime.middleware.chain import overrides
 from zeus_runtime.middleware.protocol import METHODS
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets
 from zeus_runtime.run.connections import differs_by_session, plans, sandboxes_of
 from zeus_runtime.tools.routes import WorkspaceConfigError
 from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -40,10 +44,12 @@ class SessionPlans:
     def __init__(self, checked: Checked, plan: Plan) -> None:
         self._checked = replace(checked, lender=plan.context)
         self._plan = plan
+        self._secrets = WorkspaceSecrets(checked, plan)
         # How many blocks of `lent` a session is in; before its run has a task, and after it, its plan is in use too.
         self._lent: Counter[str] = Counter()
         # By the session alone: its workspace and its own policies are settled when it begins, and never change.
         self._made: dict[str, Plan] = {}
+        self._secrets_of: dict[str, WorkspaceSecrets] = {}
         # Held over the planning too: two callers for one session must not make two plans, of which one would never be
         # closed.
         self._lock = asyncio.Lock()
@@ -78,11 +84,30 @@ class SessionPlans:
             if plan is None:
                 plan = (await asyncio.to_thread(self._planned, session, policies))[1]
                 connections.share(self._plan, plan)
+                # Its own policies are read with another redactor than the one that masks.
+                own = replace(self._checked, session=session)
+                self._secrets_of[session] = WorkspaceSecrets(own, plan)
             self._made[session] = plan
+            self.look(session)
             idle = [each for each in self._made if each != session and each not in self._lent]
             for each in idle[: max(0, len(idle) - KEPT)]:
-                await self._close(self._made.pop(each), connections)
+                closed, secrets = self._made.pop(each), self._secrets_of.pop(each)
+                secrets.forget([self._secrets, *self._secrets_of.values()])
+                await self._close(closed, connections)
             return plan
+
+    def look(self, session: str = "") -> None:
+        """Mask what is new in the folders in which a lent plan, and the agent's own, works."""
+        for each in self._looks(session):
+            each.look()
+
+    def unread(self, session: str) -> Iterator[Path]:
+        """The files of variables there whose secrets of now are not known."""
+        return chain.from_iterable(each.unread for each in self._looks(session))
+
+    def _looks(self, session: str) -> Sequence[WorkspaceSecrets]:
+        own = self._secrets_of.get(session)
+        return [self._secrets] if own is None else [self._secrets, own]
 
     async def check(self, policies: str) -> None:
         """Check policies for a session.
@@ -149,7 +174,7 @@ class SessionPlans:
 
     async def aclose(self, connections: Connections) -> None:
         """Close what the plans opened."""
-        made, self._made = list(self._made.values()), {}
+        made, self._made, self._secrets_of = list(self._made.values()), {}, {}
         await all_tried(*(partial(self._close, each, connections) for each in made))
 
     async def _close(self, plan: Plan, connections: Connections) -> None:

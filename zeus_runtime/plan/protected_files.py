@@ -48,6 +48,7 @@ from zeus_runtime.plan.protecting import (
     work_folders,
 )
 from zeus_runtime.plan.workspace_root import workspace_root
+from zeus_runtime.plan.workspace_secrets import files_of_work
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
@@ -421,7 +422,8 @@ def _add_environment(deciding: Deciding, checked: Checked) -> None:
 def _add_git(deciding: Deciding, checked: Checked) -> None:
     """The files of the project that settings of its Git repositories name."""
     project = project_of(checked.document, checked.config, checked.trust)
-    for each in checked.secret_files.named_by_git:
+    in_work = [file for look in files_of_work([checked]) for file in look.named_by_git]
+    for each in (*checked.secret_files.named_by_git, *in_work):
         file, setting = each
         if not is_folder(file) and any(project.has(Path(spelling)) for spelling in spellings(file)):
             # As of `.git/config`: Git executes what further settings say, and their secrets are masked.

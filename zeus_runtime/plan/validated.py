@@ -25,6 +25,7 @@ from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.executed_parts import executing, folders_named, lifting, project_of
 from zeus_runtime.plan.part_sources import part_source
+from zeus_runtime.plan.workspace_root import is_workspace_name
 from zeus_runtime.process_path import given_environ, pass_over
 from zeus_runtime.registry import (
     bundled_folders,
@@ -72,6 +73,7 @@ class Checked:
         lifting: the rules that lift a built-in protection, each with why its files are protected.
         notices: what the user should know before a run.
         family: the secrets of the outermost agent, if this is a sub-agent's config, or of an agent of a service.
+        own_secrets: what is learned from the workspaces of its user and sessions; None if all that use the config do.
         model_table: the known models; 3 MB that are read once.
         apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
         beside: the configs of the agents that the same service runs; their files are closed to this agent's tools too.
@@ -98,6 +100,7 @@ class Checked:
     lifting: tuple[tuple[AccessRule, Sequence[str]], ...] = ()
     notices: tuple[Notice, ...] = ()
     family: Redactor | None = field(default=None, repr=False, compare=False)
+    own_secrets: Learned | None = field(default=None, repr=False, compare=False)
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
     apart: Path | None = None
     beside: tuple[Checked, ...] = field(default=(), repr=False, compare=False)
@@ -202,7 +205,8 @@ class Checked:
     def working_for(self, above: Checked) -> Checked:
         """The same config as a sub-agent's of ``above``: from now on, each masks the other's secrets."""
         above.secrets.learn_all(self.document.redactor)
-        return replace(self, family=above.secrets, lender=None, work_beside=above.work_beside)
+        own = replace(self, family=above.secrets, own_secrets=above.own_secrets)
+        return replace(own, lender=None, work_beside=above.work_beside)
 
     def standing_beside(self, others: Sequence[Checked]) -> Checked:
         """The same config in a service that also runs these: it closes their files, and masks what they know now."""
@@ -231,6 +235,11 @@ class Checked:
     def knowing(self, learned: Learned) -> Checked:
         """The same config, which also masks what ``learned`` has, now and later; new tokens go there."""
         return replace(self, family=self.secrets.joined(Redactor(learned=(learned,), form=learned.form)))
+
+    def for_one_user(self) -> Checked:
+        """The same config, which keeps to itself what it learns from the workspaces of its user and sessions."""
+        own = Learned()
+        return replace(self.knowing(own), own_secrets=own)
 
     def served_with(self, settings: Document, *, files: Iterable[Path], folders: Iterable[Path]) -> Checked:
         """The same config in a service with these settings: it closes the service's files, and masks their secrets.
@@ -431,10 +440,14 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         raise _with_plugins(error, document, registry) from None
     config = document.config()
     # A program in the workspace asks Git for the addresses of its repositories.
-    folders = (".", config.workspace.root, *config.workspace.routes.values())
+    workspace = config.workspace
+    folders = (".", *([] if workspace.per else [workspace.root]), *workspace.routes.values())
     secret_files = SecretFiles(
         document,
         folders=[document.directory / each for each in dict.fromkeys(folders)],
+        # What a session or a user has there alone is known where their plan runs (`workspace_secrets`).
+        shared=[document.directory / workspace.root] if workspace.per else (),
+        is_workspace=is_workspace_name if workspace.per else lambda _: False,
         # Also those that are not there yet, since the next run would look there.
         homes=list(dict.fromkeys((*_private(homes, registry), directory / ".zeus", *user_home(environ)))),
         given=trust.paths,

@@ -60,9 +60,21 @@ def session_name(session: str) -> str:
     return _with_digest(session, {"session": session})
 
 
+def working_folders(checked: Checked) -> Sequence[Path]:
+    """The folders that the tools of a plan work in: its workspace, and the targets of its routes."""
+    routes = checked.config.workspace.routes.values()
+    return (workspace_root(checked), *(checked.directory / each for each in routes))
+
+
+def is_workspace_name(name: str) -> bool:
+    """Whether a folder's name is one that ``user_name`` or ``session_name`` gives."""
+    return _OF_PLACE.fullmatch(name) is not None
+
+
 _PLAIN: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 _OF_SESSIONS: Final = "session_"
 """Begins the ids that Zeus gives sessions."""
+_OF_PLACE: Final = re.compile(f"[a-z0-9-]{{0,24}}~[0-9a-f]{{32}}|{_OF_SESSIONS}[a-z0-9_-]{{1,64}}")
 
 
 def _with_digest(name: str, place: object) -> str:

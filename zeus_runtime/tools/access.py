@@ -17,7 +17,7 @@ from importlib.machinery import all_suffixes
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from zeus_runtime.config.secrets.folder_listings import BEFORE_KEYS, ENV_NAME
+from zeus_runtime.config.secrets.folder_listings import BEFORE_KEYS, ENV_NAME, KNOWN_DEPTH
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
@@ -334,8 +334,6 @@ _NAMES: Final = {
 }
 _GIT_ADDRESSES: Final = frozenset({"config", "config.worktree", "fetch_head"})
 """Folded names in a ``.git`` that may hold a token in an address or a header."""
-_KNOWN_DEPTH: Final = 1
-"""Folders above a ``.git`` whose tokens Zeus knows: that of the workspace, and those of clones directly in it."""
 _GIT_KEYS: Final = Protected("it may hold the token of a repository deeper in the workspace", holds_keys=True)
 _GIT_RECORDS: Final = frozenset(
     "branches commondir config config.worktree description fetch_head gitdir head hooks info logs merge_head"
@@ -699,7 +697,7 @@ class Floor:
                 named = _protection_by(part)
                 if named is not None and (part != ".zeus" or index >= name.opened):
                     yield named, [(name, index + 1)]
-                    if part == ".git" and index > _KNOWN_DEPTH and folded(name.parts[-1]) in _GIT_ADDRESSES:
+                    if part == ".git" and index > KNOWN_DEPTH and folded(name.parts[-1]) in _GIT_ADDRESSES:
                         yield _GIT_KEYS, [(name, index + 1)]
                     inside = name.parts[index + 1 : index + 2]
                     if part == STATE and inside and folded(inside[0]) not in _READABLE_STATE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 from zeus_runtime.config.secrets.written_secrets import kept_in
 
 ENV_NAME: Final = ".env"
+KNOWN_DEPTH: Final = 1
+"""Folders below one that an agent works in, down to which the secrets of repositories and of a ``.env`` are known."""
 BEFORE_KEYS: Final = (".", "#")
 """The first character of a name by which a file holds keys; editors and programs that copy files put further ones
 before and behind that name."""
@@ -34,14 +36,18 @@ class FolderListings:
     """Finds the files of variables in a folder, and what is in the folders directly in it: clones beside each other.
 
     A folder is listed again once an entry in it came or went.
+
+    Args:
+        is_passed_over: whether a folder with this name counts as if it were not there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_passed_over: Callable[[str], object] = lambda _: False) -> None:
         self._listed: dict[Path, _Listing] = {}
+        self._is_passed_over = is_passed_over
 
     def copy(self) -> FolderListings:
         """One that starts from what this one has listed."""
-        other = FolderListings()
+        other = FolderListings(self._is_passed_over)
         other._listed = dict(self._listed)
         return other
 
@@ -71,8 +77,9 @@ class FolderListings:
             listed = self._listed.get(folder)
             if listed is None or listed.modified_ns != modified_ns:
                 with os.scandir(folder) as entries:
+                    counted = (each for each in entries if not self._is_passed_over(each.name))
                     found = sorted(
-                        (each.path, each.name, each.is_dir()) for each in islice(entries, _MOST_ENTRIES)
+                        (each.path, each.name, each.is_dir()) for each in islice(counted, _MOST_ENTRIES)
                     )
                 folders = [path for path, _, is_folder in found if is_folder]
                 files = [Path(path) for path, name, _ in found if is_env_name(name)]

@@ -204,6 +204,12 @@ class Learned:
                 self.names = names
             self.names[secret] = _free(name, secret, set(map(placeholder, names.values())))
 
+    def forget(self, secrets: Collection[str]) -> None:
+        """Know these no longer, if they were added here."""
+        # In place: another thread may learn a secret meanwhile.
+        gone = [secret for secret in secrets if self.names.pop(secret, None) is not None]
+        self._dropped += len(gone)
+
 
 @dataclass(frozen=True)
 class Redactor:

@@ -81,6 +81,8 @@ class SecretFiles:
     Args:
         document: the config, checked.
         folders: those whose Git repositories and files of variables count, and those directly in them.
+        shared: the folder of all workspaces, if sessions or users have their own in it; only its own files count.
+        is_workspace: whether a folder has the name of such a workspace; then it counts for its session or user alone.
         homes: the Homes whose presets may have secrets.
         given: the configs that are trusted by their paths.
         environ: the variables that the config was read with, without ``.env``; if its owner changes it, it is read
@@ -93,6 +95,8 @@ class SecretFiles:
         document: Document,
         *,
         folders: Sequence[Path],
+        shared: Sequence[Path] = (),
+        is_workspace: Callable[[str], object] = lambda _: False,
         homes: Sequence[Path],
         given: Sequence[Path],
         environ: Mapping[str, str],
@@ -100,8 +104,10 @@ class SecretFiles:
     ) -> None:
         self._document = document
         self._folders_named = folders_named
-        self._folders = folders
-        self._listings = FolderListings()
+        self.folders: Sequence[Path] = tuple(dict.fromkeys((*folders, *shared)))
+        self._shared: Sequence[Path] = [each for each in shared if each not in folders]
+        self._is_of_folders = False
+        self._listings = FolderListings(is_workspace)
         self._homes = homes
         self._given = (*given, document.directory / SERVICE_FILE)
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
@@ -123,8 +129,26 @@ class SecretFiles:
         other._listings = self._listings.copy()
         return other
 
+    def of_folders(self, folders: Sequence[Path]) -> SecretFiles:
+        """A look at these folders alone, such as the workspace of one session."""
+        other = copy(self)
+        other.folders, other._shared, other._is_of_folders = folders, (), True
+        other._seen, other._unread, other._listings = {}, set(), FolderListings()
+        return other
+
     def changed(self) -> dict[str, str]:
         """The secrets of each file and variable that changed since the last look, to their names."""
+        if self._is_of_folders:
+            found: dict[str, str] = {}
+            self._look(self._of_repositories(), found)
+        else:
+            found = self._of_config_and_variables()
+        env_files = self._env_files()
+        self._look((_single(each, self._of_env_file, ENV_NAME) for each in env_files), found)
+        self._unread.intersection_update((*env_files, *self._loaded_dotenvs()))
+        return found
+
+    def _of_config_and_variables(self) -> dict[str, str]:
         found = self._of_later_variables()
         former = dict(self._variables)
         self._look(self._dotenvs(), found)
@@ -132,9 +156,6 @@ class SecretFiles:
             # Their values may be filled in in any other file.
             self._seen = {each.key: self._seen[each.key] for each in self._dotenvs()}
         self._look(self._others(), found)
-        env_files = self._env_files()
-        self._look((_single(each, self._of_env_file, ENV_NAME) for each in env_files), found)
-        self._unread.intersection_update((*env_files, *self._loaded_dotenvs()))
         return found
 
     @property
@@ -188,9 +209,10 @@ class SecretFiles:
 
     def _env_files(self) -> Sequence[Path]:
         """The files of variables that are not loaded, where an agent works and beside each config that is read."""
-        beside = dict.fromkeys(each.parent for each in self._document.files.values())
+        configs = () if self._is_of_folders else self._document.files.values()
+        beside = dict.fromkeys(each.parent for each in configs)
         found = chain(
-            *(self._listings.env_files(folder, below=True) for folder in self._folders),
+            *(self._listings.env_files(each, below=each not in self._shared) for each in self.folders),
             *(self._listings.env_files(folder) for folder in beside),
         )
         loaded = set(self._loaded_dotenvs())
@@ -206,10 +228,13 @@ class SecretFiles:
             yield _single(file, self._of_json)
         for file, variable in self._key_files().items():
             yield _single(file, partial(self._of_keys, variable))
+        yield from self._of_repositories()
+        yield _Source("", self._places_of_unloaded, self._of_unloaded)
+
+    def _of_repositories(self) -> Iterator[_Source]:
         for each in self._repositories:
             read = partial(secrets_of_repository, each, self._environ)
             yield _Source(each, partial(self._files_of_repository, each), read)
-        yield _Source("", self._places_of_unloaded, self._of_unloaded)
 
     @property
     def named_by_git(self) -> Sequence[GitFile]:
@@ -218,10 +243,12 @@ class SecretFiles:
 
     @property
     def _repositories(self) -> Iterable[Path]:
-        around = (each for folder in self._folders for each in repositories_of(folder))
-        below = (each for folder in self._folders for each in self._listings.repositories(folder))
+        around = (each for folder in self.folders for each in repositories_of(folder))
+        above = [each for each in self.folders if each not in self._shared]
+        below = (each for folder in above for each in self._listings.repositories(folder))
         # Git reads the settings that variables name without a repository too.
-        return dict.fromkeys((*around, *below)) or (self._document.directory / ".git",)
+        always = () if self._is_of_folders else (self._document.directory / ".git",)
+        return dict.fromkeys((*around, *below)) or always
 
     def _files_of_repository(self, kept: Path) -> Iterator[Path]:
         yield from files_of_repository(kept)

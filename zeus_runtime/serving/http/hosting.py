@@ -219,7 +219,7 @@ class HostedAgent:
 
     def _for(self, owner: Owner | None) -> Checked:
         checked = self.checked if owner is None else self.checked.acting_for(*owner)
-        return checked.knowing(self._tokens_of(owner))
+        return checked.knowing(self._tokens_of(owner)).for_one_user()
 
     def _tokens_of(self, owner: Owner | None) -> Learned:
         return self._tokens.setdefault(owner, Learned(MOST_TOKENS))
