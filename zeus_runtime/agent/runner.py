@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -314,11 +313,12 @@ class Runner:
             self.redactor.learn_all(Redactor().adding(each.changed()))
 
     def _unread(self) -> Iterator[Notice]:
-        for file in dict.fromkeys(chain.from_iterable(each.unread for each in self._files.values())):
+        unread = {file: why for each in self._files.values() for file, why in each.unread.items()}
+        for file, why in unread.items():
             yield Notice(
                 "dotenv_unread",
-                f"{printable(str(file))} cannot be read: its former values hold, and secrets that are new in it are not"
-                " masked. Make it a readable file. `zeus validate` says what is wrong with the `.env` of the config.",
+                f"{printable(str(file))}: {why}. Make it a text in UTF-8 with one NAME=value in a line."
+                " `zeus validate` says what is wrong with the `.env` of the config.",
             )
 
     @asynccontextmanager
