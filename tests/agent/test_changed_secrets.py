@@ -395,6 +395,6 @@ async def test_a_run_says_that_it_cannot_read_a_file_of_variables_that_is_not_lo
             os.mkfifo(file)
         else:
             file.write_text("A=b\n" * 300_000)
-        assert [each.split(" cannot")[0] for each in await notices()] == [str(file)]
+        assert [each.split(": it cannot be read")[0] for each in await notices()] == [str(file)]
         file.unlink()
         assert await notices() == []

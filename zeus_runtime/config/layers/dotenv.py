@@ -6,28 +6,16 @@ lines) and ``# comment`` after an unquoted value. Variables are not interpolated
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from zeus_runtime.config.layers.dotenv_lines import entry_at
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark
 from zeus_runtime.disk_paths import is_file
 from zeus_runtime.proc_files import opened
-
-# `A=b # c` is `b`, `A= # c` is empty, and `A=b#c` is `b#c`; text behind a closing quote makes the line an error.
-# Each run of blanks is taken whole (`*+`): a second try at each of its blanks would take quadratic time.
-_LINE = re.compile(
-    r"""[ \t]*+(?:export[ \t]++)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*+)[ \t]*+=[ \t]*+
-    (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)"
-      | (?P<bare>(?!(?<=[ \t])\#)[^'"\s](?:[^ \t\n]++|[ \t]++(?!\#|\n|\Z))*+|) )
-    [ \t]*+(?:(?<=[ \t])\#[^\n]*)?(?:\n|$)""",
-    re.VERBOSE | re.DOTALL,
-)
-_BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def is_dotenv(path: Path) -> bool:
@@ -79,24 +67,12 @@ def parse_dotenv(text: str, source: str) -> list[tuple[str, str]]:
     variables: list[tuple[str, str]] = []
     position = 0
     while position < len(text):
-        if match := _BLANK.match(text, position):
-            pass
-        elif match := _LINE.match(text, position):
-            variables.append((match["name"], _value(match)))
-        else:
+        if (entry := entry_at(text, position)) is None:
             line = text.count("\n", 0, position) + 1
             message = "the line is not NAME=value"
             hint = "write NAME=value, and put a value that holds quotes or spaces and `#` in quotes"
             raise ConfigError([Sources().diagnostic("bad-dotenv", message, Mark(source, line, 1), hint=hint)])
-        position = match.end()
+        name, value, position = entry
+        if name:
+            variables.append((name, value))
     return variables
-
-
-def _value(match: re.Match[str]) -> str:
-    if match["single"] is not None:
-        return match["single"]
-    if match["double"] is not None:
-        return re.sub(
-            r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["double"], flags=re.DOTALL
-        )
-    return match["bare"].rstrip()

@@ -36,6 +36,7 @@ from zeus_runtime.config.secrets.running_text import (
     may_hold_keys,
     shell_words,
 )
+from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, Setting, read_secret_text
 
 _Rules: TypeAlias = Callable[[str, str], Iterator[str]]
 """The secrets in a named value: ``secrets_in``, or without those that are in base64."""
@@ -130,6 +131,7 @@ _NO_WORD: Final = r"""(?<![\w+.-])[\w+.-]++://[^\s"'<>,;]+|\bsha(?:256|384|512)[
 """An address, in which other rules find the secret parts, or a digest."""
 _BETWEEN_WORDS: Final = r"""[\s;,=&"'()\[\]{}<>]+"""
 _HEADER_END: Final = r"""(?:[,;|\n]|\\n)[ \t]*(?=["']?[\w.%-]+["']?\s*[=:])"""
+_FRAMED: Final = r"-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----"
 _IN_QUOTES: Final = r"""(["'])((?:(?!\1).)*)\1"""
 
 
@@ -290,16 +292,21 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     yield from _of_encoded(texts)
 
 
-def secrets_in_file(text: str) -> Iterator[str]:
+def secrets_in_file(text: str, unread: Callable[[int], object] = lambda _line: None) -> Iterator[str]:
     """The secrets in the text of a file that is known to hold some: one, settings, or words that look random; in JSON,
-    those of a map or a list."""
+    those of a map or a list.
+
+    Args:
+        unread: as ``secrets_of_text`` takes it.
+    """
     if _json_of(text) is not None:
         yield from filter(is_searched, _pieces(text))
         return
     if "\n" not in text.strip():
         yield from secrets_in(_SECRET, text)
-    yield from _of_lines(text)
-    yield from filter(is_searched, _random_words(text))
+    yield from (secret for secret, _ in secrets_of_text(text, unread=unread))
+    # The lines of a certificate look random too.
+    yield from filter(is_searched, _random_words(re.sub(_FRAMED, " ", text)))
 
 
 def _of_encoded(texts: Mapping[str, str]) -> Iterator[str]:
@@ -395,11 +402,77 @@ def _of_secret(text: str) -> Iterator[str]:
 
 def _of_lines(text: str) -> Iterator[str]:
     """The secrets in a secret that is a whole file of settings: YAML, INI, ``NAME=value``."""
-    for line in text.splitlines():
-        if setting := re.fullmatch(_LINE, line.strip()):
-            name, *values = setting.groups("")
-            value = "".join(values)
-            yield from _as_written(_said(name, value), value)
+    yield from (secret for secret, _ in secrets_of_text(text))
+
+
+def secrets_of_text(
+    text: str,
+    rules: _Rules | None = None,
+    *,
+    is_script: bool = False,
+    unread: Callable[[int], object] = lambda _line: None,
+    levels: int = _ENCODINGS,
+) -> Iterator[tuple[str, str]]:
+    """The secrets in a text that is known to hold some, in whatever form, each with its name, which may be empty.
+
+    Args:
+        rules: the secrets in a named value.
+        is_script: the first word of a line is a command.
+        unread: called with the number of each line whose name says secret and whose value is in no form.
+        levels: of texts within it that are read so too.
+    """
+    rules = rules or _as_written
+    found = read_secret_text(text, _may_say_secret, is_script=is_script)
+    yield from ((each[0], "") for each in re.finditer(PRIVATE_KEY, text))
+    for line in (each.line for each in found.settings if not each.value):
+        unread(line)
+    leaves = [Setting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
+    for name, value, line, is_comment in (*(each for each in found.settings if each.value), *leaves):
+        meant = name if name == "KEY" else _said(_meant(name), value)
+        if "\n" not in value.strip() or is_key(value):
+            for secret in rules(meant, value):
+                if not is_comment or is_key_like(secret):
+                    yield secret, name
+        else:
+            if holds_secret(meant, value):
+                yield from ((each, name) for each in (value.strip(), *_pieces(value)) if is_long_enough(each))
+            if levels:
+                yield from secrets_of_text(value, rules, is_script=is_script, levels=levels - 1)
+        # In a text that a Secret of Kubernetes holds.
+        if levels and not line and "\n" in (inner := text_of_base64(value) or ""):
+            yield from secrets_of_text(inner, rules, levels=levels - 1)
+    for tree in found.trees:
+        yield from ((secret, ".".join(map(str, path))) for secret, path in _found(tree, (), "", _of_one_line))
+
+
+def _of_one_line(name: str, value: str) -> Iterator[str]:
+    yield from () if "\n" in value.strip() else _as_written(name, value)
+
+
+def _may_say_secret(name: str) -> bool:
+    return holds_secret(_meant(name), "any-value") and (name == "KEY" or not is_lone_key(name))
+
+
+def _meant(name: str) -> str:
+    """``password`` for ``passwords``, as each of these is a secret, and a lone ``pass`` as in ``DB_PASS``."""
+    if name.upper() in _ENDINGS:
+        return f"its_{name}"
+    return re.sub(r"(?i)(?<=pass)(word|phrase)s\Z", r"\1", name)
+
+
+def _leaves(tree: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of a tree, each with its name; for a ``value``, in a list and below ``passwords`` that is another's."""
+    if isinstance(tree, Mapping):
+        named = tree.get("name", tree.get("key"))
+        for key, each in tree.items():
+            of = named if isinstance(named, str) else name
+            is_inherited = _meant(name) != name and not looks_secret(str(key))
+            yield from _leaves(each, of if key == "value" else name if is_inherited else str(key))
+    elif isinstance(tree, list):
+        for each in tree:
+            yield from _leaves(each, name)
+    elif text := _as_text(tree):
+        yield name, text
 
 
 def _of_plural(text: str) -> Iterator[str]:

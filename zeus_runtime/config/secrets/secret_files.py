@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
 from zeus_runtime.config.layers.files import SERVICE_FILE
@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.config.secrets.written_secrets import FoldersNamed
     from zeus_runtime.config.yaml.tree import Node
+
+
+_UNREADABLE: Final = (
+    "it cannot be read: its former values hold, and secrets that are new in it are not masked"
+)
 
 
 class _State(NamedTuple):
@@ -112,7 +117,7 @@ class SecretFiles:
         self._given = (*given, document.directory / SERVICE_FILE)
         self._seen: dict[object, Mapping[Path, _State | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
-        self._unread: set[Path] = set()
+        self._unread: dict[Path, str] = {}
         self._anew: dict[Path, Document] = {}
         self._in_json: dict[Path, Sequence[Node]] = {}
         self._in_trees: dict[int, tuple[Node, Mapping[Path, str]]] = {}
@@ -125,7 +130,7 @@ class SecretFiles:
         """One with a look of its own, which starts from the last look of this one."""
         other = copy(self)
         other._seen, other._variables, other._anew = dict(self._seen), dict(self._variables), dict(self._anew)
-        other._in_json, other._unread = dict(self._in_json), set(self._unread)
+        other._in_json, other._unread = dict(self._in_json), dict(self._unread)
         other._listings = self._listings.copy()
         return other
 
@@ -133,7 +138,7 @@ class SecretFiles:
         """A look at these folders alone, such as the workspace of one session."""
         other = copy(self)
         other.folders, other._shared, other._is_of_folders = folders, (), True
-        other._seen, other._unread, other._listings = {}, set(), FolderListings()
+        other._seen, other._unread, other._listings = {}, {}, FolderListings()
         return other
 
     def changed(self) -> dict[str, str]:
@@ -145,7 +150,10 @@ class SecretFiles:
             found = self._of_config_and_variables()
         env_files = self._env_files()
         self._look((_single(each, self._of_env_file, ENV_NAME) for each in env_files), found)
-        self._unread.intersection_update((*env_files, *self._loaded_dotenvs()))
+        if self._unread:
+            of_config = () if self._is_of_folders else (*self._key_files(), *self._keys_of_unloaded())
+            known = {*env_files, *self._loaded_dotenvs(), *of_config}
+            self._unread = {file: why for file, why in self._unread.items() if file in known}
         return found
 
     def _of_config_and_variables(self) -> dict[str, str]:
@@ -159,10 +167,10 @@ class SecretFiles:
         return found
 
     @property
-    def unread(self) -> Iterable[Path]:
-        """The files of variables that the last look found and could not read, so that their secrets of now are not
-        known."""
-        return sorted(self._unread)
+    def unread(self) -> Mapping[Path, str]:
+        """The files of variables and keys that the last look could not read, or not wholly, each with the reason: so
+        secrets in them are perhaps not known."""
+        return dict(sorted(self._unread.items()))
 
     @property
     def named(self) -> Sequence[Path]:
@@ -315,22 +323,22 @@ class SecretFiles:
         return (environ,) if now == environ else (environ, now)
 
     def _of_dotenv(self, file: Path) -> Mapping[str, str]:
-        self._unread.discard(file)
+        self._unread.pop(file, None)
         try:
             variables = read_dotenv(file, ENV_NAME)
         except ConfigError:
             # Its former values hold, as they do in the config.
-            self._unread.add(file)
+            self._unread[file] = _UNREADABLE
             return {}
         self._variables[file] = variables
         return {secret: name for name, value in variables for secret in secrets_in(name, value)}
 
     def _of_env_file(self, file: Path) -> Mapping[str, str]:
-        self._unread.discard(file)
+        self._unread.pop(file, None)
         try:
-            return secrets_of_env_file(file) if is_dotenv(file) else {}
+            return secrets_of_env_file(file, partial(self._tell, file)) if is_dotenv(file) else {}
         except OSError:
-            self._unread.add(file)
+            self._unread[file] = _UNREADABLE
             return {}
 
     def _of_config(self, name: str, file: Path) -> Mapping[str, str]:
@@ -351,7 +359,14 @@ class SecretFiles:
         return _together(secrets_of_file(file, environ) for environ in self._environs)
 
     def _of_keys(self, variable: str, file: Path) -> Mapping[str, str]:
-        return _together(secrets_of_key_file(file, environ, variable=variable) for environ in self._environs)
+        self._unread.pop(file, None)
+        return _together(
+            secrets_of_key_file(file, environ, variable=variable, unread=partial(self._tell, file))
+            for environ in self._environs
+        )
+
+    def _tell(self, file: Path, why: str) -> None:
+        self._unread.setdefault(file, why)
 
     def _of_unloaded(self) -> Mapping[str, str]:
         keys = (self._of_keys(name, file) for file, name in self._keys_of_unloaded().items())

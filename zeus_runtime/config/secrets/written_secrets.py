@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -23,9 +24,11 @@ from zeus_runtime.config.secrets.parts import (
     places_variables,
     secrets_in,
     secrets_in_file,
+    secrets_of_text,
     secrets_within,
 )
 from zeus_runtime.config.secrets.running_text import is_key_like
+from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, decoded
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder
@@ -39,18 +42,19 @@ _MOST_FOLDERS: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
 _MOST_CHARACTERS: Final = 20_000
 """Of a file with settings. A list of ten thousand hashes would make each search slow."""
-_KEY_NAME: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 _OF_POSTGRES: Final = frozenset({"passfile", "pgpassfile"})
 """The names by which PostgreSQL's library is told of a file with passwords."""
 _POSTGRES_LINE: Final = r"(?!#)(?:(?:[^:\\]|\\.)*:){4}((?:[^:\\]|\\.|\\\Z)+)(?::.*)?"
 """``host:port:database:user:password``, with a backslash before each ``:`` and backslash in them."""
 _EXAMPLES: Final = frozenset({"example", "sample", "template", "dist"})
 """In the name of a file of variables, between its dots: its values are for people to replace."""
-_REFERENCE: Final = r"\$\w+|\$\{[^}]*\}|\$\(.*\)|`.*`"
+_REFERENCE: Final = r"\$\w+|\$\{[^}]*\}|\$\(.*|`.*`"
 """A value that a shell or a library fills in: its text is in scripts, and is no secret."""
+_NO_TEXT: Final = "it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"
 _AS_PATH: Final = ("/", "./", "../", "~")
-_PRIVATE_KEY: Final = rf"-----BEGIN {_KEY_NAME}(?:(?!-----)[\s\S])+-----END {_KEY_NAME}"
-"""Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
+
+Unread: TypeAlias = Callable[[str], object]
+"""Is told why secrets in a file may not be known."""
 
 
 def written_secrets(value: Any) -> dict[str, str]:
@@ -261,42 +265,51 @@ def _texts(node: Node) -> Iterator[str]:
             yield from _texts(each)
 
 
-def secrets_of_key_file(path: Path, environ: Mapping[str, str], *, variable: str = "") -> dict[str, str]:
+def secrets_of_key_file(
+    path: Path, environ: Mapping[str, str], *, variable: str = "", unread: Unread = lambda _why: None
+) -> dict[str, str]:
     """The secrets in a file that a library reads keys from, to their names: those in JSON, and private keys in PEM.
 
     Args:
         variable: the variable or parameter that names the file, and whose name says secret: then also those in a short
             text. If it says that the file holds variables, those of a server's ``env`` with them.
+        unread: called if secrets in a file that ``variable`` names may not be known.
     """
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return {}
-        text = path.read_text(encoding="utf-8-sig")
+        text, is_sure = decoded(path.read_bytes())
     except (OSError, ValueError):
         return {}
+    if variable and not is_sure:
+        unread(_NO_TEXT)
+    told = partial(_tell_line, unread)
     if places_variables(variable):
-        variables = _variables(text) if variable != SOURCED or only_sets_variables(text) else _assigned(text)
-        return {
-            secret: name for name, value in variables for secret in written_secrets({"env": {name: value}})
-        }
+        is_script = variable == SOURCED and not only_sets_variables(text)
+        return _of_variables(text, partial(_of_env, is_script), told)
     whole = text.strip()
     is_one = "\n" not in whole
     is_named = variable and (is_one or len(whole) <= _MOST_CHARACTERS)
     found = secrets_of_file(path, environ) if whole.startswith(("{", "[")) else {}
     # A section of settings begins as a list does.
     if found or whole.startswith("{"):
-        return {**dict.fromkeys(secrets_in_file(whole) if is_named else (), variable), **found}
-    if is_named and "-----BEGIN " not in whole:
+        return {**dict.fromkeys(secrets_in_file(whole, told) if is_named else (), variable), **found}
+    if is_named:
         passwords = _passwords(text) if _lists_passwords(variable, path) else ()
-        return dict.fromkeys((*([whole] if is_one else ()), *passwords, *secrets_in_file(whole)), variable)
-    return {key[0]: path.name for key in re.finditer(_PRIVATE_KEY, text)}
+        return dict.fromkeys(
+            (*([whole] if is_one else ()), *passwords, *secrets_in_file(whole, told)), variable
+        )
+    return {key[0]: path.name for key in re.finditer(PRIVATE_KEY, text)}
 
 
-def secrets_of_env_file(path: Path) -> dict[str, str]:
+def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[str, str]:
     """The secrets in a file of variables that is not loaded (``.env.local``), to their names, as those of a ``.env``.
 
     Its other readers have other rules, so each line counts that has a name and a value. Of an example, what looks like
     a key counts: ``change-me-in-production`` is in other texts.
+
+    Args:
+        unread: called if secrets in it may not be known.
 
     Raises:
         OSError: it cannot be read, or it is too large.
@@ -305,14 +318,37 @@ def secrets_of_env_file(path: Path) -> dict[str, str]:
         data = stream.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    text, is_sure = decoded(data)
     is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
+    if not is_sure:
+        unread(_NO_TEXT)
     return {
-        secret: f"{path.name}/{name}"
-        for name, value in _variables(data.decode("utf-8-sig", "replace"))
-        if not re.fullmatch(_REFERENCE, value)
-        for secret in secrets_in(name, value)
+        secret: f"{path.name}/{name}" if name else path.name
+        for secret, name in _of_variables(text, _of_value, partial(_tell_line, unread)).items()
         if not is_example or is_key_like(secret)
     }
+
+
+def _of_variables(
+    text: str, rules: Callable[[str, str], Iterator[str]], told: Callable[[int], object]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for secret, name in secrets_of_text(text, rules, is_script=True, unread=told):
+        found[secret] = found.get(secret) or name
+    return found
+
+
+def _of_value(name: str, value: str) -> Iterator[str]:
+    yield from () if re.fullmatch(_REFERENCE, value) else secrets_in(name, value)
+
+
+def _of_env(is_script: bool, name: str, value: str) -> Iterator[str]:
+    # Of `A="$B"` in a script only the shell knows the value.
+    yield from () if is_script and re.search("[$`]", value) else written_secrets({"env": {name: value}})
+
+
+def _tell_line(unread: Unread, line: int) -> None:
+    unread(f"Zeus cannot read the value in line {line}, so it is not masked")
 
 
 def _lists_passwords(variable: str, path: Path) -> bool:
@@ -326,21 +362,6 @@ def _passwords(text: str) -> Iterator[str]:
             yield from secrets_in("password", re.sub(r"\\(.)", r"\1", fields[1]))
 
 
-def _variables(text: str) -> Sequence[tuple[str, str]]:
-    """The names and values of a text with variables; in one that cannot be read as a ``.env``, those of its lines.
-
-    Docker reads values with their quotes, and takes a name alone from its own environment.
-    """
-    try:
-        return parse_dotenv(text, "")
-    except ConfigError:
-        lines = text.splitlines()
-    if len(lines) > 1:
-        return [pair for line in lines for pair in _variables(line)]
-    name, _, value = text.partition("=")
-    return [(name.strip(), value.strip())]
-
-
 def only_sets_variables(text: str) -> bool:
     """Whether a text can be read as a ``.env``."""
     try:
@@ -348,12 +369,6 @@ def only_sets_variables(text: str) -> bool:
     except ConfigError:
         return False
     return True
-
-
-def _assigned(script: str) -> Iterator[tuple[str, str]]:
-    """The variables that the lines of a shell's script set to a text; of ``A="$B"`` only the shell knows the value."""
-    for line in filter(only_sets_variables, script.splitlines()):
-        yield from (each for each in parse_dotenv(line, "") if not re.search("[$`]", each[1]))
 
 
 def _literal(value: Any) -> Any:

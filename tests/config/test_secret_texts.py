@@ -1,0 +1,275 @@
+"""A text that is known to hold secrets is read in each form that programs write; what is ordinary in it is none."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import pytest
+
+from zeus_runtime.config import Redactor
+from zeus_runtime.config.secrets.parts import secrets_in
+from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, secrets_of_key_file
+
+VALUE: Final = "grey-heron-42"
+LINE: Final = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+PEM: Final = f"-----BEGIN PRIVATE KEY-----\n{LINE}\n-----END PRIVATE KEY-----"
+
+
+def of_env(folder: Path, text: str | bytes, name: str = ".envrc") -> tuple[dict[str, str], list[str]]:
+    """The secrets of a file of variables, and what is told of it."""
+    told: list[str] = []
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return secrets_of_env_file(folder / name, told.append), told
+
+
+def of_keys(folder: Path, text: str) -> tuple[dict[str, str], list[str]]:
+    """The secrets of a file that a variable names, and what is told of it."""
+    told: list[str] = []
+    (folder / "keys").write_text(text)
+    return secrets_of_key_file(folder / "keys", {}, variable="APP_SECRETS_FILE", unread=told.append), told
+
+
+def shows(found: dict[str, str], value: str = VALUE) -> bool:
+    return value in Redactor().adding(found).text(f"login with {value} refused")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "layout python\nexport DB_PASSWORD='VALUE';",
+        'export DB_PASSWORD="VALUE"; export X="y"',
+        "export DB_PASSWORD=VALUE;",
+        "export DB_PASSWORD=VALUE&& true",
+        "A_PASSWORD=x B_PASSWORD='VALUE'",
+        ': "${DB_PASSWORD:=VALUE}"',
+        "export DB_PASSWORD=${OTHER:-VALUE}",
+        'export DB_PASSWORD="${DB_PASSWORD-VALUE}"',
+        "[ -n \"$CI\" ] || export DB_PASSWORD='VALUE'",
+        "if true; then export DB_PASSWORD=VALUE; fi",
+        'f() { local DB_PASSWORD="VALUE"; }',
+        "declare -x DB_PASSWORD=$'VALUE'",
+        "export \\\n  X=y \\\n  DB_PASSWORD=VALUE \\\n  Z=z",
+        "set -gx DB_PASSWORD VALUE",
+        "setenv DB_PASSWORD 'VALUE' # of ann",
+        "ENV DB_PASSWORD VALUE",
+        'set "DB_PASSWORD=VALUE"\r\n',
+        "mysql --password VALUE",
+        '$env:DB_PASSWORD = "VALUE"',
+        '(setenv "DB_PASSWORD" "VALUE")',
+        "read -r DB_PASSWORD <<< 'VALUE'",
+        "read -r DB_PASSWORD <<'END'\nVALUE\nEND",
+        "export DB_PASSWORD=$(cat <<END\nVALUE\nEND\n)",
+        "<?php\nreturn array (\n  'DB_PASSWORD' => 'VALUE',\n);",
+        "define('DB_PASSWORD', 'VALUE');",
+        "'password' => env('DB', 'VALUE'),",
+        "module.exports = {DB_PASSWORD: 'VALUE'}",
+        "module.exports = {\n  DB_PASSWORD:\n    'VALUE',\n};",
+        "export const dbPassword = `VALUE`;",
+        "password: process.env.DB_PASSWORD || 'VALUE',",
+        'os.environ["DB_PASSWORD"] = "VALUE"',
+        "DB_PASSWORD: VALUE",
+        "env: {DB_PASSWORD: VALUE}",
+        "- name: DB_PASSWORD\n  value: VALUE",
+        '{"dev": {"DB_PASSWORD": "VALUE"}}',
+        '[env]\nDB_PASSWORD = """VALUE"""',
+    ],
+)
+def test_a_value_in_a_file_of_variables_is_found_in_each_form(tmp_path: Path, text: str) -> None:
+    found, told = of_env(tmp_path, text.replace("VALUE", VALUE))
+    assert not shows(found)
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("db: {host: db, password: VALUE}", VALUE),
+        ('db: {password: "cold, moose 7"}', "cold, moose 7"),
+        ("password: 'it''s-a-secret'", "it's-a-secret"),
+        (r'password: "say \"hi\" gr\u00fcn"', 'say "hi" grün'),
+        ("password: >-\n  dark\n  viper 7", "dark viper 7"),
+        ("x: [\npassword: |\n  dark viper 7\n", "dark viper 7"),
+        ("password:\n  VALUE", VALUE),
+        ("password: !vault VALUE", VALUE),
+        ("x: &p VALUE\npassword: *p", VALUE),
+        ("x: !one 1\nx: 2\n---\npassword: &p VALUE", VALUE),
+        ("passwords:\n  - VALUE", VALUE),
+        ("passwords:\n  ann: VALUE", VALUE),
+        ("password: {value: VALUE}", VALUE),
+        ("pass: VALUE", VALUE),
+        ("data:\n  config: |\n    db.password=VALUE", VALUE),
+        ("data:\n  config: ZGIucGFzc3dvcmQ9Z3JleS1oZXJvbi00Mgp4PXkK", VALUE),
+        ('main = { password = "VALUE" }', VALUE),
+        ('[db]\npassword = "soft\\\\koala\\"7"', 'soft\\koala"7'),
+        ("password = '''hard panda 7'''", "hard panda 7"),
+        ("password = bold skunk 7 ; of ann", "bold skunk 7"),
+        ("db.password VALUE", VALUE),
+        ("db.password=grey-\\\n   heron-42", VALUE),
+        ("machine h login a password VALUE machine i login b password other", VALUE),
+        ("machine h\n  login a\n  password VALUE", VALUE),
+        ("<a><id>x</id><password>VALUE</password></a>", VALUE),
+        ('<add key="DbPassword" value="VALUE"/>', VALUE),
+        ("<key>Password</key>\n<string>VALUE</string>", VALUE),
+        ("{\n  // of ann\n  password: 'VALUE',\n}", VALUE),
+        ("passwords = [\n  'other-1',\n  'VALUE',\n]", VALUE),
+    ],
+)
+def test_a_value_in_a_file_with_secrets_is_found_in_each_form(tmp_path: Path, text: str, value: str) -> None:
+    text = text.replace("VALUE", VALUE)
+    found, told = of_keys(tmp_path, f"{text}\n# end\n" if "<" not in text else text)
+    assert not shows(found, value)
+    assert not told
+    assert (
+        not shows(dict.fromkeys(secrets_in("APP_SECRET", f"{text}\nlast-line: x\n"), "x"), value)
+        or "<" in text
+    )
+
+
+@pytest.mark.parametrize("before", ["", "layout python\n", "A='x';\n", "# don't\n"])
+@pytest.mark.parametrize(
+    "form", ['export TLS_KEY="{}"', "TLS_KEY='{}'; x", "TLS_KEY=$(cat <<END\n{}\nEND\n)", "{}"]
+)
+def test_a_private_key_over_several_lines_is_found_beside_lines_of_any_form(
+    tmp_path: Path, before: str, form: str
+) -> None:
+    found, _ = of_env(tmp_path, f"{before}{form.format(PEM)}\nexport DB_PASSWORD='{VALUE}';\n")
+    assert not shows(found, LINE)
+    assert not shows(found)
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+    ],
+)
+def test_a_byte_order_mark_says_how_a_file_is_written(tmp_path: Path, mark: bytes, encoding: str) -> None:
+    found, told = of_env(tmp_path, mark + f"X=ü\r\nDB_PASSWORD={VALUE}\r\n".encode(encoding))
+    assert found == {VALUE: ".envrc/DB_PASSWORD"}
+    assert not told
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        f"X=é\nDB_PASSWORD={VALUE}\n".encode("latin-1"),
+        f"DB_PASSWORD={VALUE}\n".encode("utf-16-le"),
+        f"b0\0\0\x01U\0DB_PASSWORD={VALUE}\0X=y\n".encode(),
+    ],
+)
+def test_of_a_file_that_is_no_sure_text_what_can_be_read_is_known_and_the_rest_is_told(
+    tmp_path: Path, data: bytes
+) -> None:
+    found, told = of_env(tmp_path, data)
+    assert not shows(found)
+    assert told == ["it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"]
+
+
+@pytest.mark.parametrize(
+    "text", ["x\nDB_PASSWORD;VALUE\n", "x\nDB_PASSWORD,VALUE\n", "x\nread DB_PASSWORD <<END\n"]
+)
+def test_a_line_whose_value_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
+    told = ["Zeus cannot read the value in line 2, so it is not masked"]
+    assert of_env(tmp_path, text)[1] == told
+    assert of_keys(tmp_path, text)[1] == told
+
+
+ORDINARY: Final = {
+    ".envrc": """# shellcheck shell=bash
+# Your token is in the vault of production-eu; see https://wiki.example.org/x
+# DB_PASSWORD=change-me-soon
+if ! has nix_direnv_version || ! nix_direnv_version 2.3.0; then
+  source_url "https://raw.example.com/nix-direnv/2.3.0/direnvrc" "sha256-Dmd+j63L84wuzgyjITIfSxSD57Tx7v51DMxVZOsiUD8="
+fi
+use flake
+layout python python3.11
+PATH_add ./node_modules/.bin
+watch_file secrets.yaml flake.nix nix/shell-env.nix
+source_env_if_exists .envrc.private
+export AWS_PROFILE=shop-production AWS_REGION=us-east-1
+export AWS_REGION="us-east-1"; export STAGE='production-eu';
+export GITHUB_TOKEN="$(pass show github/token-of-ann | head -n1)"
+export DB_PASSWORD="${DB_PASSWORD:-$(vault kv get -field=password secret/shop-db)}"
+export OP_SECRET=`op read op://vault/shop-db/password`
+export KUBECONFIG="$PWD/.kube/config-eu"
+load_secrets production-eu
+eval "$(aws secretsmanager get-secret-value --secret-id shop-db-password --output text-eu1)"
+[ -z "$API_KEY" ] && echo "API_KEY is missing: ask ops-team-2 in #shop-help1"
+if [ "$STAGE" = "production-eu" ]; then log_error "set DB_PASSWORD first-of-all2"; fi
+: "${LOG_LEVEL:=debug-all1}"
+: "${API_KEY:?is missing, run make-secrets1}"
+export TOKEN_TTL=3600 TOKEN_URL=https://login.example.org/oauth2/token
+export SSH_KEY_PATH="$HOME/.ssh/id_ed25519-shop1"
+require_secrets DB_PASSWORD API_KEY_SHOP
+""",
+    ".env.docker": """COMPOSE_PROJECT_NAME=shop
+COMPOSE_FILE=docker-compose.yml:docker-compose.dev1.yml
+POSTGRES_USER=shop_app1
+POSTGRES_DB=shop_dev1
+DATABASE_URL=postgresql://shop_app1@postgres-1:5432/shop_dev1
+JAVA_OPTS=-Xmx512m -Dspring.profiles.active=dev-eu1
+HOME
+GREETING="Enter password: now-or-never1"
+API_KEY=
+SMTP_PASSWORD=""
+TOKEN_AUDIENCE=shop-api2
+NEXT_PUBLIC_SITE=https://shop.example.org?x=1&region=us-east-1
+""",
+    ".env.yaml": """APP_ENV: production-eu1
+REGION: us-east-1
+DATABASE_HOST: db.shop-prod1.internal
+PORT: "8080"
+TOKEN_TTL: 3600
+SECRET_NAME: shop-db-v2
+""",
+    ".env.local.php": "<?php\nreturn array (\n  'APP_ENV' => 'production-eu1',\n  'DSN' => 'smtp://mail-1.example:25',\n);\n",
+    ".env.js": """const path = require('path-1x');
+module.exports = { region: 'us-east-1', token: process.env.API_TOKEN, key: 'customer_id' };
+function passwordRules1() { return checkPassword('weak-rule-1x'); }
+""",
+    ".env.json": '{"development": {"APP_ENV": "dev-eu1", "REGION": "us-east-1", "PORT": 8080}}',
+    ".env.fish": "set -gx AWS_REGION us-east-1\nset -x PATH $HOME/bin-1x $PATH\n",
+    ".env.toml": '[app]\nregion = "us-east-1"\nname = "shop-app-1"\n',
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_no_ordinary_value_of_a_file_of_variables_is_a_secret(tmp_path: Path, name: str) -> None:
+    assert of_env(tmp_path, ORDINARY[name], name) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "server: {host: db.shop-1.internal, region: us-east-1}\nsecret: {name: shop-db1}\npassword: VALUE\n"
+        "tokens: {issuer: https://x.example, audience: shop-api2}\n",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: shop-db-1, labels: {app.example/name: shop-app1}}\n"
+        "stringData:\n  host: db.shop-1\n  password: VALUE\n",
+        "containers:\n- env:\n  - name: DB_PASSWORD\n    value: VALUE\n  - {name: REGION, value: us-east-1}\n",
+        "db.user=shop-app1\ndb.password=VALUE\nspring.region us-east-1\nserver.port 8080\n",
+        "machine api-1.example.org login shop-app1 password VALUE account acc-1x\n# x\n",
+        "[pypi-1x]\nrepository: https://pypi-1x.example\nusername: ann-of-shop1\npassword: VALUE\n",
+        "password: {{ .Values.db-pw }}\ndb:\n  password: VALUE\n  region: us-east-1\n",
+    ],
+)
+def test_beside_a_secret_no_ordinary_value_of_a_file_is_one(tmp_path: Path, text: str) -> None:
+    assert set(of_keys(tmp_path, text.replace("VALUE", VALUE))[0]) == {VALUE}
+
+
+@pytest.mark.parametrize(
+    "word", ["a_key ", "a_key: ", 'a_key="', "a_key:\n  ", "key<<A\n", "a_key=x y;z\n", "A=b;"]
+)
+def test_a_long_text_of_names_takes_linear_time(tmp_path: Path, word: str) -> None:
+    """Each name in a line is before all that follows."""
+    times = []
+    for length in (2_000, 8_000):
+        start = perf_counter()
+        of_env(tmp_path, word * (length // len(word)))
+        times.append(perf_counter() - start)
+    assert times[1] < max(12 * times[0], 0.5)
