@@ -286,11 +286,30 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     }
 
 
+def test_a_key_that_servers_name_is_known_also_while_their_file_is_no_json(tmp_path: Path) -> None:
+    (tmp_path / "zeus.yaml").write_text(
+        "version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [servers.json]}}]\n"
+    )
+    servers = tmp_path / "servers.json"
+    servers.write_text('{"mcpServers": {}}')
+    (tmp_path / "key").write_text(PEM)
+    (tmp_path / "tok").write_text("zt-own-7Kq19mWz4Rt8LpQ2\n")
+    files = check("zeus.yaml", directory=tmp_path, environ={}).secret_files
+    files.changed()
+    args = '"args": ["--cert", "./key", "--token-file", "./tok",]'
+    servers.write_text(f'{{// Ours.\n"mcpServers": {{"x": {{"command": "x", {args}}}}}}}')
+    assert {KEY_LINE, "zt-own-7Kq19mWz4Rt8LpQ2"} <= set("\n".join(files.changed()).split("\n"))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         ("zeus-serve.yaml", "tls: {certificate: chain.pem, key: keys/tls.pem}\n"),
         ("zeus-serve.yaml", "tls: {certificate: keys/tls.pem}\n"),
+        ("zeus-serve.yaml", "tsl: {key: keys/tls.pem}\n"),
+        ("zeus-serve.yaml", "tls: {key: keys/tls.pem}\n<<<<<<< HEAD\n=======\n>>>>>>> main\n"),
+        ("zeus.prod.yaml", "tools: [{sandbox: {backend: {ssh: {host: h, keys: keys/tls.pem}}}}]\n"),
+        ("zeus.prod.yaml", "tools: [{sandbox: {backend: {ssh: {host: h, key: keys/tls.pem}}}}]\nx: [\n"),
         ("zeus.prod.yaml", "tools: [{sandbox: {backend: {ssh: {host: h, key: keys/tls.pem}}}}]\n"),
         (
             "zeus.prod.yaml",
