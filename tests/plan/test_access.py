@@ -2395,6 +2395,80 @@ def test_what_the_settings_of_a_service_name_is_closed_whatever_their_text(
         assert files.write_refusal("run") is None, "nor does the name of a right"
 
 
+def _started_by(folder: Path, command: str, *, path: str = "/usr/bin:/bin") -> WorkspaceFiles:
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text=f"version: 1\nmodel: gpt-4o\nmcpServers: {{s: {command}}}\n")
+    return make_plan(check(own, directory=folder, environ={"PATH": path})).context.workspace
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("{command: uv, args: [run, --script, tools/mcp.py]}", ""),
+        ("{command: sh, args: [-c, 'exec uv run tools/mcp.py']}", ""),
+        ("{command: tools/mcp.py}", "#!/usr/bin/env -S uv run --script\n"),
+    ],
+)
+def test_what_uv_reads_beside_a_script_is_closed(folder: Path, command: str, text: str) -> None:
+    """A lock had uv install a package from a host that no word names."""
+    put(folder, "tools/other.py")
+    put(folder, "tools/mcp.py", text=text)
+    (folder / "tools/mcp.py").chmod(0o755)
+    files = _started_by(folder, command)
+    for each in ("tools/mcp.py.lock", ".python-version", ".python-versions", "uv.lock", "uv.toml"):
+        assert "the package runner" in str(files.write_refusal(each)), each
+    for each in ("tools/other.py.lock", "poetry.lock", "pyproject.toml"):
+        assert files.write_refusal(each) is None, each
+    assert (
+        _started_by(folder, "{command: cat, args: [tools/mcp.py]}").write_refusal("uv.lock") is None or text
+    )
+
+
+_SITE: Final = "lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("{command: .venv/bin/python3, args: [-I, tools/check.py]}", "/usr/bin"),
+        ("{command: python3, args: [-I, tools/check.py]}", "{folder}/.venv/bin:/usr/bin"),
+        ("{command: env, args: [python3, -I, tools/check.py]}", ".venv/bin:/usr/bin"),
+        ("{command: python3, args: [-I, x], env: {PATH: '.venv/bin:/usr/bin'}}", "/usr/bin"),
+        ("{command: sh, args: [tools/run.sh]}", "{folder}/.venv/bin:/usr/bin"),
+        ("{command: tools/py, args: [-I, tools/check.py]}", "/usr/bin"),
+        ("{command: .venv/bin/server}", "/usr/bin"),
+    ],
+)
+def test_the_environment_whose_python_a_server_starts_is_closed(
+    folder: Path, command: str, path: str
+) -> None:
+    """A `.pth` there was executed at the next call of a hook with `python3 -I`."""
+    put(folder, ".venv/pyvenv.cfg", f".venv/{_SITE}/x.py", "tools/check.py", "other/pyvenv.cfg", "README.md")
+    put(folder, ".venv/bin/server", text="#!/usr/bin/python3\n")
+    put(folder, "tools/run.sh", text="exec python3 -I tools/check.py\n")
+    (folder / ".venv/bin").mkdir(exist_ok=True)
+    (folder / ".venv/bin/python3").symlink_to("/usr/bin/env")
+    (folder / "tools/py").symlink_to("../.venv/bin/python3")
+    files = _started_by(folder, command, path=path.format(folder=folder))
+    for each in ("pyvenv.cfg", f"{_SITE}/notes.pth", f"{_SITE}/sitecustomize.py", f"{_SITE}/x.py"):
+        assert "the Python of a server" in str(files.write_refusal(f".venv/{each}")), each
+    for each in ("other/pyvenv.cfg", "README.md", "tools/new.md"):
+        assert files.write_refusal(each) is None, each
+
+
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_of_an_environment_that_holds_the_work_only_what_python_starts_with_is_closed(
+    folder: Path, has_mark: bool
+) -> None:
+    put(folder, f"{_SITE}/x.py", "src/app.py", *(["pyvenv.cfg"] if has_mark else []))
+    put(folder, "bin/python3")
+    files = _started_by(folder, "{command: bin/python3, args: [-I, x]}")
+    for each in ("pyvenv.cfg", f"{_SITE}/notes.pth", f"{_SITE}/usercustomize/__init__.py"):
+        assert "the Python of a server" in str(files.write_refusal(each)), each
+    for each in ("src/app.py", "new.md", f"{_SITE}/x.py"):
+        assert files.write_refusal(each) is None, each
+
+
 def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_them(folder: Path) -> None:
     put(folder, ".env", text="HOOK_TOKEN=whsec_Qm7Yb2Lk9Vd4\n")
     put(folder, "src/whsec_Qm7Yb2Lk9Vd4", "src/a", "src/z")

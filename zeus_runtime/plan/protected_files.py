@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.access import Deciding
 
-_RUN: Final = "the package runner of a server or hook executes it or what it names"
+_RUN: Final = "the package runner or the Python of a server or hook executes it or what it names"
 _OF_RUNNERS: Final = ("settings", "installed")
 _DECIDES_SERVICE: Final = "it decides who may use a service"
 _SESSIONS: Final = "it holds the sessions"
