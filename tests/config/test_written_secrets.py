@@ -297,8 +297,17 @@ def test_a_key_that_servers_name_is_known_also_while_their_file_is_no_json(tmp_p
     files = check("zeus.yaml", directory=tmp_path, environ={}).secret_files
     files.changed()
     args = '"args": ["--cert", "./key", "--token-file", "./tok",]'
-    servers.write_text(f'{{// Ours.\n"mcpServers": {{"x": {{"command": "x", {args}}}}}}}')
-    assert {KEY_LINE, "zt-own-7Kq19mWz4Rt8LpQ2"} <= set("\n".join(files.changed()).split("\n"))
+    env = '"env": {"A_TOKEN": "Qm7Yb2Lk9Vd4xR8p"}'
+    text = f'{{"mcpServers": {{"x": {{"command": "x", {env}, {args}}}}}}}'
+    servers.write_text(f"// Ours.\n{text}")
+    found = "\n".join(files.changed())
+    for each in ("zt-own-7Kq19mWz4Rt8LpQ2", "Qm7Yb2Lk9Vd4xR8p"):
+        assert each in found
+    (tmp_path / "tok").write_text("zt-own-8Lr20nXz5Su9MqR3\n")
+    servers.write_text(f"<<<<<<< HEAD\n{text}")
+    found = "\n".join(files.changed())
+    assert KEY_LINE in found
+    assert "zt-own-8Lr20nXz5Su9MqR3" in found
 
 
 @pytest.mark.parametrize(

@@ -2288,6 +2288,8 @@ def test_what_a_config_names_that_is_no_sound_yaml_is_closed(folder: Path, name:
         "mcpServer: {s: {command: npx, args: [a@1, rules.md]}}",
         "middlewares: [{hook: {before_run: [{command: 'sh -c \"npx a@1 rules.md\"'}]}}]",
         "storages: {url: 'sqlite:///rules.md'}",
+        "agents: {w: {description: w, overrides: [{instructions: {file: ./rules.md}}]}}",
+        "agents: {w: {description: w, overrides: {instruction: {file: ./rules.md}}}}",
     ],
 )
 def test_what_a_config_names_at_a_key_that_does_not_fit_is_closed(folder: Path, text: str) -> None:
@@ -2309,6 +2311,7 @@ _SERVER: Final = {
     "command": "npx",
     "args": ["-y", "runner@1", "--token-file", "./secrets/tok", "./tools/q.py"],
 }
+_FOLDERS: Final = {"mcpServers": {"a": {"command": "node", "args": ["./srv"]}, "b": {"command": "python3"}}}
 
 
 @pytest.mark.parametrize("key", ["mcpServers", "servers", "mcpServer"])
@@ -2339,6 +2342,30 @@ def test_what_a_file_of_servers_names_is_closed_whatever_its_text(
     for each in ("tools/q.py", ".npmrc", "node_modules/runner/i.js"):
         assert files.write_refusal(each) is not None, each
     assert files.write_refusal("README.md") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('{"mcp', '// Ours: [\n{"mcp'), ('{"mcp', '{/* "] */"mcp'), ("}}}", "},},}")]
+)
+def test_a_folder_and_a_module_of_servers_with_comments_are_closed(folder: Path, old: str, new: str) -> None:
+    put(folder, "srv/index.js", "pkg/__main__.py", "docs/x.md")
+    text = json.dumps(_FOLDERS).replace('"python3"', '"python3", "args": ["-m", "pkg"]')
+    put(folder, ".mcp.json", text=text.replace(old, new))
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text="version: 1\ntools: [{mcp: {files: [.mcp.json]}}]\n")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    assert files.write_refusal("srv/index.js") is not None
+    assert files.write_refusal("pkg/__main__.py") is not None
+    assert files.write_refusal("docs/x.md") is None
+
+
+def test_a_database_that_a_config_names_at_a_wrong_key_is_closed_with_its_log(folder: Path) -> None:
+    put(folder, "c.db", text="SQLite format 3\0")
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text="version: 1\ncheckpointers: {sqlite: {path: c.db}}\n")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    for each in ("c.db", "c.db-wal"):
+        assert files.write_refusal(each) is not None, each
 
 
 def test_a_conflict_in_a_config_and_in_its_servers_leaves_neither_open(folder: Path) -> None:
@@ -2445,6 +2472,7 @@ def test_the_environment_whose_python_a_server_starts_is_closed(
     """A `.pth` there was executed at the next call of a hook with `python3 -I`."""
     put(folder, ".venv/pyvenv.cfg", f".venv/{_SITE}/x.py", "tools/check.py", "other/pyvenv.cfg", "README.md")
     put(folder, ".venv/bin/server", text="#!/usr/bin/python3\n")
+    (folder / ".venv/bin/server").chmod(0o755)
     put(folder, "tools/run.sh", text="exec python3 -I tools/check.py\n")
     (folder / ".venv/bin").mkdir(exist_ok=True)
     (folder / ".venv/bin/python3").symlink_to("/usr/bin/env")
@@ -2462,6 +2490,7 @@ def test_of_an_environment_that_holds_the_work_only_what_python_starts_with_is_c
 ) -> None:
     put(folder, f"{_SITE}/x.py", "src/app.py", *(["pyvenv.cfg"] if has_mark else []))
     put(folder, "bin/python3")
+    (folder / "bin/python3").chmod(0o755)
     files = _started_by(folder, "{command: bin/python3, args: [-I, x]}")
     for each in ("pyvenv.cfg", f"{_SITE}/notes.pth", f"{_SITE}/usercustomize/__init__.py"):
         assert "the Python of a server" in str(files.write_refusal(each)), each

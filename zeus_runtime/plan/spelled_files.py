@@ -32,6 +32,7 @@ from zeus_runtime.plan.executed_parts import project_of
 from zeus_runtime.plan.named_files import NamedFile, of_runner
 from zeus_runtime.trust.command_files import MOST_BASES
 from zeus_runtime.trust.command_words import is_path
+from zeus_runtime.trust.databases import is_database
 from zeus_runtime.trust.package_runners import looked_up
 from zeus_runtime.trust.parts import Command, covered_by
 
@@ -150,6 +151,8 @@ class _Text:
             # Not `main.py` for the word `main`.
             if not each.path.is_dir() and (_PATH.search(each.name) or each.name == each.path.name):
                 yield NamedFile(each.path, "program")
+                if is_database(each.path):
+                    yield NamedFile(each.path, "database", holds_keys=True)
         bases = dict.fromkeys((self._layer.file.parent, self._project.directory, *inside))
         for file in (base / word for base in bases for word in paths):
             is_near = os.path.isdir(file.parent)  # noqa: PTH112 - False also for a name that is too long

@@ -208,7 +208,7 @@ def covered(
                 [each for each in _with_above((project.directory / cwd, *inside)) if project.has(each)],
                 dict.fromkeys(each for named in found for each in (named.path, Path(real_path(named.path)))),
             ),
-            *environments((each.path for each in (*begun, *programs)), project),
+            *environments(filter(search.may_start, (each.path for each in (*begun, *programs))), project),
         ),
     )
 
@@ -693,6 +693,11 @@ class _NameSearch:
             except (OSError, ValueError):
                 self._modes[place] = 0
         return self._modes[place]
+
+    def may_start(self, path: Path) -> bool:
+        """Whether the system executes a file by itself, as it does Python."""
+        mode = self._mode(str(path))
+        return stat.S_ISREG(mode) and bool(mode & 0o111)
 
     def is_ours(self, path: Path) -> bool:
         """Whether a path is in the project, as written or with links resolved."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from zeus_runtime.config.schema.walk import type_name, types, walk_with
 from zeus_runtime.config.secrets.unloaded_configs import agents_layers
 from zeus_runtime.config.yaml.tree import Node, find
+from zeus_runtime.strict_json import without_comments
 
 if TYPE_CHECKING:
     from zeus_runtime.config.schema.walk import Schema
@@ -38,7 +39,9 @@ def is_sound_config(layer: UnloadedConfig, schema: Schema) -> bool:
 
 def are_sound_servers(layer: UnloadedConfig, schema: Schema) -> bool:
     """Whether a text is that of a file of MCP servers, whose other keys nobody reads."""
-    return bool(layer.trees) and all(_has_sound_servers(each, schema) for each in layer.trees)
+    # Its reader refuses comments, in which there may be further servers.
+    is_read = bool(layer.trees) and layer.text == without_comments(layer.text or "")
+    return is_read and all(_has_sound_servers(each, schema) for each in layer.trees)
 
 
 def _has_sound_servers(tree: Node, schema: Schema) -> bool:
@@ -51,9 +54,12 @@ def _has_sound_servers(tree: Node, schema: Schema) -> bool:
 def misfits(tree: Node, schema: Schema) -> Iterator[tuple[NodePath, Node, frozenset[str]]]:
     """The nodes of a tree whose type the schema does not allow there, with the types that it allows."""
     free: set[NodePath] = set()
+    layers: set[NodePath] = set()
     for path, node, places in walk_with(tree, schema):
-        # These are a layer of their own.
-        if path[:1] == ("agents",) and path[2:3] == ("overrides",) and path[3:]:
+        # `agents_layers` has these.
+        if len(path) == 3 and path[0] == "agents" and path[2] == "overrides" and node.is_map:
+            layers.add(path)
+        elif path[:3] in layers:
             continue
         kind = type_name(node.value)
         if path[:-1] in free or any(_is_free(each, kind) for each in places):

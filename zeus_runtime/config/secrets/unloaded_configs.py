@@ -27,7 +27,7 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import Node, find, of_json, plain
 from zeus_runtime.disk_paths import expanded, is_file_name
 from zeus_runtime.proc_files import opened
-from zeus_runtime.strict_json import read_json
+from zeus_runtime.strict_json import read_json, without_comments
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
@@ -95,11 +95,11 @@ def unloaded_configs(
 
 
 def servers_at(file: Path, environ: Mapping[str, str]) -> UnloadedConfig:
-    """A file of MCP servers. It has no trees if its reader would refuse it as JSON, with a comment for example."""
+    """A file of MCP servers; one that its reader refuses for comments or last commas has trees too."""
     text = file_text(file) if _is_there(file) else None
     try:
-        root = of_json(None if text is None else read_json(text, once))
-    except (ValueError, RecursionError):
+        root = of_json(None if text is None else read_json(without_comments(text), once))
+    except ValueError:
         root = of_json(None)
     return UnloadedConfig(file, text, filled_in(root, environ) if root.is_map else ())
 
