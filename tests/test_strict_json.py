@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.strict_json import keys_in, persons_json
+from zeus_runtime.strict_json import keys_in, persons_json, without_comments
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -53,3 +53,11 @@ def test_the_keys_of_a_value_at_any_depth() -> None:
         deep = [deep]
     assert set(keys_in({"a": [{"b": 1}, ({"c": "x"},)], "f": deep})) == set("abcdf")
     assert [*keys_in("a")] == []
+
+
+def test_comments_and_last_commas_are_left_out_of_a_text_but_not_of_its_strings() -> None:
+    text = '{"a//b": "c,]\\"/*", /* "x": , */ "d": [1, // "]\n ],}// end'
+    assert json.loads(without_comments(text)) == {"a//b": 'c,]"/*', "d": [1]}
+    assert without_comments('{"a": "// b"}') == '{"a": "// b"}'
+    with pytest.raises(ValueError, match="Expecting"):
+        json.loads(without_comments('{"a": 1 /* never closed }'))

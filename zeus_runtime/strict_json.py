@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -10,6 +11,9 @@ from typing import Any, Final
 
 _MOST_LEVELS: Final = 100
 """Of nesting: libraries that read JSON recursively fail at a few hundred."""
+_STRING: Final = r'"(?:\\.|[^"\\\n])*"?'
+_COMMENT: Final = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?"
+_LAST_COMMA: Final = r",(?=\s*[}\]])"
 _TOO_DEEP: Final = f"nested too deeply, in more than {_MOST_LEVELS} levels"
 
 
@@ -45,6 +49,13 @@ def read_json(
     if _is_deeper(value, _MOST_LEVELS):
         raise ValueError(_TOO_DEEP)
     return value
+
+
+def without_comments(text: str) -> str:
+    """A text of JSON without the comments, and the commas before a bracket, that editors allow there."""
+    for skipped in (_COMMENT, _LAST_COMMA):
+        text = re.sub(rf"({_STRING})|{skipped}", lambda found: found[1] or " ", text)
+    return text
 
 
 def json_problem(value: Any, *, finite: bool = True) -> str | None:

@@ -286,11 +286,39 @@ def test_what_a_file_holds_from_which_a_library_reads_keys_is_a_secret(
     }
 
 
+def test_a_key_that_servers_name_is_known_also_while_their_file_is_no_json(tmp_path: Path) -> None:
+    (tmp_path / "zeus.yaml").write_text(
+        "version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [servers.json]}}]\n"
+    )
+    servers = tmp_path / "servers.json"
+    servers.write_text('{"mcpServers": {}}')
+    (tmp_path / "key").write_text(PEM)
+    (tmp_path / "tok").write_text("zt-own-7Kq19mWz4Rt8LpQ2\n")
+    files = check("zeus.yaml", directory=tmp_path, environ={}).secret_files
+    files.changed()
+    args = '"args": ["--cert", "./key", "--token-file", "./tok",]'
+    env = '"env": {"A_TOKEN": "Qm7Yb2Lk9Vd4xR8p"}'
+    text = f'{{"mcpServers": {{"x": {{"command": "x", {env}, {args}}}}}}}'
+    servers.write_text(f"// Ours.\n{text}")
+    found = "\n".join(files.changed())
+    for each in ("zt-own-7Kq19mWz4Rt8LpQ2", "Qm7Yb2Lk9Vd4xR8p"):
+        assert each in found
+    (tmp_path / "tok").write_text("zt-own-8Lr20nXz5Su9MqR3\n")
+    servers.write_text(f"<<<<<<< HEAD\n{text}")
+    found = "\n".join(files.changed())
+    assert KEY_LINE in found
+    assert "zt-own-8Lr20nXz5Su9MqR3" in found
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         ("zeus-serve.yaml", "tls: {certificate: chain.pem, key: keys/tls.pem}\n"),
         ("zeus-serve.yaml", "tls: {certificate: keys/tls.pem}\n"),
+        ("zeus-serve.yaml", "tsl: {key: keys/tls.pem}\n"),
+        ("zeus-serve.yaml", "tls: {key: keys/tls.pem}\n<<<<<<< HEAD\n=======\n>>>>>>> main\n"),
+        ("zeus.prod.yaml", "tools: [{sandbox: {backend: {ssh: {host: h, keys: keys/tls.pem}}}}]\n"),
+        ("zeus.prod.yaml", "tools: [{sandbox: {backend: {ssh: {host: h, key: keys/tls.pem}}}}]\nx: [\n"),
         ("zeus.prod.yaml", "tools: [{sandbox: {backend: {ssh: {host: h, key: keys/tls.pem}}}}]\n"),
         (
             "zeus.prod.yaml",

@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -2218,7 +2218,7 @@ def test_an_overlay_that_is_written_during_the_run_is_not_read(folder: Path) -> 
 def test_no_tool_writes_what_only_a_config_names_that_this_run_did_not_load(folder: Path) -> None:
     overlay = (
         "version: 1\nextends: [./prod/base.yaml, default]\ninstructions: {file: prod.md}\nhomes: [shared]\n"
-        "agents: {h: {description: x, config: agents/helper.yaml}}\nmiddlewares: [{workspace: README.md}]\n"
+        "agents: {h: {description: x, config: agents/helper.yaml}}\nmetadata: {workspace: README.md}\n"
     )
     put(folder, "zeus.prod.yaml", text=overlay)
     put(folder, "prod/base.yaml", text="version: 1\nextends: deeper.yaml\n")
@@ -2272,6 +2272,230 @@ def test_what_a_config_names_that_is_no_sound_yaml_is_closed(folder: Path, name:
     for each in ("README.md", "own.json"):
         assert files.write_refusal(each) is None
         assert files.read(each, max_bytes=100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "instruction: {file: ./rules.md}",
+        "instructions: {files: rules.md}",
+        "instructions: [{file: ./rules.md}]",
+        "instructions: {file:./rules.md}",
+        "prompt: {core: ./rules.md}",
+        "extend: ./base.yaml",
+        "extends: {file: ./base.yaml}",
+        "agents: [{name: w, description: w, config: ./base.yaml}]",
+        "mcpServer: {s: {command: npx, args: [a@1, rules.md]}}",
+        "middlewares: [{hook: {before_run: [{command: 'sh -c \"npx a@1 rules.md\"'}]}}]",
+        "storages: {url: 'sqlite:///rules.md'}",
+        "agents: {w: {description: w, overrides: [{instructions: {file: ./rules.md}}]}}",
+        "agents: {w: {description: w, overrides: {instruction: {file: ./rules.md}}}}",
+    ],
+)
+def test_what_a_config_names_at_a_key_that_does_not_fit_is_closed(folder: Path, text: str) -> None:
+    """An agent that mended what `zeus validate` refused had changed the prompt before the key was right."""
+    put(folder, "rules.md", "README.md", "GUIDE.md", "src/app.py")
+    put(folder, "base.yaml", text="version: 1\ninstructions: {file: rules.md}\n")
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    prose = "description: See README.md, src/app.py.  # And GUIDE.md."
+    put(folder, "zeus.yaml", text=f"version: 1\n{prose}\nlimits: {{max_steps: 9}}\n{text}\n")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    assert files.write_refusal("rules.md") is not None
+    assert (files.write_refusal("base.yaml") is not None) == ("base.yaml" in text)
+    assert (files.write_refusal(".npmrc") is not None) == ("npx" in text)
+    for each in ("README.md", "GUIDE.md", "src/app.py"):
+        assert files.write_refusal(each) is None, "what fits names what its key says"
+
+
+_SERVER: Final = {
+    "command": "npx",
+    "args": ["-y", "runner@1", "--token-file", "./secrets/tok", "./tools/q.py"],
+}
+_FOLDERS: Final = {"mcpServers": {"a": {"command": "node", "args": ["./srv"]}, "b": {"command": "python3"}}}
+
+
+@pytest.mark.parametrize("key", ["mcpServers", "servers", "mcpServer"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ('{"', '{// Ours.\n"'),
+        ('{"', '{/* Ours. */"'),
+        ('"]', '",]'),
+        ('{"', '{\n<<<<<<< HEAD\n=======\n>>>>>>> main\n"'),
+        ('"command"', '"comand"'),
+        ('"args"', '"args": [], "args"'),
+        ('"command"', '\t"command"'),
+    ],
+)
+def test_what_a_file_of_servers_names_is_closed_whatever_its_text(
+    folder: Path, key: str, old: str, new: str
+) -> None:
+    """A comment or a trailing comma is usual there; the permission of before held once the person removed it."""
+    put(folder, "secrets/tok", "tools/q.py", "README.md")
+    put(folder, "mcp.txt", text=json.dumps({key: {"s": _SERVER}}).replace(old, new))
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text="version: 1\ntools: [{mcp: {files: [mcp.txt]}}]\n")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    with pytest.raises(WorkspaceError, match="no tool may read or change"):
+        files.read("secrets/tok", max_bytes=100)
+    for each in ("tools/q.py", ".npmrc", "node_modules/runner/i.js"):
+        assert files.write_refusal(each) is not None, each
+    assert files.write_refusal("README.md") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('{"mcp', '// Ours: [\n{"mcp'), ('{"mcp', '{/* "] */"mcp'), ("}}}", "},},}")]
+)
+def test_a_folder_and_a_module_of_servers_with_comments_are_closed(folder: Path, old: str, new: str) -> None:
+    put(folder, "srv/index.js", "pkg/__main__.py", "docs/x.md")
+    text = json.dumps(_FOLDERS).replace('"python3"', '"python3", "args": ["-m", "pkg"]')
+    put(folder, ".mcp.json", text=text.replace(old, new))
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text="version: 1\ntools: [{mcp: {files: [.mcp.json]}}]\n")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    assert files.write_refusal("srv/index.js") is not None
+    assert files.write_refusal("pkg/__main__.py") is not None
+    assert files.write_refusal("docs/x.md") is None
+
+
+def test_a_database_that_a_config_names_at_a_wrong_key_is_closed_with_its_log(folder: Path) -> None:
+    put(folder, "c.db", text="SQLite format 3\0")
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text="version: 1\ncheckpointers: {sqlite: {path: c.db}}\n")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    for each in ("c.db", "c.db-wal"):
+        assert files.write_refusal(each) is not None, each
+
+
+def test_a_conflict_in_a_config_and_in_its_servers_leaves_neither_open(folder: Path) -> None:
+    put(folder, "tools/q.py")
+    fault = "\n<<<<<<< HEAD\n=======\n>>>>>>> main\n"
+    put(folder, ".mcp.json", text=f"{fault}{json.dumps({'mcpServers': {'s': _SERVER}})}")
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text=f"version: 1\ntools: [{{mcp: {{files: [.mcp.json]}}}}]\n{fault}")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    for each in (".mcp.json", "tools/q.py", ".npmrc"):
+        assert files.write_refusal(each) is not None, each
+
+
+@pytest.mark.parametrize("where", ["zeus-serve.yaml", "serve/base.yaml"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("", "<<<<<<< HEAD\nhosts: [a.example]\n=======\n>>>>>>> main\n"),
+        ("tls", "tsl"),
+        ("key: ", "keys: "),
+        ("key: ", "key:"),
+        ("storage", "storages"),
+        ("extends", "extend"),
+    ],
+)
+def test_what_the_settings_of_a_service_name_is_closed_whatever_their_text(
+    folder: Path, where: str, old: str, new: str
+) -> None:
+    named = ("serve/base.yaml", "serve/deep.yaml", "tls/cert", "tls/key", "data/serve.db")
+    put(folder, *named, "README.md", "run", "src/app.py")
+    up = "../" * where.count("/")
+    base = "./serve/deep.yaml" if not up else "./deep.yaml"
+    lines = (
+        f"extends: {base}",
+        f"tls: {{certificate: ./{up}tls/cert, key: ./{up}tls/key}}",
+        "storage: {url: 'sqlite:///data/serve.db'}",
+        "oidc: [{issuer: https://a.example, audience: app, scopes: {src: [run]}}]",
+    )
+    put(folder, "zeus-serve.yaml", text="extends: ./serve/base.yaml\n")
+    text = "\n".join(lines)
+    put(folder, where, text=f"# See README.md.\n{text.replace(old, new, 1)}\n" if old else f"{new}{text}\n")
+    files = files_of(folder)
+    for each in (where, *(each for each in named if each != "serve/base.yaml" or up), "data/serve.db-wal"):
+        assert "it decides who may use a service" in str(files.write_refusal(each)), each
+    for each in ("tls/key", "tls/cert", "data/serve.db"):
+        with pytest.raises(WorkspaceError, match="no tool may read or change"):
+            files.read(each, max_bytes=100)
+    assert files.write_refusal("src/app.py") is None
+    if not new.startswith("<"):
+        assert files.write_refusal("README.md") is None, (
+            "a comment names nothing where the text can be parsed"
+        )
+        assert files.write_refusal("run") is None, "nor does the name of a right"
+
+
+def _started_by(folder: Path, command: str, *, path: str = "/usr/bin:/bin") -> WorkspaceFiles:
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    put(folder, "zeus.yaml", text=f"version: 1\nmodel: gpt-4o\nmcpServers: {{s: {command}}}\n")
+    return make_plan(check(own, directory=folder, environ={"PATH": path})).context.workspace
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("{command: uv, args: [run, --script, tools/mcp.py]}", ""),
+        ("{command: sh, args: [-c, 'exec uv run tools/mcp.py']}", ""),
+        ("{command: tools/mcp.py}", "#!/usr/bin/env -S uv run --script\n"),
+    ],
+)
+def test_what_uv_reads_beside_a_script_is_closed(folder: Path, command: str, text: str) -> None:
+    """A lock had uv install a package from a host that no word names."""
+    put(folder, "tools/other.py")
+    put(folder, "tools/mcp.py", text=text)
+    (folder / "tools/mcp.py").chmod(0o755)
+    files = _started_by(folder, command)
+    for each in ("tools/mcp.py.lock", ".python-version", ".python-versions", "uv.lock", "uv.toml"):
+        assert "the package runner" in str(files.write_refusal(each)), each
+    for each in ("tools/other.py.lock", "poetry.lock", "pyproject.toml"):
+        assert files.write_refusal(each) is None, each
+    assert (
+        _started_by(folder, "{command: cat, args: [tools/mcp.py]}").write_refusal("uv.lock") is None or text
+    )
+
+
+_SITE: Final = "lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("{command: .venv/bin/python3, args: [-I, tools/check.py]}", "/usr/bin"),
+        ("{command: python3, args: [-I, tools/check.py]}", "{folder}/.venv/bin:/usr/bin"),
+        ("{command: env, args: [python3, -I, tools/check.py]}", ".venv/bin:/usr/bin"),
+        ("{command: python3, args: [-I, x], env: {PATH: '.venv/bin:/usr/bin'}}", "/usr/bin"),
+        ("{command: sh, args: [tools/run.sh]}", "{folder}/.venv/bin:/usr/bin"),
+        ("{command: tools/py, args: [-I, tools/check.py]}", "/usr/bin"),
+        ("{command: .venv/bin/server}", "/usr/bin"),
+    ],
+)
+def test_the_environment_whose_python_a_server_starts_is_closed(
+    folder: Path, command: str, path: str
+) -> None:
+    """A `.pth` there was executed at the next call of a hook with `python3 -I`."""
+    put(folder, ".venv/pyvenv.cfg", f".venv/{_SITE}/x.py", "tools/check.py", "other/pyvenv.cfg", "README.md")
+    put(folder, ".venv/bin/server", text="#!/usr/bin/python3\n")
+    (folder / ".venv/bin/server").chmod(0o755)
+    put(folder, "tools/run.sh", text="exec python3 -I tools/check.py\n")
+    (folder / ".venv/bin").mkdir(exist_ok=True)
+    (folder / ".venv/bin/python3").symlink_to("/usr/bin/env")
+    (folder / "tools/py").symlink_to("../.venv/bin/python3")
+    files = _started_by(folder, command, path=path.format(folder=folder))
+    for each in ("pyvenv.cfg", f"{_SITE}/notes.pth", f"{_SITE}/sitecustomize.py", f"{_SITE}/x.py"):
+        assert "the Python of a server" in str(files.write_refusal(f".venv/{each}")), each
+    for each in ("other/pyvenv.cfg", "README.md", "tools/new.md"):
+        assert files.write_refusal(each) is None, each
+
+
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_of_an_environment_that_holds_the_work_only_what_python_starts_with_is_closed(
+    folder: Path, has_mark: bool
+) -> None:
+    put(folder, f"{_SITE}/x.py", "src/app.py", *(["pyvenv.cfg"] if has_mark else []))
+    put(folder, "bin/python3")
+    (folder / "bin/python3").chmod(0o755)
+    files = _started_by(folder, "{command: bin/python3, args: [-I, x]}")
+    for each in ("pyvenv.cfg", f"{_SITE}/notes.pth", f"{_SITE}/usercustomize/__init__.py"):
+        assert "the Python of a server" in str(files.write_refusal(each)), each
+    for each in ("src/app.py", "new.md", f"{_SITE}/x.py"):
+        assert files.write_refusal(each) is None, each
 
 
 def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_them(folder: Path) -> None:

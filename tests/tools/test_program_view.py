@@ -281,7 +281,7 @@ def test_no_command_adds_a_config_to_a_folder_that_a_service_runs(tmp_path: Path
         assert found["/."] == "write"
 
 
-RUN = "the package runner of a server or hook executes it or what it names"
+RUN = "the package runner or the Python of a server or hook executes it or what it names"
 
 
 @pytest.mark.parametrize("kind", ["server", "hook"])

@@ -7,16 +7,17 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.mcp import BROWSER_SERVER
 from zeus_runtime.config.schema.marked import Marked, marked_values
 from zeus_runtime.config.secrets.parts import SOURCED
+from zeus_runtime.config.secrets.sound_texts import SERVERS, are_sound_servers, is_sound_config
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
     file_text,
     named_configs,
-    trees_of_json,
+    servers_at,
 )
 from zeus_runtime.config.secrets.written_secrets import (
     addressed_key_files,
@@ -32,6 +33,7 @@ from zeus_runtime.plan.executed_parts import folders_named, project_of
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets.sound_texts import Searched
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.trust.command_files import Covered
@@ -52,9 +54,6 @@ Role: TypeAlias = Literal[
     "settings",
     "installed",
 ]
-
-SERVERS: Final = ("mcpServers", "servers")
-"""The keys of servers in a file of MCP servers."""
 
 
 class NamedFile(NamedTuple):
@@ -101,7 +100,20 @@ class _Tree(NamedTuple):
         return self.folders.get(node.origin.value.source, self.folder) / expanded(node.value)
 
 
-def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[NamedFile]:
+class Named(NamedTuple):
+    """What texts name.
+
+    Args:
+        files: the files.
+        unsound: those that cannot be parsed or do not fit their schema, so that they may name more; each with what
+            counts of it.
+    """
+
+    files: Sequence[NamedFile]
+    unsound: Mapping[Path, Searched]
+
+
+def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Named:
     """The files that a config names, loaded or replaced, and those of configs that this run did not load.
 
     The files of the loaded commands are not among them: they are in ``checked.parts``, with their digests.
@@ -112,9 +124,11 @@ def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterato
     loaded, *others = _trees(checked, unloaded)
     named = _Named(checked)
     named.know(loaded, checked.document.marked)
-    for tree in (loaded, *others):
-        for layer in agents_layers(tree.root):
-            yield from named.files(tree._replace(root=layer))
+    layers = (tree._replace(root=each) for tree in (loaded, *others) for each in agents_layers(tree.root))
+    files = dict.fromkeys(chain.from_iterable(map(named.files, layers)))
+    schema = checked.document.schema or {}
+    unsound = [each.file for each in unloaded if not is_sound_config(each, schema)]
+    return Named(tuple(files), {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")})
 
 
 def named_modules(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[str]:
@@ -148,6 +162,13 @@ class _Named:
         servers = find(checked.document.root, ("mcpServers",))
         self._servers = dict(_entries(servers))
         self._known: list[Command | _Value] = []
+        self._servers_at: dict[Path, UnloadedConfig] = {}
+
+    @property
+    def unsound(self) -> Iterator[Path]:
+        """The files of MCP servers that are there and not sound."""
+        found = self._servers_at.items()
+        return (file for file, each in found if is_file(file) and not are_sound_servers(each, self._schema))
 
     def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
         """Leave out the commands of a tree from now on."""
@@ -172,7 +193,7 @@ class _Named:
         given = {each.path for each in marked if "value" in each.executes}
         yield from self._of_keys(tree, given)
         for value in (each for each in marked if each.holds_secrets):
-            for root in trees_of_json(tree.file(value.node), self._checked.environ):
+            for root in self._servers_in(tree.file(value.node)).trees:
                 yield from self._of_keys(tree._replace(root=root), set())
         for command in self._commands(tree, marked):
             if command not in self._known:
@@ -259,11 +280,16 @@ class _Named:
                 readings = self._servers_of(tree.file(each.node))
                 yield from chain.from_iterable(readings if defaults else readings[:1])
 
+    def _servers_in(self, file: Path) -> UnloadedConfig:
+        if file not in self._servers_at:
+            self._servers_at[file] = servers_at(file, self._checked.environ)
+        return self._servers_at[file]
+
     def _servers_of(self, file: Path) -> list[list[Command]]:
         """The servers in a file; its reader reports an entry that is not sound, which leaves out no other here."""
         return [
             [each for key in SERVERS for _, entry in _entries(find(tree, (key,))) for each in _command(entry)]
-            for tree in trees_of_json(file, self._checked.environ)
+            for tree in self._servers_in(file).trees
         ]
 
     def _project(self, tree: _Tree) -> Project:

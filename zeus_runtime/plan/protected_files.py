@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +21,6 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     service_key_files,
     unloaded_configs,
     with_extended,
-    written_in,
 )
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.access import Deciding
 
-_RUN: Final = "the package runner of a server or hook executes it or what it names"
+_RUN: Final = "the package runner or the Python of a server or hook executes it or what it names"
 _OF_RUNNERS: Final = ("settings", "installed")
 _DECIDES_SERVICE: Final = "it decides who may use a service"
 _SESSIONS: Final = "it holds the sessions"
@@ -86,8 +86,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     forms: set[str] = set()
     of_runners: dict[NamedFile, None] = {}
     for each in agents:
-        unloaded, spelled = _unloaded(each, work)
-        named = tuple(dict.fromkeys((*named_files(each, unloaded), *spelled)))
+        unloaded, named = _named(each, work)
         forms.update(named_modules(each, unloaded))
         of_runners |= dict.fromkeys(file for file in named if file.role in _OF_RUNNERS)
         of_runners |= dict.fromkeys(of_runner(found) for part in each.parts for found in part.looked_up)
@@ -106,7 +105,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         _add_linked_keys(deciding, each, work)
         _add_environment(deciding, each)
         _add_git(deciding, each)
-    for file in (*_service_files(checked), *checked.service_files):
+    for file in (*_service_files(checked, work), *checked.service_files):
         add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
     for folder in checked.service_folders:
         deciding.served |= {real_path(folder)}
@@ -121,22 +120,19 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add_looked_up(deciding, of_runners, work)
 
 
-def _unloaded(
-    checked: Checked, work: Collection[Path]
-) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile]]:
-    """The configs that this run did not load, and what those spell that no schema can read.
-
-    These are the edited ones, and those that are no sound YAML, as after a merge with conflicts.
-    """
-    found = (*unloaded_configs(checked.document, checked.private_homes, checked.trust.paths),)
-    unsound = [each.file for each in found if each.text is None or written_in(each.text) is None]
+def _named(checked: Checked, work: Collection[Path]) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile]]:
+    """The configs that this run did not load, and the files that all configs name, or spell where one is not sound."""
+    unloaded = (*unloaded_configs(checked.document, checked.private_homes, checked.trust.paths),)
+    found = named_files(checked, unloaded)
     spelled = [] if checked.spelled is None else [checked.spelled]
-    if unsound:
+    if found.unsound:
         from zeus_runtime.plan.spelled_files import spelled_files
 
-        spelled.append(spelled_files(checked, work, given=unsound))
-    layers = chain.from_iterable(each.layers for each in spelled)
-    return (*found, *layers), [file for each in spelled for file in each.files]
+        spelled.append(spelled_files(checked, work, given=found.unsound))
+    layers = (*chain.from_iterable(each.layers for each in spelled),)
+    further = named_files(checked, layers).files if layers else ()
+    files = dict.fromkeys((*found.files, *further, *chain.from_iterable(each.files for each in spelled)))
+    return (*unloaded, *layers), tuple(files)
 
 
 def _add_looked_up(deciding: Deciding, of_runners: Iterable[NamedFile], work: Sequence[Path]) -> None:
@@ -154,7 +150,7 @@ def _add_looked_up(deciding: Deciding, of_runners: Iterable[NamedFile], work: Se
             deciding.add_names(at, name, _RUN, is_installed=found.role == "installed")
 
 
-def _service_files(checked: Checked) -> Iterator[Path]:
+def _service_files(checked: Checked, work: Collection[Path]) -> Iterator[Path]:
     """The settings of a service in the working directory, or trusted by their path, and what they extend, with the
     database, certificate and keys that any of them names.
 
@@ -164,7 +160,15 @@ def _service_files(checked: Checked) -> Iterator[Path]:
     settings = dict.fromkeys((checked.directory / SERVICE_FILE, *given))
     yield from settings
     environ = checked.document.environ
-    for layer in chain.from_iterable(with_extended(each, environ) for each in settings):
+    layers = [*chain.from_iterable(with_extended(each, environ) for each in settings)]
+    if layers:
+        from zeus_runtime.plan.spelled_files import spelled_files
+
+        # They have few values, so each path among these counts, whatever its key.
+        spelled = spelled_files(checked, work, given={each.file: "values" for each in layers})
+        layers += spelled.layers
+        yield from (_plain(each) for each in spelled.files if each.role not in _OF_RUNNERS)
+    for layer in layers:
         for tree in layer.trees:
             yield from named_configs(tree, {}, layer.file.parent)
             yield from (checked.directory / expanded(text) for _, text in addressed_key_files(tree))
@@ -175,6 +179,12 @@ def _service_files(checked: Checked) -> Iterator[Path]:
                 with suppress(MissingError):
                     database = database_file(node.value, checked.directory)
                     yield from () if database is None else (database,)
+
+
+def _plain(named: NamedFile) -> Path:
+    # One that is not there has a pattern as its name.
+    name = re.sub(r"\[([*?[])\]", r"\1", named.file.name) if named.role == "absent" else named.file.name
+    return named.file.with_name(name)
 
 
 def _add_configs(deciding: Deciding, checked: Checked, unloaded: Iterable[UnloadedConfig]) -> None:

@@ -1,57 +1,58 @@
-"""The files that edited texts of configs spell anywhere, which the schema cannot find while a text does not fit it."""
+"""The files that texts which decide spell anywhere: their schema does not find them while a text does not fit it."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from glob import escape
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, DISCOVERED
-from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.schema.marked import marked_values
-from zeus_runtime.config.schema.walk import type_name, types, walk_with
-from zeus_runtime.config.secrets.parts import key_files_of_entry, key_files_of_words
+from zeus_runtime.config.secrets.sound_texts import SERVERS, is_sound_config, misfit_values, misfits
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
     file_text,
+    letters,
+    spelled_key_files,
+    spelled_values,
     with_extended,
     written_in,
 )
-from zeus_runtime.config.yaml.reader import MAX_BYTES
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import walk
-from zeus_runtime.disk_paths import expanded, is_file
+from zeus_runtime.disk_paths import expanded, is_file, is_file_name
+from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
-from zeus_runtime.plan.named_files import SERVERS, NamedFile, of_runner
+from zeus_runtime.plan.named_files import NamedFile, of_runner
 from zeus_runtime.trust.command_files import MOST_BASES
 from zeus_runtime.trust.command_words import is_path
+from zeus_runtime.trust.databases import is_database
 from zeus_runtime.trust.package_runners import looked_up
 from zeus_runtime.trust.parts import Command, covered_by
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.schema.walk import Schema
+    from zeus_runtime.config.secrets.sound_texts import Searched
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.config.yaml.tree import Node
-    from zeus_runtime.config.yaml.tree import Path as NodePath
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.trust.command_files import Covered
     from zeus_runtime.trust.parts import Project
 
 _BETWEEN: Final = re.compile(r"(?:[\s\"'`\[\]{}(),:;|&<>=]|\.(?=\s|$))+")
 """What is between the paths of a text: the signs of YAML, of a shell, and of sentences."""
-_AROUND: Final = re.compile(r"[\n\"'\[\]{},]|:\s|(?:^|\s)[-#]\s")
-"""What is around the values of a text that is no YAML: a path may hold blanks."""
 _PATH: Final = re.compile(r"/|\w\.\w")
 _SPACE: Final = re.compile(r"\s")
 _READ: Final = (CONFIG_SUFFIX, ".yml", ".json")
 
 
 class Spelled(NamedTuple):
-    """What edited texts of configs spell.
+    """What texts spell.
 
     Args:
         layers: the texts, with those of the configs that they spell.
@@ -63,9 +64,9 @@ class Spelled(NamedTuple):
 
 
 def spelled_files(
-    checked: Checked, work: Collection[Path] = (), *, given: Sequence[Path] | None = None
+    checked: Checked, work: Collection[Path] = (), *, given: Mapping[Path, Searched] | None = None
 ) -> Spelled:
-    """What the texts of a config's files spell that are others than the loaded ones, sound YAML or not.
+    """What the texts of a config's files spell that are others than the loaded ones, or those of other files.
 
     Prose names much on which an agent works, so a word counts only if it is a path or the whole name of a file. It
     counts as a folder only where a text that the schema does not fit is a path, or is in a list, as the words of a
@@ -73,18 +74,20 @@ def spelled_files(
 
     Args:
         work: where other agents work.
-        given: other files than the config's.
+        given: other files than the config's, each with what counts of it; the same counts of those that it spells.
     """
     document = checked.document
     loaded = {file: document.sources.texts.get(name) for name, file in document.files.items()}
     layers: dict[Path, UnloadedConfig] = {}
     found: dict[NamedFile, None] = {}
-    # A `.env` has values for other programs too.
-    own = [file for file in (*loaded, *document.further) if file.name != ".env"]
-    first = own if given is None else [*given]
-    waiting = [*first]
+    if given is None:
+        # A `.env` has values for other programs too.
+        given = {file: "text" for file in (*loaded, *document.further) if file.name != ".env"}
+    first = {*given}
+    waiting = [*given.items()]
     while waiting:
-        for layer in with_extended(waiting.pop(), document.environ):
+        file, searched = waiting.pop()
+        for layer in with_extended(file, document.environ):
             at = layer.file.resolve()
             if at in layers or (layer.text is not None and layer.text == loaded.get(layer.file)):
                 continue
@@ -92,63 +95,49 @@ def spelled_files(
             if layer.file not in first and layer.file.suffix == ".json" and not _has_servers(layer):
                 continue
             layers[at] = layer
-            text = _Text(checked, layer, work)
+            text = _Text(checked, layer, work, searched)
             files = [each for each in text.files() if each not in found]
             found |= dict.fromkeys(files)
-            first += (servers := [*text.servers()])
-            waiting += servers
+            servers = [*text.servers()]
+            first |= {*servers}
+            waiting += [(each, "text") for each in servers]
             # Each may be a config, or a file of MCP servers, which names files too.
-            waiting += [each.file for each in files if each.file.suffix in _READ and each.role != "absent"]
+            waiting += [
+                (each.file, "text" if each.file.suffix == ".json" else searched)
+                for each in files
+                if each.file.suffix in _READ and each.role != "absent"
+            ]
     return Spelled(tuple(layers.values()), tuple(found))
 
 
 def fits(checked: Checked) -> bool:
-    """Whether the schema fits the present texts of a config's files, so that it finds all that they name."""
+    """Whether the present texts of a config's files are sound."""
     document = checked.document
     files = [file for file in document.files.values() if file.name != ".env"]
     layers = chain.from_iterable(with_extended(each, document.environ) for each in files)
-    return all(
-        each.trees and all(_fits(tree, document.schema or {}) for tree in each.trees) for each in layers
-    )
-
-
-def _fits(tree: Node, schema: Schema) -> bool:
-    for layer in agents_layers(tree):
-        for _, node, allowed in _unfit(layer, schema):
-            # A number is filled in as a text, and `number` includes `integer`.
-            is_number = "number" in allowed and type_name(node.value) == "integer"
-            if not allowed or not (node.interpolated or is_number):
-                return False
-    return True
-
-
-def _unfit(tree: Node, schema: Schema) -> Iterator[tuple[NodePath, Node, frozenset[str]]]:
-    """The nodes of a tree whose type the schema does not allow there, with the types that it allows."""
-    for path, node, places in walk_with(tree, schema):
-        # These are a layer of their own.
-        is_layer = path[:1] == ("agents",) and path[2:3] == ("overrides",) and path[3:]
-        if not is_layer and type_name(node.value) not in (allowed := types(places)):
-            yield path, node, allowed
+    return all(is_sound_config(each, document.schema or {}) for each in layers)
 
 
 class _Text:
     """Finds the files of one text."""
 
-    def __init__(self, checked: Checked, layer: UnloadedConfig, work: Collection[Path]) -> None:
+    def __init__(
+        self, checked: Checked, layer: UnloadedConfig, work: Collection[Path], searched: Searched
+    ) -> None:
         self._schema = checked.document.schema or {}
         self._layer = layer
+        self._searched = searched
         self._environ = checked.document.environ
         own = project_of(checked.document, checked.config, checked.trust)
         self._project = replace(own, folders=tuple(dict.fromkeys((layer.file.parent, *own.folders, *work))))
 
     def files(self) -> Iterator[NamedFile]:
         trees, folders = self._layer.trees, self._project.folders
-        text = _raw(self._layer.file) if self._layer.text is None else self._layer.text
-        values = [node.value for tree in trees for _, node in walk(tree) if isinstance(node.value, str)]
+        text = "" if trees and self._searched != "text" else letters(self._layer)
+        values = [*self._values()]
         if not trees:
-            filled = "\n".join(_filled(line, self._environ) for line in text.split("\n"))
-            values = [each.strip() for each in _AROUND.split(filled)]
             yield from self._keys(values)
+        yield from self._databases(values)
         words = map(_from_home, (*values, *_BETWEEN.split("\n".join((text, *values)))))
         named = {word: [_at(each, word) for each in folders] for word in words if is_path(word)}
         # A program may look for one word in the folder that another one names.
@@ -157,32 +146,52 @@ class _Text:
         whole = [word for word, places in named.items() if any(map(os.path.isfile, places))]
         paths = [word for word in named if _is_path(word)]
         wide = replace(self._project, folders=tuple(dict.fromkeys((*folders, *inside))))
-        for each in self._covered([*dict.fromkeys((*paths, *whole))], wide).named:
+        covered = self._covered([*dict.fromkeys((*paths, *whole))], wide)
+        for each in covered.named:
             # Not `main.py` for the word `main`.
             if not each.path.is_dir() and (_PATH.search(each.name) or each.name == each.path.name):
                 yield NamedFile(each.path, "program")
+                if is_database(each.path):
+                    yield NamedFile(each.path, "database", holds_keys=True)
         bases = dict.fromkeys((self._layer.file.parent, self._project.directory, *inside))
         for file in (base / word for base in bases for word in paths):
             is_near = os.path.isdir(file.parent)  # noqa: PTH112 - False also for a name that is too long
             if is_near and not os.path.lexists(file):
                 yield NamedFile(file.with_name(escape(file.name)), "absent")
-        yield from map(of_runner, looked_up(values, [each for each in bases if self._project.has(each)]))
+        runners = looked_up(values, [each for each in bases if self._project.has(each)])
+        yield from map(of_runner, (*runners, *covered.looked_up))
         # The config of an agent, which may be named by its folder.
         configs = filter(os.path.isfile, (_at(place, DISCOVERED) for place in every))
         yield from (NamedFile(Path(each), "read") for each in configs)
-        for layer in chain.from_iterable(map(agents_layers, trees)):
-            yield from self._unfit(layer)
+        for tree in self._trees() if self._searched != "values" else ():
+            yield from self._unfit(tree)
+
+    def _trees(self) -> Iterator[Node]:
+        return chain.from_iterable(map(agents_layers, self._layer.trees))
+
+    def _values(self) -> Iterator[str]:
+        if not self._layer.trees:
+            yield from spelled_values(self._layer, self._environ)
+        elif self._searched == "misfits":
+            yield from misfit_values(self._layer, self._schema)
+        else:
+            for path, node in chain.from_iterable(map(walk, self._layer.trees)):
+                if isinstance(node.value, str):
+                    # In a list of settings, a plain word is the name of a right or of a host.
+                    is_word = self._searched == "values" and isinstance(path[-1], int)
+                    yield from () if is_word and not _is_path(node.value) else (node.value,)
+                elif self._searched == "values":
+                    yield from (each for each in path[-1:] if isinstance(each, str) and _is_path(each))
+
+    def _databases(self, values: Sequence[str]) -> Iterator[NamedFile]:
+        for value in filter(is_file_name, values):
+            with suppress(MissingError):
+                file = database_file(value, self._project.directory)
+                yield from () if file is None else (NamedFile(file, "database", holds_keys=True),)
 
     def _keys(self, values: Sequence[str]) -> Iterator[NamedFile]:
-        """The files of keys in a text that is no YAML, there: the one before says so, or what is in the file."""
-        said = {
-            file
-            for name, value in pairwise(values)
-            for _, file in (
-                *key_files_of_entry(name, value, is_variable=False),
-                *key_files_of_words([name, value]),
-            )
-        }
+        """The files of keys in a text that cannot be parsed, there: the one before says so, or what is in the file."""
+        said = {file for _, file in spelled_key_files(values)}
         for value in dict.fromkeys((*values, *said)):
             for place in (Path(_at(each, _from_home(value))) for each in self._project.folders):
                 if is_file(place) and (value in said or written_in(file_text(place) or "")):
@@ -190,14 +199,14 @@ class _Text:
 
     def servers(self) -> Iterator[Path]:
         """The files that it names as those of MCP servers."""
-        for layer in chain.from_iterable(map(agents_layers, self._layer.trees)):
-            for each in marked_values(layer, self._schema):
+        for tree in self._trees():
+            for each in marked_values(tree, self._schema):
                 if "servers" in each.executes:
                     yield self._layer.file.parent / expanded(each.text)
 
     def _unfit(self, tree: Node) -> Iterator[NamedFile]:
         """What texts name that the schema does not fit."""
-        for path, node, _ in _unfit(tree, self._schema):
+        for path, node, _ in misfits(tree, self._schema):
             if node.is_list:
                 found = self._covered([each.value for each in node.value if isinstance(each.value, str)])
             elif isinstance(node.value, str) and isinstance(path[-1], str) and _is_path(node.value):
@@ -209,7 +218,8 @@ class _Text:
             else:
                 continue
             yield from (NamedFile(each, "program") for each in found.paths)
-            yield from _absent(found)
+            yield from (NamedFile(Path(folder, pattern), "absent") for folder, pattern in found.absent)
+            yield from map(of_runner, found.looked_up)
 
     def _covered(self, words: Sequence[str], project: Project | None = None) -> Covered:
         return covered_by(
@@ -218,14 +228,9 @@ class _Text:
 
 
 def _has_servers(layer: UnloadedConfig) -> bool:
+    if not layer.trees:
+        return any(f'"{key}"' in letters(layer) for key in SERVERS)
     return any(tree.value.keys() & SERVERS for tree in layer.trees)
-
-
-def _filled(line: str, environ: Mapping[str, str]) -> str:
-    try:
-        return interpolate(line, environ).text
-    except InterpolationError:
-        return line
 
 
 def _from_home(word: str) -> str:
@@ -234,19 +239,6 @@ def _from_home(word: str) -> str:
 
 def _is_path(word: str) -> bool:
     return bool(_PATH.search(word)) and not _SPACE.search(word)
-
-
-def _absent(found: Covered) -> Iterator[NamedFile]:
-    return (NamedFile(Path(folder, pattern), "absent") for folder, pattern in found.absent)
-
-
-def _raw(file: Path) -> str:
-    """The letters of a file that is not UTF-8, or too long; those of UTF-16 too."""
-    try:
-        with file.open("rb") as stream:
-            return stream.read(MAX_BYTES).decode("utf-8", "replace").replace("\0", "")
-    except OSError:
-        return ""
 
 
 def _at(*parts: str | Path) -> str:

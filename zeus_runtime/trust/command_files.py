@@ -45,6 +45,7 @@ from zeus_runtime.trust.file_content import (
     mode_and_size,
 )
 from zeus_runtime.trust.package_runners import LookedUp, looked_up
+from zeus_runtime.trust.python_environments import environments
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
@@ -113,7 +114,7 @@ class Covered:
         absent: files that are not there and that the words would name, each as its folder and a glob for its name.
         linked: the entries of ``data`` that are a link, are behind one, or are a further name of a covered file, each
             with the reason why its content counts.
-        looked_up: what package runners find in the project by themselves; no digest holds it.
+        looked_up: what package runners and Python find in the project by themselves; no digest holds it.
     """
 
     named: tuple[Named, ...]
@@ -201,11 +202,13 @@ def covered(
         tuple(dict.fromkeys(absent)),
         tuple(linked),
         (*started, *(each.path for each in _first_argument(begun, words))),
-        tuple(
-            looked_up(
+        (
+            *looked_up(
                 (*words, *interpreters, *chain.from_iterable(map(_script, dict.fromkeys(started)))),
                 [each for each in _with_above((project.directory / cwd, *inside)) if project.has(each)],
-            )
+                dict.fromkeys(each for named in found for each in (named.path, Path(real_path(named.path)))),
+            ),
+            *environments(filter(search.may_start, (each.path for each in (*begun, *programs))), project),
         ),
     )
 
@@ -690,6 +693,11 @@ class _NameSearch:
             except (OSError, ValueError):
                 self._modes[place] = 0
         return self._modes[place]
+
+    def may_start(self, path: Path) -> bool:
+        """Whether the system executes a file by itself, as it does Python."""
+        mode = self._mode(str(path))
+        return stat.S_ISREG(mode) and bool(mode & 0o111)
 
     def is_ours(self, path: Path) -> bool:
         """Whether a path is in the project, as written or with links resolved."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,12 +15,14 @@ _READ: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
     "yarn": ((".npmrc", ".yarnrc", ".yarnrc.yml"), (*_PACKAGES, ".yarn", ".pnp.*")),
     **dict.fromkeys(("bunx", "bun"), ((".npmrc", "bunfig.toml"), _PACKAGES)),
     # Not `uvx`, which ignores the settings of a project.
-    "uv": ((".python-version", "uv.toml"), (".venv",)),
+    "uv": ((".python-version*", "uv.toml"), (".venv", "uv.lock")),
 }
 """For each runner the settings that name code or where packages come from, and what it installs; as globs.
 
 ``package.json`` and ``pyproject.toml`` are not among them: agents work on them.
 """
+_LOCKED_BESIDE: Final = "uv"
+"""The runner that reads ``SCRIPT.lock`` beside a script: it says from where each package of the script comes."""
 
 
 class LookedUp(NamedTuple):
@@ -36,15 +39,21 @@ class LookedUp(NamedTuple):
     is_installed: bool
 
 
-def looked_up(words: Sequence[str], folders: Sequence[Path]) -> Iterator[LookedUp]:
+def looked_up(
+    words: Sequence[str], folders: Sequence[Path], files: Iterable[Path] = ()
+) -> Iterator[LookedUp]:
     """What the package runners among the words of a command and of the scripts that it starts look up.
 
     Args:
         words: a word may be a whole script.
         folders: the folders where they may start, and those above them that count.
+        files: those that the words name.
     """
     pieces = (piece for word in words for piece in re.split(r"[\s;&|()'\"`]+", word))
-    for runner in dict.fromkeys(piece.rpartition("/")[2] for piece in pieces):
+    runners = dict.fromkeys(piece.rpartition("/")[2] for piece in pieces)
+    for file in files if _LOCKED_BESIDE in runners else ():
+        yield LookedUp(file.parent, f"{escape(file.name)}.lock", True)
+    for runner in runners:
         settings, installed = _READ.get(runner, ((), ()))
         for folder in folders:
             yield from (LookedUp(folder, each, False) for each in settings)

@@ -64,7 +64,7 @@ class Part:
         seals: for each line that masks something, the digest of its text without the mask; for another line "". None
             at all if no line masks anything.
         started: the files and folders that the command starts, as the lines name them: no data of it.
-        looked_up: what a package runner of the command finds in the project by itself; the digest does not hold it.
+        looked_up: what its package runner or Python finds in the project by itself; the digest does not hold it.
     """
 
     kind: PartKind

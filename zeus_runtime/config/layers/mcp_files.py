@@ -35,7 +35,7 @@ def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") 
             where=where or None,
         )
     try:
-        content = read_json(path.read_text(encoding="utf-8-sig"), _once)
+        content = read_json(path.read_text(encoding="utf-8-sig"), once)
     except json.JSONDecodeError as error:
         place = f":{error.lineno}:{error.colno}"
         raise wrong(f"it is not readable JSON: {error.msg}", "Repair it.", place) from None
@@ -60,7 +60,7 @@ def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") 
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object without duplicate keys; the JSON parser would silently take the last value."""
     found = dict(pairs)
     if len(found) < len(pairs):

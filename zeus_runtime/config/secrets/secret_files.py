@@ -21,13 +21,15 @@ from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
 from zeus_runtime.config.secrets.folder_listings import ENV_NAME, FolderListings
 from zeus_runtime.config.secrets.parts import key_files, secrets_in
+from zeus_runtime.config.secrets.sound_texts import misfit_values
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
     config_places,
     file_text,
     secrets_of_unloaded,
-    service_key_files,
-    trees_of_json,
+    servers_at,
+    spelled_key_files,
+    spelled_values,
     unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
@@ -40,7 +42,7 @@ from zeus_runtime.config.secrets.written_secrets import (
     secrets_of_key_file,
     secrets_of_repository,
 )
-from zeus_runtime.disk_paths import expanded, is_file
+from zeus_runtime.disk_paths import expanded, is_file, is_file_name
 from zeus_runtime.process_path import given_environ
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ class SecretFiles:
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
         self._unread: dict[Path, str] = {}
         self._anew: dict[Path, Document] = {}
-        self._in_json: dict[Path, Sequence[Node]] = {}
+        self._in_json: dict[Path, Sequence[UnloadedConfig]] = {}
         self._in_trees: dict[int, tuple[Node, Mapping[Path, str]]] = {}
         self._environ = environ
         self._pairs = self._present_pairs()
@@ -271,13 +273,15 @@ class SecretFiles:
         address that names it, or empty if an option of the config does."""
         found = dict(self._marked(chain.from_iterable(each.marked for each in self._readings)))
         later = _named_files(chain(*self._variables.values(), self._later.items()))
-        trees = chain((each.root for each in self._readings), *self._in_json.values())
+        in_json = [*chain.from_iterable(self._in_json.values())]
+        trees = chain((each.root for each in self._readings), *(each.trees for each in in_json))
         # A tree never changes, and to walk it takes as long as all other parts of a look.
         former, self._in_trees = self._in_trees, {}
         for tree in trees:
             # By identity: the value is kept beside it, so no other tree gets its number.
             self._in_trees[id(tree)] = former.get(id(tree)) or (tree, self._named_in(tree, is_loaded=True))
-        for _, named in self._in_trees.values():
+        spelled = (self._spelled(each) for each in in_json if not each.trees)
+        for named in (*(each for _, each in self._in_trees.values()), *spelled):
             found |= named
         return found | self._places((*self._named_first, *later))
 
@@ -302,9 +306,19 @@ class SecretFiles:
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
         return {self._document.directory / expanded(file): key for key, file in named}
 
+    def _spelled(self, layer: UnloadedConfig) -> dict[Path, str]:
+        """The files that a text names where it is not sound, or is none of a config: any may have keys."""
+        folders, schema = (layer.file.parent, self._document.directory), self._document.schema or {}
+        values = [*misfit_values(layer, schema)] if layer.trees else spelled_values(layer, self.environ)
+        places = (base / expanded(each) for each in filter(is_file_name, values) for base in folders)
+        said = () if layer.trees else spelled_key_files(values)
+        # Of a text that cannot be parsed, most pieces are no names.
+        return {file: "" for file in places if layer.trees or is_file(file)} | self._places(said)
+
     def _keys_of_unloaded(self) -> Mapping[Path, str]:
-        trees = [(each.file.parent, tree) for each in self._unloaded for tree in each.trees]
-        found = {file: "" for folder, tree in trees for file in service_key_files(tree, folder)}
+        unloaded = [*self._unloaded]
+        found = {file: name for each in unloaded for file, name in self._spelled(each).items()}
+        trees = [(each.file.parent, tree) for each in unloaded for tree in each.trees]
         for _, tree in trees:
             found |= {file: key for file, key in self._named_in(tree).items() if key or file not in found}
         loaded = self._key_files()  # the loaded config is among the others too
@@ -355,7 +369,7 @@ class SecretFiles:
         return {secret: f"{file.name}/{place}" for secret, place in self._anew[file].redactor.names.items()}
 
     def _of_json(self, file: Path) -> Mapping[str, str]:
-        self._in_json[file] = [tree for environ in self._environs for tree in trees_of_json(file, environ)]
+        self._in_json[file] = [servers_at(file, environ) for environ in self._environs]
         return _together(secrets_of_file(file, environ) for environ in self._environs)
 
     def _of_keys(self, variable: str, file: Path) -> Mapping[str, str]:

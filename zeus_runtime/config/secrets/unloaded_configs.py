@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from glob import escape
+from itertools import pairwise
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv import read_dotenv
 from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, names_preset
+from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.layers.loading import filled_in, literal
+from zeus_runtime.config.layers.mcp_files import once
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.folder_listings import FolderListings
 from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.secrets.parts import key_files_of_entry, key_files_of_words
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import Node, find, of_json, plain
 from zeus_runtime.disk_paths import expanded, is_file_name
 from zeus_runtime.proc_files import opened
+from zeus_runtime.strict_json import read_json, without_comments
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
     from zeus_runtime.config.secrets.masking import Redactor
+
+
+_AROUND: Final = re.compile(r"[\n\"'\[\]{},]|:\s|(?:^|\s)(?:[-#]|//)\s")
+"""What is around the values of a text that cannot be parsed: a path may hold blanks."""
 
 
 class ConfigPlace(NamedTuple):
@@ -47,12 +56,12 @@ def config_places(document: Document, given: Iterable[Path]) -> Iterator[ConfigP
 
 
 class UnloadedConfig(NamedTuple):
-    """A config that the document was not read from.
+    """A file that decides and that the document was not read from: a config, a service's settings, or MCP servers.
 
     Args:
         file: its place.
         text: None if it cannot be read.
-        trees: its content with variables filled in, and with their defaults; none for a text that is no config.
+        trees: its content with variables filled in, and with their defaults; none for a text that cannot be parsed.
     """
 
     file: Path
@@ -85,15 +94,45 @@ def unloaded_configs(
     yield from _read_on(waiting, seen, document.environ)
 
 
-def trees_of_json(file: Path, environ: Mapping[str, str]) -> tuple[Node, ...]:
-    """The content of a JSON file that a config names, as ``UnloadedConfig.trees``; none if it cannot be read, which
-    its reader reports."""
+def servers_at(file: Path, environ: Mapping[str, str]) -> UnloadedConfig:
+    """A file of MCP servers; one that its reader refuses for comments or last commas has trees too."""
+    text = file_text(file) if _is_there(file) else None
     try:
-        # A pipe would wait for its writer.
-        root = of_json(json.loads(file.read_text(encoding="utf-8-sig") if file.is_file() else "null"))
-    except (OSError, ValueError, RecursionError):
-        return ()
-    return filled_in(root, environ)
+        root = of_json(None if text is None else read_json(without_comments(text), once))
+    except ValueError:
+        root = of_json(None)
+    return UnloadedConfig(file, text, filled_in(root, environ) if root.is_map else ())
+
+
+def spelled_values(layer: UnloadedConfig, environ: Mapping[str, str]) -> Sequence[str]:
+    """The pieces between the signs of a text that cannot be parsed; its values are among them."""
+    filled = "\n".join(_filled(line, environ) for line in letters(layer).split("\n"))
+    return [each for piece in _AROUND.split(filled) if (each := piece.strip())]
+
+
+def spelled_key_files(values: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The files of keys in such a text, each behind the name before it that says so."""
+    for name, value in pairwise(values):
+        yield from key_files_of_entry(name, value, is_variable=False)
+        yield from key_files_of_words([name, value])
+
+
+def letters(layer: UnloadedConfig) -> str:
+    """A layer's text; also of a file that is not UTF-8, or too long, and those of UTF-16."""
+    if layer.text is not None:
+        return layer.text
+    try:
+        with opened(layer.file) as stream:
+            return stream.read(MAX_BYTES).decode("utf-8", "replace").replace("\0", "")
+    except OSError:
+        return ""
+
+
+def _filled(line: str, environ: Mapping[str, str]) -> str:
+    try:
+        return interpolate(line, environ).text
+    except InterpolationError:
+        return line
 
 
 def secrets_of_unloaded(configs: Iterable[UnloadedConfig]) -> dict[str, str]:

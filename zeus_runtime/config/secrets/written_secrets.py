@@ -33,7 +33,7 @@ from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder
 from zeus_runtime.proc_files import opened
-from zeus_runtime.strict_json import read_json
+from zeus_runtime.strict_json import read_json, without_comments
 
 _WITH_ADDRESSES: Final = frozenset({"config", "config.worktree", "FETCH_HEAD"})
 _WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
@@ -152,7 +152,9 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The secrets in a JSON file to their names, its variables filled in; none if it cannot be read, which its reader
     reports."""
     try:
-        content = read_json(path.read_text(encoding="utf-8-sig")) if path.is_file() else None
+        content = (
+            read_json(without_comments(path.read_text(encoding="utf-8-sig"))) if path.is_file() else None
+        )
     except (OSError, ValueError):
         return {}
     named: dict[str, str] = {}
