@@ -294,7 +294,9 @@ def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     If nobody can tell its default, its value is an object, which is unclear.
     """
-    filled: dict[str, Any] = fill_defaults(tool.parameters, dict(arguments), unclear=True)
+    filled: dict[str, Any] = fill_defaults(
+        tool.parameters, dict(arguments), unclear=True, computed=tool.computed
+    )
     return filled
 
 
