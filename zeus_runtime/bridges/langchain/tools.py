@@ -75,6 +75,7 @@ def from_langchain_tool(
         replayable_result=replayable_result,
         takes_whole=True,
         timeout_seconds=timeout_seconds,
+        past_workspace=True,
         computed=frozenset() if model is None else computed_names(model) - injected(given).keys(),
     )
 

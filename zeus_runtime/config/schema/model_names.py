@@ -90,7 +90,7 @@ def _schema_of(model: Any) -> Schema:
 def _generator() -> Any:
     from pydantic.json_schema import GenerateJsonSchema
 
-    class Named(GenerateJsonSchema):
+    class NamingFields(GenerateJsonSchema):
         """Notes the names of fields at each object; all of them are properties, so that each is followed."""
 
         def model_fields_schema(self, schema: Any) -> Any:
@@ -110,7 +110,7 @@ def _generator() -> Any:
         def emit_warning(self, kind: Any, detail: str) -> None:
             """Say nothing: a default without a JSON form is noted as computed."""
 
-    return Named
+    return NamingFields
 
 
 def _noted(found: Any, fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
