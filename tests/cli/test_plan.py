@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -306,6 +307,29 @@ def test_the_plan_says_what_tools_may_reach_and_what_a_rule_lifts(zeus: Zeus, pr
     (written,) = [each["written"] for each in files["rules"] if each["pattern"] == ".env.example"]
     assert written.startswith("zeus.yaml:")
     assert f"read  ({written}); lifts a built-in protection" in zeus("plan").out
+
+
+def test_tools_past_the_rules_for_files_are_named(zeus: Zeus, project: Project) -> None:
+    project.write(
+        "own.py",
+        """
+        from zeus_runtime.plugin import Component, hookimpl
+        from zeus_runtime.plugin.tool import Tool
+
+        async def nothing():
+            return ""
+
+        @hookimpl
+        def register_tools():
+            tool = Tool("search", "d", {"type": "object"}, nothing, past_workspace=True)
+            return [Component("own", create=lambda options, context: [tool])]
+        """,
+    )
+    text = "version: 1\nmodel: gpt-5.2\nplugins: {files: [own.py]}\ntools: [filesystem, own]\n"
+    project.write("zeus.yaml", text + "mcpServers: {fs: {command: none}}\n")
+    assert zeus("plan", "--format", "json").json["files"]["past_rules"] == ["search"]
+    shown = zeus("plan").out
+    assert re.search(r"past all this +search, the server fs: may open files by themselves", shown), shown
 
 
 def test_the_source_of_the_instructions_is_shown(zeus: Zeus, project: Project) -> None:

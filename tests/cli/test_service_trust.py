@@ -42,10 +42,16 @@ def with_settings(project: Project, text: str) -> None:
     [
         (f"storage: {{url: 'postgresql://ann@{AWAY}/db'}}", "destination 'storage.url'"),
         ("storage: {url: 'sqlite:////elsewhere/serve.db'}", "file 'storage.url'"),
-        (f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]", "destination 'oidc.0.issuer'"),
+        (f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]", f"issuer 'https://{AWAY}'"),
+        ("oidc: [{issuer: 'http://127.0.0.1:9', audience: zeus}]", "issuer 'http://127.0.0.1:9'"),
+        ("proxies: ['*']", "option 'proxies'"),
+        ("storage: {url: 'postgresql://ann@127.0.0.1/db'}", "option 'storage.url'"),
         ("extends: ../base.yaml", "file '../base.yaml'"),
     ],
-    ids=["another machine", "a file elsewhere", "an issuer", "settings elsewhere"],
+    ids=[
+        *("another machine", "a file elsewhere", "an issuer", "an issuer on loopback", "proxies"),
+        *("a database of this machine", "settings elsewhere"),
+    ],
 )
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_settings_that_lead_elsewhere_ask(
@@ -63,6 +69,10 @@ def test_an_issuer_is_allowed_once_and_another_one_asks_again(project: Project, 
     with_settings(project, f"oidc: [{{issuer: 'https://{AWAY}', audience: zeus}}]")
     assert AWAY in zeus("trust", "--serve").err
     assert zeus("keys", "list").exit_code == 0
+    with_settings(project, f"oidc: [{{issuer: 'https://{AWAY}', audience: another-client}}]")
+    asked = zeus("keys", "list")
+    assert asked.exit_code == 4
+    assert "issuer" in asked.err
     with_settings(project, "oidc: [{issuer: 'https://other.example.org', audience: zeus}]")
     assert zeus("keys", "list").exit_code == 4
     assert zeus("trust", "--serve", "zeus-serve.yaml").exit_code == 0

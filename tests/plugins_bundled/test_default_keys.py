@@ -96,7 +96,9 @@ WITH_MANY: Final = {"embedding.litellm", "model.litellm"}
 
 
 def test_every_component_that_names_an_address_has_a_row() -> None:
-    assert owners(read_schema(schema_file())) | owners(settings_schema()) == ROWS.keys() | WITH_MANY
+    # An issuer has a part of its own, so its schema marks no address.
+    named = owners(read_schema(schema_file())) | owners(settings_schema()) | {"oidc"}
+    assert named == ROWS.keys() | WITH_MANY
 
 
 def owners(schema: dict[str, Any]) -> set[str]:

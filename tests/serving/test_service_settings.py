@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, chdir
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import httpx
 import pytest
@@ -38,12 +39,20 @@ from zeus_runtime.serving.http.oidc import TokenIssuers
 from zeus_runtime.serving.http.principals import UnknownPrincipalError
 from zeus_runtime.serving.http.server import ServiceServer, server_config
 from zeus_runtime.serving.http.service import Service
-from zeus_runtime.serving.http.settings import Settings, read_settings, settings_schema
+from zeus_runtime.serving.http.settings import (
+    AsksNothing,
+    Issuer,
+    Settings,
+    examine_settings,
+    read_settings,
+    settings_schema,
+)
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import AuditEntry, add_entry, entries
 from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.paths import WorkspaceError
+from zeus_runtime.trust.parts import Part
 
 USED = AuditEntry(0, "ann", "key:1", "POST /x", None, None, None, None, 200, "done")
 
@@ -399,19 +408,81 @@ async def test_the_keys_of_an_issuer_are_read_again_after_their_age(
 
 
 def test_every_key_of_the_settings_is_proven_above() -> None:
-    def leaves(node: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
-        inner = node.get("properties") or node.get("items", {}).get("properties")
-        if inner:
-            for name, below in inner.items():
-                yield from leaves(below, (*path, name))
-        else:
-            yield ".".join(path)
-
     # test_http_files.py sets these, and sees which files are refused and which go.
     files = {"limits.file_bytes", "limits.files_bytes", "limits.files_max_age_days"}
     issuers = {*(f"oidc.{key}" for key in ISSUED), "oidc.keys_max_age_seconds"}
     proven = {*(flip.key for flip in FLIPS), *issuers, *files}
     assert set(leaves(settings_schema())) == proven
+
+
+def leaves(node: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The keys of a schema that hold values, as the reference writes them."""
+    inner = node.get("properties") or node.get("items", {}).get("properties")
+    if inner:
+        for name, below in inner.items():
+            yield from leaves(below, (*path, name))
+    else:
+        yield ".".join(path)
+
+
+def declared(section: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The keys that say themselves that they ask nothing."""
+    for name, hint in get_type_hints(section, include_extras=True).items():
+        kinds = {hint.__origin__, *get_args(hint.__origin__)}
+        below = [each for each in kinds if is_dataclass(each)]
+        marks = [each for each in hint.__metadata__ if isinstance(each, AsksNothing)]
+        assert not (below and marks), (
+            f"{name} is a section: its keys say it, so that a new one does not inherit it"
+        )
+        yield from (key for each in below for key in declared(each, (*path, name)))
+        yield from (".".join((*path, name)) for _ in marks)
+
+
+def test_each_key_asks_unless_it_says_that_it_does_not(tmp_path: Path) -> None:
+    """Of every key of the schema: another value is another part, or the key is declared and in the docs' list."""
+
+    def parts(written: Mapping[str, Any]) -> set[str]:
+        file = tmp_path / "zeus-serve.yaml"
+        file.write_text(json.dumps(written))
+        found = examine_settings(file, directory=tmp_path, environ={}).parts()
+        return {each.digest for each in found}
+
+    for name in ("one.pem", "two.pem", "first.key", "other.key"):
+        (tmp_path / name).write_text("x")
+    issuer = {"issuer": "http://127.0.0.1:9", "audience": "zeus"}
+    given = {each.key: (each.given, with_key(each.given, each.key, each.value)) for each in FLIPS}
+    given["storage.url"] = ({}, {"storage": {"url": "postgresql://ann@127.0.0.1/db"}})
+    for key, value in (("file_bytes", 2000), ("files_bytes", 2000), ("files_max_age_days", 1)):
+        given[f"limits.{key}"] = ({}, {"limits": {key: value}})
+    changed = {key: value for key, (value, *_) in ISSUED.items()} | {"keys_max_age_seconds": 60}
+    for key, value in changed.items():
+        given[f"oidc.{key}"] = ({"oidc": [issuer]}, {"oidc": [with_key(issuer, key, value)]})
+    asks = {key for key, (before, after) in given.items() if parts(after) - parts(before)}
+    free = set(declared(Settings))
+    assert given.keys() == set(leaves(settings_schema()))
+    assert asks == given.keys() - free
+    text = Path("docs/explanation/trust.md").read_text()
+    (listed,) = re.findall(r"^These keys ask nothing: (.+?)\.$", text, re.MULTILINE)
+    names = set(re.findall(r"`([a-z_.]+)`", listed))
+    # A section's name stands for all of its keys.
+    assert {key for key in given if key in names or key.partition(".")[0] in names} == free
+
+
+def test_the_order_of_roles_is_in_the_digest_and_defaults_are_not_another_entry(tmp_path: Path) -> None:
+    def part(**more: Any) -> Part:
+        entry = {"issuer": "https://id.example", "audience": "zeus", **more}
+        (tmp_path / "zeus-serve.yaml").write_text(json.dumps({"oidc": [entry]}))
+        (found,) = examine_settings(None, directory=tmp_path, environ={}).parts()
+        return found
+
+    first = part(roles={"staff": "viewer", "heads": "admin"})
+    assert first.digest != part(roles={"heads": "admin", "staff": "viewer"}).digest
+    assert part().digest == part(default_role="viewer", agents=None).digest
+    assert str(first) == "issuer 'https://id.example'"
+    shown = dict(first.lines)
+    assert shown["audience"] == "zeus"
+    assert shown["roles"] == '{"staff": "viewer", "heads": "admin"}'
+    assert {each.name for each in fields(Issuer)} <= shown.keys()
 
 
 async def test_keys_and_the_audit_log_on_postgresql_through_a_running_service(

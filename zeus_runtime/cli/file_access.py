@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:
     """Folders, rules and protected files, each with a note."""
-    from zeus_runtime.plan.shown import reach_object
+    from zeus_runtime.plan.shown import planned_servers, reach_object
 
     given = reach_object(checked, plan)
     yield from given["folders"].items()
@@ -20,3 +20,9 @@ def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:
         lifts = "; lifts a built-in protection" if rule["lifts_protection"] else ""
         yield rule["pattern"], f"{rule['right']}  ({rule['written']}){lifts}"
     yield "protected", f"no tool changes {', '.join(given['protected'])}"
+    past = [*given["past_rules"], *(f"the server {each.name}" for each in planned_servers(plan))]
+    if past:
+        yield (
+            "past all this",
+            f"{', '.join(past)}: may open files by themselves; only rules of `approve` judge a call",
+        )

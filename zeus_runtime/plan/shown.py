@@ -166,6 +166,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
             for pattern, right in lines
         ],
         "protected": list(gate.protected()),
+        "past_rules": [each.tool.name for each in plan.tools if each.tool.past_workspace],
     }
 
 

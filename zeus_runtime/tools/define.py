@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from types import MethodType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 from zeus_runtime.tools.tool import JSON, Access, Category, Tool
 
@@ -112,12 +112,27 @@ def tool(
             replayable_result=replayable_result,
             takes_run="run" in signature.parameters,
             timeout_seconds=timeout_seconds,
+            computed=_computed(function) if parameters is None else frozenset(),
             preview=None
             if preview is None
             else _previewing(preview, set(schema.get("properties", {})), typed=parameters is None),
         )
 
     return define if fn is None else define(fn)
+
+
+def _computed(function: Callable[..., Any]) -> frozenset[str]:
+    """The fields of pydantic models among the parameters whose value a call may leave to the model."""
+    from zeus_runtime.config.schema.forms import hints_of, is_pydantic
+    from zeus_runtime.config.schema.model_names import computed_names
+
+    left, names = list(hints_of(function).values()), frozenset[str]()
+    while left:
+        each = left.pop()
+        left += get_args(each)
+        if is_pydantic(each):
+            names |= computed_names(each)
+    return names
 
 
 def _previewing(

@@ -231,6 +231,10 @@ class Tool:
             make, without making it; the person who approves the call sees it as a diff.
         setting: what besides the arguments decides what a call does, such as a server's address, as text or hashed; an
             approval is bound to it, and a plan adds the component's options.
+        computed: names of arguments, at any depth, whose value nobody knows where a call leaves them out; rules take
+            such an argument for unclear.
+        past_workspace: it opens files by itself and not by ``PlanContext.workspace``, so the workspace's rules do not
+            hold for it; a plan says so.
         facts: what of ``setting`` the person who approves a call must see, such as its server: further lines of the
             question.
     """
@@ -254,6 +258,8 @@ class Tool:
     preview: Callable[[Mapping[str, JSON], Redactor, str], Awaitable[Preview]] | None = None
     setting: str = field(default="", repr=False)
     facts: tuple[str, ...] = ()
+    computed: frozenset[str] = frozenset()
+    past_workspace: bool = False
 
     def within(self, setting: str) -> Tool:
         """The same tool with its component's setting before its own."""

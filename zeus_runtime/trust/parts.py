@@ -22,7 +22,7 @@ from zeus_runtime.trust.masking import BareMask, PartMask
 from zeus_runtime.trust.package_runners import LookedUp
 
 PartKind: TypeAlias = Literal[
-    "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
+    "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule", "issuer"
 ]
 
 _SCHEME: Final = "zeus-trust-1"
@@ -52,7 +52,7 @@ class Part:
             environment, ``destination`` for one that is marked ``Destination``, ``file`` for a file outside the project
             that the agent reads, ``database`` for one that this user's Zeus did not create, ``folder`` for one that the
             agent's tools work in, outside the project or with a protected name, ``rule`` for a rule that lifts a
-            protection.
+            protection, ``issuer`` for an entry of ``oidc`` in a service's settings.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: the executed content, as (label, value) for a person; secrets are masked as ``PartMask`` says.
@@ -102,6 +102,7 @@ _NOUNS: Final[Mapping[PartKind, str]] = {
     "database": "database",
     "folder": "folder",
     "rule": "access rule",
+    "issuer": "issuer",
 }
 
 
@@ -616,6 +617,28 @@ def rule_part(
     if target is not None and target != pattern.strip("/"):
         lines.append(("file", one_line(target)))
     return Part("rule", path, digest, (*lines, *(("although", each) for each in reasons)), where=where)
+
+
+def issuer_part(entry: Mapping[str, object], *, mask: PartMask = _OPEN, where: str = "") -> Part:
+    """An issuer whose tokens a service accepts, identified by its whole entry, defaults included.
+
+    Args:
+        entry: the keys of the entry; ``issuer`` is the URL.
+    """
+    texts = [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in entry.items()]
+
+    def told(mask: PartMask) -> Iterator[_Line]:
+        # Each key decides who a caller is, so no secret but the process's own is hidden.
+        yield from ((key, one_line(mask.own.text(text))) for key, text in texts)
+        yield (
+            "decides",
+            "whose tokens the service accepts, who they say their user is, and what that user may do",
+        )
+
+    lines, seals = _told(told, mask)
+    # As texts, since the order of `roles` decides too.
+    digest = part_digest("issuer", entry=texts)
+    return Part("issuer", str(entry["issuer"]), digest, lines, where=where, seals=seals)
 
 
 def one_line(text: str) -> str:

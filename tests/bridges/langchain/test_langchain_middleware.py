@@ -14,6 +14,7 @@ from langchain.agents import AgentState
 from langchain.agents.middleware import (
     AgentMiddleware,
     ExtendedModelResponse,
+    FilesystemFileSearchMiddleware,
     HumanInTheLoopMiddleware,
     ModelCallLimitMiddleware,
     ModelRequest,
@@ -526,6 +527,7 @@ FAKE = FakeListChatModel(responses=["x"])
         (lambda: SummarizationMiddleware(model=FAKE), "(?s)append-only.*summarization"),
         (lambda: HumanInTheLoopMiddleware(interrupt_on={"x": True}), "HumanInTheLoopMiddleware"),
         (lambda: ModelCallLimitMiddleware(run_limit=2), "(?s)state of its own.*limits.max_steps"),
+        (lambda: FilesystemFileSearchMiddleware(root_path="/"), "(?s)past `workspace.access`.*filesystem"),
         (TodoListMiddleware, "(?s)state of its own.*todos"),
     ],
 )

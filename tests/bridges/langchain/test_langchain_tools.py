@@ -138,6 +138,50 @@ async def test_what_a_tool_takes_besides_its_schema_reaches_it() -> None:
         assert (await called(made, target="x", other=1)).content == "{'target': 'x', 'other': 1}"
 
 
+async def test_a_call_by_another_name_of_a_field_does_not_run() -> None:
+    """Rules and people look at the shown name; pydantic takes the other one instead, where the model is open."""
+
+    class Inner(BaseModel):
+        model_config = ConfigDict(extra="allow", populate_by_name=True)
+        file_path: str = Field(".", alias="filePath")
+
+    class Outer(BaseModel):
+        model_config = ConfigDict(extra="allow", populate_by_name=True)
+        target: str = Field("prod", alias="to")
+        path: str = Field(".", validation_alias=AliasChoices("path", AliasPath("places", 0), "file"))
+        inner: list[Inner] | None = None
+
+    made = from_langchain_tool(
+        StructuredTool.from_function(
+            lambda **given: repr(given), name="t", description="d", args_schema=Outer
+        )
+    )
+    for given, name in (
+        ({"target": "test", "to": "prod"}, "to"),
+        ({"file": "secret"}, "file"),
+        ({"places": ["secret"]}, "places"),
+        ({"inner": [{"filePath": "a", "file_path": "secret"}]}, "file_path"),
+    ):
+        told = await called(made, **given)
+        assert (told.is_error, f"instead of {name}." in told.content) == (True, True), told.content
+    assert not (await called(made, target="a", path="b", inner=[{"filePath": "c"}], extra=1)).is_error
+
+
+def test_arguments_that_the_tool_computes_are_named() -> None:
+    class Inner(BaseModel):
+        folder: str = "secrets"
+
+    class Outer(BaseModel):
+        path: str = Field(default_factory=lambda: "secrets/key")
+        inner: Inner = Field(default_factory=Inner)
+        plain: str = "."
+        names: list[str] = Field(default_factory=list)
+        file: str = Field(".", validation_alias=AliasChoices("file", "plain"))
+
+    given = StructuredTool.from_function(print, name="t", description="d", args_schema=Outer)
+    assert from_langchain_tool(given).computed == {"path", "inner", "folder", "file", "plain"}
+
+
 def test_an_argument_within_another_is_refused() -> None:
     class Within(BaseModel):
         target: str = Field("prod", validation_alias=AliasPath("targets", 0))

@@ -619,6 +619,21 @@ def test_a_pattern_that_is_no_text_does_not_end_a_rule_for_files() -> None:
 
 
 @pytest.mark.parametrize(
+    ("pattern", "is_for_all"),
+    [
+        *((each, True) for each in ("*", "**", "?*", "*?", "*?*", "[!.]*", "*[A-Za-z0-9_-]")),
+        *((each, False) for each in ("??*", "?", "[a-z]*", "*_*", "read_file", "[!a]*")),
+    ],
+)
+def test_a_rule_for_every_tool_closes_files_also_where_no_tool_runs(pattern: str, is_for_all: bool) -> None:
+    (rule,) = rules_of([{pattern: {"path": "secrets/**"}}])
+    rules = PathRules(allow=(), ask=(), deny=(rule,))
+    reached = Reached((Name(("secrets", "key")),), "/secrets/key")
+    assert (rules.ruling(reached, "read", None) is not None) == is_for_all
+    assert (rules.closes(None) is not None) == is_for_all
+
+
+@pytest.mark.parametrize(
     ("pattern", "uri"), [("**", "file:src/a"), ("*", "file:src%2Fa"), ("src/**", "file:src/a")]
 )
 def test_no_allow_rule_for_paths_fits_a_file_uri(workspace: WorkspaceFiles, pattern: str, uri: str) -> None:

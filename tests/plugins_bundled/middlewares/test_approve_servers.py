@@ -449,6 +449,14 @@ def test_defaults_are_judged_at_every_level(files: WorkspaceFiles, schema: Any, 
     assert not denied(files, {"request": given}, server({"request": REF}, **DEFINED))
 
 
+def test_an_argument_that_the_tool_computes_is_unclear_where_it_is_left_out(files: WorkspaceFiles) -> None:
+    plain = server({"path": {"type": "string"}, "n": {}})
+    called = replace(plain, computed=frozenset({"path"}))
+    assert not denied(files, {"n": 1}, plain)
+    assert denied(files, {"n": 1}, called)
+    assert not denied(files, {"n": 1, "path": "drafts/x"}, called)
+
+
 def test_defaults_that_lead_back_to_themselves_end() -> None:
     node: Any = {
         "$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "default": {}}}}}

@@ -17,8 +17,10 @@ INSTEAD: Final[Mapping[str, str]] = {
     "HumanInTheLoopMiddleware": "approve",
     "TodoListMiddleware": "the tool component `todos`",
     "ModelCallLimitMiddleware": "limits.max_steps",
+    "FilesystemFileSearchMiddleware": "the tool component `filesystem`",
 }
-"""LangChain's own middlewares that rewrite or keep state, and what of Zeus does the same."""
+"""LangChain's own middlewares that rewrite or keep state, or open files past the workspace, and what of Zeus does the
+same."""
 
 HONOURED_STATE: Final = frozenset({"messages", "jump_to", "structured_response"})
 
@@ -130,6 +132,8 @@ def refuse_middleware(given: AgentMiddleware[Any, Any, Any]) -> None:
 def _problems(given: AgentMiddleware[Any, Any, Any]) -> Iterator[str]:
     if any(each.__name__ == "SummarizationMiddleware" for each in type(given).__mro__):
         yield "it rewrites the history, which is append-only in Zeus"
+    if any(each.__name__ == "FilesystemFileSearchMiddleware" for each in type(given).__mro__):
+        yield "its tools open files by themselves, past `workspace.access` and the protection of files with keys"
     for hook in ("before_agent", "after_agent"):
         if has(type(given), hook):
             yield f"it has {hook}, and a Zeus run has no such place"

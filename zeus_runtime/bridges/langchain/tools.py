@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.bridges.langchain.fitness import refuse_tool, taken_names
+from zeus_runtime.bridges.langchain.fitness import injected, refuse_tool, taken_names
+from zeus_runtime.config.schema.forms import is_pydantic
+from zeus_runtime.config.schema.model_names import computed_names, second_names
 from zeus_runtime.config.schema.types import closed
 from zeus_runtime.models.content import text_of
 from zeus_runtime.tools import Tool, ToolResult, ToolRun
@@ -40,10 +42,18 @@ def from_langchain_tool(
 
     refuse_tool(given)
     shown = convert_to_openai_tool(given)["function"]
+    parameters = _parameters(given, shown.get("parameters", {"type": "object", "properties": {}}))
+    model = given.args_schema if is_pydantic(given.args_schema) else None
 
     async def call(arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
         from langgraph.errors import GraphBubbleUp
 
+        own = parameters.get("properties", {})
+        if model is not None and (second := second_names(model, arguments, own)):
+            return ToolResult(
+                f"{given.name} was not called: use the names of its schema instead of {', '.join(second)}.",
+                is_error=True,
+            )
         try:
             answer = await given.ainvoke(
                 {"type": "tool_call", "id": run.call_id, "name": given.name, "args": dict(arguments)}
@@ -58,13 +68,15 @@ def from_langchain_tool(
     return Tool(
         name=shown["name"],
         description=shown.get("description", ""),
-        parameters=_parameters(given, shown.get("parameters", {"type": "object", "properties": {}})),
+        parameters=parameters,
         function=call,
         category=category,
         access=access,
         replayable_result=replayable_result,
         takes_whole=True,
         timeout_seconds=timeout_seconds,
+        past_workspace=True,
+        computed=frozenset() if model is None else computed_names(model) - injected(given).keys(),
     )
 
 

@@ -212,6 +212,10 @@ def _pydantic(tp: Any, value: Any, path: tuple[str | int, ...]) -> Any:
         for key in value:
             if key not in properties:
                 raise BuildError(f"unknown key {key!r}; the keys are {', '.join(properties)}", path)
+    from zeus_runtime.config.schema.model_names import second_names
+
+    if second := second_names(tp, value):
+        raise BuildError(f"use the names of the schema instead of {', '.join(map(repr, second))}", path)
     try:
         return tp.model_validate(_revealed(value))
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -20,7 +20,9 @@ _READ: Final = frozenset(
 """Keywords whose defaults, if there are any, are known. Others count if a default or a reference is in them."""
 
 
-def fill_defaults(schema: Schema, value: Any, *, unclear: bool = False) -> Any:
+def fill_defaults(
+    schema: Schema, value: Any, *, unclear: bool = False, computed: Collection[str] = ()
+) -> Any:
     """``value`` with the schema's defaults for the keys that its objects do not have, at every level.
 
     Where branches of the schema have several defaults for one key, it is their list: nobody can tell which one holds.
@@ -30,11 +32,12 @@ def fill_defaults(schema: Schema, value: Any, *, unclear: bool = False) -> Any:
         value: JSON.
         unclear: whether a missing key is an object if a keyword that is not read here, such as ``then``, may have its
             default.
+        computed: with ``unclear``, further keys that are an object where they are missing.
     """
     places = branches(schema, schema)
     # Some servers take the default of all arguments for those that are missing.
     own = chain.from_iterable(keys_in(each.get("default")) for each in places)
-    return _filled(places, value, schema, _MOST_LEVELS, frozenset(own) if unclear else None)
+    return _filled(places, value, schema, _MOST_LEVELS, frozenset((*own, *computed)) if unclear else None)
 
 
 def _filled(

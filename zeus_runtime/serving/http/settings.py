@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 from urllib.parse import urlsplit
 
 from zeus_runtime.config.document import Document
@@ -24,6 +25,8 @@ from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.yaml.tree import Path as SettingPath
+    from zeus_runtime.plan.part_sources import FileSource
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
 
@@ -35,6 +38,22 @@ Algorithm: TypeAlias = Literal[
 """Signatures by a private key only: a service that knew a shared key could sign for anyone."""
 
 Text: TypeAlias = Annotated[str, MinLength(1)]
+
+
+class AsksNothing(NamedTuple):
+    """The key needs no permission. Only a leaf says so for itself; every other key asks unless it has its default.
+
+    Args:
+        why: why no value of it lets anyone else use the agents, or lets a caller do more.
+    """
+
+    why: str
+
+
+_IS_AMOUNT = AsksNothing("how much a caller may ask for, never what")
+_IS_KEPT = AsksNothing("how long something is kept or open")
+_NEEDS_TOKEN = AsksNothing("a caller still needs the token, a key or an issuer's token")
+_IS_SHOWN = AsksNothing("what clients check of the service, or what it writes of itself")
 
 
 @dataclass(frozen=True)
@@ -55,8 +74,8 @@ class ServiceStorage:
 class Tls:
     """The certificate that the service shows."""
 
-    certificate: Annotated[Text, FileRelative(), Doc("A PEM file with the chain of certificates.")]
-    key: Annotated[Text, FileRelative(), Doc("A PEM file with the private key.")]
+    certificate: Annotated[Text, _IS_SHOWN, FileRelative(), Doc("A PEM file with the chain of certificates.")]
+    key: Annotated[Text, _IS_SHOWN, FileRelative(), Doc("A PEM file with the private key.")]
 
 
 @dataclass(frozen=True)
@@ -86,7 +105,6 @@ class Issuer:
 
     issuer: Annotated[
         Text,
-        Destination(),
         Doc("Its URL, exactly as in the claim `iss`. Only for loopback it may begin with http://."),
     ]
     audience: Annotated[Text, Doc("The value, or one of the values, of the claim `aud`.")]
@@ -125,32 +143,45 @@ class ServiceLimits:
 
     requests_per_minute: Annotated[
         int | None,
+        _IS_AMOUNT,
         Doc(
             "Requests of a key, and of a user over all keys; null for any number. 429 tells when to try again."
         ),
         Minimum(1),
     ] = 600
-    burst: Annotated[int, Doc("Requests at once, after a pause."), Minimum(1)] = 100
+    burst: Annotated[int, _IS_AMOUNT, Doc("Requests at once, after a pause."), Minimum(1)] = 100
     open_requests: Annotated[
-        int, Doc("Requests of a user that are answered at the same time, streams included."), Minimum(1)
+        int,
+        _IS_AMOUNT,
+        Doc("Requests of a user that are answered at the same time, streams included."),
+        Minimum(1),
     ] = 100
     failed_logins_per_minute: Annotated[
-        int, Doc("Wrong tokens that an address may send before its tokens are refused unread."), Minimum(1)
+        int,
+        _IS_AMOUNT,
+        Doc("Wrong tokens that an address may send before its tokens are refused unread."),
+        Minimum(1),
     ] = 30
     connections: Annotated[
         int | None,
+        _IS_AMOUNT,
         Doc("Connections that the service holds at the same time; null for any number."),
         Minimum(1),
     ] = 2000
-    body_bytes: Annotated[int, Doc("The largest body of a request."), Minimum(1000)] = 4_000_000
-    file_bytes: Annotated[int, Doc("The largest file that a client may upload."), Minimum(1000)] = 25_000_000
+    body_bytes: Annotated[int, _IS_AMOUNT, Doc("The largest body of a request."), Minimum(1000)] = 4_000_000
+    file_bytes: Annotated[
+        int, _IS_AMOUNT, Doc("The largest file that a client may upload."), Minimum(1000)
+    ] = 25_000_000
     files_bytes: Annotated[
-        int, Doc("All files together that a user may have uploaded at a time."), Minimum(1000)
+        int, _IS_AMOUNT, Doc("All files together that a user may have uploaded at a time."), Minimum(1000)
     ] = 500_000_000
     files_max_age_days: Annotated[
-        float, Doc("After so long an uploaded file is deleted; what was sent with it stays."), Minimum(0.01)
+        float,
+        _IS_AMOUNT,
+        Doc("After so long an uploaded file is deleted; what was sent with it stays."),
+        Minimum(0.01),
     ] = 7.0
-    header_bytes: Annotated[int, Doc("The largest head of a request."), Minimum(1000)] = 32_000
+    header_bytes: Annotated[int, _IS_AMOUNT, Doc("The largest head of a request."), Minimum(1000)] = 32_000
 
 
 @dataclass(frozen=True)
@@ -159,6 +190,7 @@ class OpenAgents:
 
     most_open: Annotated[
         int,
+        _IS_KEPT,
         Doc(
             "Users of one config whose agents are open; beyond it, those that were not used for longest are closed. "
             "One with a turn or a backtest that runs, or an open request, stays."
@@ -167,6 +199,7 @@ class OpenAgents:
     ] = 200
     idle_seconds: Annotated[
         float,
+        _IS_KEPT,
         Doc("An agent that nobody uses is closed after so long; a later request opens it again."),
         Minimum(0),
     ] = 900
@@ -178,6 +211,7 @@ class Audit:
 
     max_age_days: Annotated[
         float | None,
+        _IS_KEPT,
         Doc(
             "Entries that are older are removed, once a day; null keeps all. The database removes none that is younger "
             "than 30 days."
@@ -190,7 +224,9 @@ class Audit:
 class Cors:
     """Which other sites' pages may send requests. They send a token; the page's cookie stays its own."""
 
-    origins: Annotated[tuple[Text, ...], Doc("Such as https://app.example.org; `*` is refused.")] = ()
+    origins: Annotated[
+        tuple[Text, ...], _NEEDS_TOKEN, Doc("Such as https://app.example.org; `*` is refused.")
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +238,7 @@ class Settings:
     )
     hosts: Annotated[
         tuple[Text, ...],
+        _NEEDS_TOKEN,
         Doc(
             "The names under which clients reach the service; requests to others are refused. [] for those of "
             "this machine if it listens on loopback, otherwise for any."
@@ -222,7 +259,9 @@ class Settings:
     audit: Annotated[Audit, Doc("How long the audit log is kept.")] = field(default_factory=Audit)
     cors: Annotated[Cors, Doc("Which other sites' pages may send requests.")] = field(default_factory=Cors)
     access_log: Annotated[
-        Literal["text", "json", "off"], Doc("The form of the line for each request, on standard error.")
+        Literal["text", "json", "off"],
+        _IS_SHOWN,
+        Doc("The form of the line for each request, on standard error."),
     ] = "text"
 
 
@@ -257,7 +296,51 @@ class ReadSettings:
             where = str(document.position(path)) if document.files else ""
             found += elsewhere_part(ground, path, file, "writes") if document.files else ()
             found += foreign_database(file, self.trust, "service", directory=directory, where=where)
-        return found
+        return [*found, *self._deciding(ground, {each.name for each in found})]
+
+    def _deciding(self, ground: FileSource, asked: Container[str]) -> Iterator[Part]:
+        """The parts of the keys that decide who may use the agents, or what a caller may do.
+
+        Args:
+            asked: the keys that ask already.
+        """
+        from zeus_runtime.plan.part_sources import mask_of, with_owner
+
+        document = self.document
+        for path, value in deciding_values(self.settings):
+            if path == ("storage", "url") and self._has_own_rule(value):
+                continue
+            from zeus_runtime.trust.parts import issuer_part, option_part
+
+            where, mask = str(document.position(path)), mask_of(document, self.trust)
+            if isinstance(value, Issuer):
+                yield with_owner(ground, issuer_part(asdict(value), mask=mask, where=where))
+            elif (address := document.address(path)) not in asked:
+                text = value if isinstance(value, str) else json.dumps(value)
+                yield with_owner(ground, option_part(address, text, None, mask=mask, where=where))
+
+    def _has_own_rule(self, url: str) -> bool:
+        """Whether a database asks by who made it (SQLite), or the process itself was given its address."""
+        is_given = any(self.document.environ.get(name) == url for name in self.trust.variables)
+        return is_given or database_file(url, self.document.directory) is not None
+
+
+def deciding_values(section: Any, path: SettingPath = ()) -> Iterator[tuple[SettingPath, Any]]:
+    """The values that decide who may use the agents: all that differ from their default and do not say ``AsksNothing``.
+
+    An entry of a list of sections is one value, with all its keys.
+    """
+    hints = get_type_hints(type(section), include_extras=True)
+    for each in fields(section):
+        value, here = getattr(section, each.name), (*path, each.name)
+        if is_dataclass(value):
+            yield from deciding_values(value, here)
+        elif any(isinstance(mark, AsksNothing) for mark in hints[each.name].__metadata__):
+            continue
+        elif isinstance(value, tuple) and any(map(is_dataclass, value)):
+            yield from (((*here, place), entry) for place, entry in enumerate(value))
+        elif value != (each.default if each.default_factory is MISSING else each.default_factory()):
+            yield here, value
 
 
 def settings_schema() -> dict[str, Any]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class PathRules:
     """The rules whose only argument is a file's path.
 
-    A rule for certain tools applies while one of them runs; a rule for ``*`` also applies to files that the user names.
+    A rule for certain tools applies while one of them runs; a rule for all tools (``*``) also applies to files that the
+    user names.
     If the running tool is not known, all ``deny`` and ``ask`` rules apply, but only ``allow`` rules for ``*``.
 
     Args:
@@ -78,7 +79,7 @@ def _of_tool(rules: Iterable[Rule], tool: str | None, *, unknown: bool) -> Itera
         unknown: whether rules for certain tools apply if the running tool is not known.
     """
     for rule in rules:
-        if rule.tool == "*" or (unknown and tool == ANY_TOOL) or (tool is not None and rule.names(tool)):
+        if rule.names_all or (unknown and tool == ANY_TOOL) or (tool is not None and rule.names(tool)):
             yield rule
 
 

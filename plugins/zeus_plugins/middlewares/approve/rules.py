@@ -9,6 +9,7 @@ from fnmatch import translate
 from functools import cache, cached_property
 from itertools import chain
 from posixpath import normpath
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
@@ -78,6 +79,8 @@ Named: TypeAlias = Literal["as_is", "path"] | None
 """Whether an argument is a path: ``path`` by its name, ``as_is`` if the tool declares that it opens that path."""
 
 _MAGIC: Final = re.compile(r"[*?\[]")
+_NAME_SIGNS: Final = f"{ascii_letters}{digits}_-"
+"""A pattern that matches each of these alone, and a longer name, has one sign at most besides stars: it matches all."""
 _FILE_WORDS: Final = frozenset(
     "path paths file files filename filenames filepath filepaths dir directory directories folder folders".split()
 )
@@ -106,6 +109,11 @@ class Rule:
     def is_exact(self) -> bool:
         """Whether the rule names exactly one tool."""
         return not _MAGIC.search(self.tool)
+
+    @cached_property
+    def names_all(self) -> bool:
+        """Whether the rule matches every name that a tool can have: `*`, and also `**`, `?*` and the like."""
+        return self.names("aa") and all(map(self.names, _NAME_SIGNS))
 
     def says_more_than(self, other: Rule) -> bool:
         """Whether the rule is more specific: a name instead of a pattern, or more arguments, and nothing less."""
@@ -178,7 +186,7 @@ class Rule:
             tool: the tool that is called.
             others: further tools that the rule may name.
         """
-        if not arguments or not self.tool.strip("*") or not self.names(tool.name):
+        if not arguments or self.names_all or not self.names(tool.name):
             return ()
         named = [tool, *(each for each in others if self.names(each.name))]
         is_free = not any(argument_names(tool))
@@ -294,7 +302,9 @@ def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     If nobody can tell its default, its value is an object, which is unclear.
     """
-    filled: dict[str, Any] = fill_defaults(tool.parameters, dict(arguments), unclear=True)
+    filled: dict[str, Any] = fill_defaults(
+        tool.parameters, dict(arguments), unclear=True, computed=tool.computed
+    )
     return filled
 
 
@@ -379,11 +389,7 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 else:
                     slip = None if is_command else text_slip(pattern)
                 # Files that are opened have paths of the workspace; only a server's tool may take one of this machine.
-                if (
-                    slip is None
-                    and is_file
-                    and (rule.tool == "*" or any(name in each.paths for each in meant))
-                ):
+                if slip is None and is_file and (rule.names_all or any(name in each.paths for each in meant)):
                     slip = _of_machine(pattern, around)
                 if slip is not None:
                     yield Misfit(at, *slip, "access-pattern")
