@@ -99,6 +99,8 @@ def test_a_value_in_a_file_of_variables_is_found_in_each_form(tmp_path: Path, te
         ("passwords:\n  - VALUE", VALUE),
         ("passwords:\n  ann: VALUE", VALUE),
         ("password: {value: VALUE}", VALUE),
+        ('[{"name": "DB_PASSWORD", "value": "VALUE"}]', VALUE),
+        ('{"passwords": {"ann": "VALUE"}}', VALUE),
         ("pass: VALUE", VALUE),
         ("data:\n  config: |\n    db.password=VALUE", VALUE),
         ("data:\n  config: ZGIucGFzc3dvcmQ9Z3JleS1oZXJvbi00Mgp4PXkK", VALUE),
@@ -119,7 +121,7 @@ def test_a_value_in_a_file_of_variables_is_found_in_each_form(tmp_path: Path, te
 )
 def test_a_value_in_a_file_with_secrets_is_found_in_each_form(tmp_path: Path, text: str, value: str) -> None:
     text = text.replace("VALUE", VALUE)
-    found, told = of_keys(tmp_path, f"{text}\n# end\n" if "<" not in text else text)
+    found, told = of_keys(tmp_path, f"{text}\n# end\n" if text[0] not in "{[<" else text)
     assert not shows(found, value)
     assert not told
     assert (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -98,7 +99,7 @@ class SecretText:
 
     Args:
         settings: each value of a line, with each way to read it.
-        trees: what the text is in YAML or TOML, each scalar as a text.
+        trees: what the text is in JSON, TOML or YAML, of which each scalar is a text.
     """
 
     settings: list[Setting] = field(default_factory=list)
@@ -129,8 +130,8 @@ def _with_line_ends(text: str) -> str:
 
 
 def read_secret_text(text: str, says_secret: Callable[[str], bool], *, is_script: bool = False) -> SecretText:
-    """What a text holds: the lines of a ``.env`` as they are, others as YAML or TOML if the text is that, else with
-    each way to read them.
+    """What a text holds: the lines of a ``.env`` as they are, others as JSON, YAML or TOML if the text is that, else
+    with each way to read them.
 
     Args:
         says_secret: whether a name says that its value is a secret. Behind such a name, a blank is enough.
@@ -359,9 +360,14 @@ def _shell_word(text: str) -> str:
 
 
 def _trees(text: str) -> tuple[Sequence[Any], bool]:
-    """What a text is in TOML or YAML, and whether all of it is that; of YAML with an error, what is before it."""
+    """What a text is in JSON, TOML or YAML, and whether all of it is that; of YAML with an error, what is before it."""
     import tomllib
 
+    from zeus_runtime.strict_json import read_json
+
+    if text.lstrip().startswith(("{", "[")):
+        with suppress(ValueError):
+            return [read_json(text)], True
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError):
