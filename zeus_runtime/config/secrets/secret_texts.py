@@ -21,7 +21,8 @@ _NAME: Final = re.compile(r"(?<![\w.])(?<!\w-)[A-Za-z_][\w.-]*+")
 _BEHIND_NAME: Final = re.compile(
     r"""(?P<close>["'`”’\]}]*+)
     (?: (?:,?\s*+["']?value["']?)?+ [ \t]*+
-        (?P<sign><<<?|=>|->|<-|[:?+]{0,2}=(?!=)|:-|:(?!//|[:?])|,(?=\s*["'])) [ \t]*+
+        (?P<sign>:[ \t]*+\w++[ \t]*+=(?=[ \t]*+["'])
+          |<<<?|=>|->|<-|[:?+]{0,2}=(?!=)|:-|:(?!//|[:?])|,(?=\s*["'])) [ \t]*+
       | (?P<blank>[ \t]++)
       | (?P<next></[\w:.-]++>\s*+<[\w:.-]++)?+[^<>\n]*+>\s*+(?P<tagged>[^<]++)</ )""",
     re.VERBOSE,
@@ -60,6 +61,8 @@ _GIVEN: Final = re.compile(
 _ENTRY: Final = re.compile(r"[\"']?[A-Za-z_][\w.-]*+[\"']?\s*[:=]")
 _OPENED: Final = re.compile(r"[\[({'\"]{1,3}|[|>][+-]?[0-9]?")
 """A value begins that is in the lines below."""
+_AROUND: Final = ";,)}]>\"'“”‘’"
+_SHELL_WORD: Final = re.compile(r"[^\s;|&)}\]]+")
 _WORD: Final = re.compile(r"\w")
 _COMMAND_END: Final = re.compile(r"[ \t]*(?:\Z|[\n;#&|)}\]])")
 _OF_OTHERS: Final = re.compile(r"[\"'`]|[,;]\Z")
@@ -259,6 +262,8 @@ class _Lines:
         if readings:
             quoted = {each[2]: each[1] for each in readings}
             values = [form for text, sign in quoted.items() for form in _forms(text, sign)]
+            if is_secret and any(sign * 2 in text for text, sign in quoted.items()):
+                values.append(_shell_word(self.text[at:end]))
             ends = min(each.end() for each in readings)
             rest = self.text[ends:end].strip() if ends <= end else ""
             # Docker takes quotes as signs of a value that does not end there.
@@ -280,7 +285,9 @@ class _Lines:
         whole = _BEHIND_VALUE.sub("", rest)
         word = whole.split()[0]
         cut = _ENDS.split(word.lstrip("\"'"))[0]
-        values = [word.strip(";,)}]>\"'“”‘’"), cut, *(_forms(whole, '"') if is_secret else [whole])]
+        values = [word.strip(_AROUND), cut, *(_forms(whole, '"') if is_secret else [whole])]
+        # A quote that does not begin here ends a text around the name, such as a header.
+        values += [re.split("[\"'`]", whole)[0].rstrip(_AROUND)] if whole[0] not in "\"'" else []
         shell = _shell_word(rest) if re.search("[\"']", word) else ""
         return [*values, shell, *([instead[2]] if instead else [])], at
 
@@ -308,11 +315,17 @@ class _Lines:
     def _behind_blank(self, named: re.Match[str], behind: re.Match[str], is_first: bool) -> list[str]:
         at, sign = behind.end(), self.text[named.start() - 1 : named.start()].strip()
         is_apart = sign not in "$={" and (sign not in "\"'" or sign == behind["close"][:1])
-        if (sign and not is_apart) or self.text[at : at + 1] in "-$=!<>|&" or (self.is_script and is_first):
+        if (
+            (sign and not is_apart)
+            or self.text[at : at + 1] in "-$=!<>|&"
+            or (self.is_script and is_first and not named[0].isupper())
+        ):
             return []
         values, last = self._values(at, is_secret=True)
         is_word = last == at
-        if is_word and (word := re.compile(r"\S+").match(self.text, at)):
+        if is_word and (word := _SHELL_WORD.match(self.text, at)):
+            if self.is_script and re.search("[\"']", word[0]):
+                return []
             last = word.end()
         if self.is_script and not _COMMAND_END.match(self.text, last):
             return []
