@@ -24,12 +24,14 @@ _BEHIND_NAME: Final = re.compile(
         (?P<sign>:[ \t]*+\w++[ \t]*+=(?=[ \t]*+["'])
           |<<<?|=>|->|<-|[:?+]{0,2}=(?!=)|:-|:(?!//|[:?])|,(?=\s*["'])) [ \t]*+
       | (?P<blank>[ \t]++)
-      | (?P<next></[\w:.-]++>\s*+<[\w:.-]++)?+[^<>\n]*+>\s*+(?P<tagged>[^<]++)</ )""",
+      | (?P<next></[\w:.-]++>\s*+<[\w:.-]++)?+[^<>\n]{0,300}+>\s*+(?P<tagged>[^<]{1,4000}+)</ )""",
     re.VERBOSE,
 )
 """A sign, a blank, or XML: ``<password>VALUE</password>``, ``<entry key="password">VALUE</entry>``. Also
 ``name: NAME, value: VALUE``."""
 _LONGEST: Final = 20_000
+_LONGEST_WITHIN: Final = 300
+"""Of a value with blanks and without quotes behind other text in its line."""
 _MOST: Final = f"{{0,{_LONGEST}}}"
 _QUOTED: Final = tuple(
     re.compile(rf"[$@]?{each}(?=\s|\Z|/>|[;,)}}\]<&|>])", re.DOTALL)
@@ -61,6 +63,7 @@ _GIVEN: Final = re.compile(
 _ENTRY: Final = re.compile(r"[\"']?[A-Za-z_][\w.-]*+[\"']?\s*[:=]")
 _OPENED: Final = re.compile(r"[\[({'\"]{1,3}|[|>][+-]?[0-9]?")
 """A value begins that is in the lines below."""
+_BARE: Final = re.compile(rf"\S{_MOST}")
 _AROUND: Final = ";,)}]>\"'“”‘’"
 _SHELL_WORD: Final = re.compile(r"[^\s;|&)}\]]+")
 _WORD: Final = re.compile(r"\w")
@@ -237,7 +240,7 @@ class _Lines:
             elif behind["sign"] and (behind["sign"] != "," or (is_secret and behind["close"])):
                 if behind.end() > end and not is_secret:
                     continue
-                values, last = self._values(behind.end(), is_secret)
+                values, last = self._values(behind.end(), is_secret, is_first=named.start() == first)
                 if behind["sign"] == ",":
                     values = [each for each in values if not self.says_secret(each)]
                 elif is_secret and (not values or behind["sign"] == "<<"):
@@ -255,9 +258,9 @@ class _Lines:
             done = last if is_secret else max(done, last if last > end else done)
         return found, max(done, inner)
 
-    def _values(self, at: int, is_secret: bool) -> tuple[list[str], int]:
+    def _values(self, at: int, is_secret: bool, *, is_first: bool) -> tuple[list[str], int]:
         """The readings of what begins at a place, and where it ends: none if there is nothing that can be read."""
-        end = min(_line_end(self.text, at), at + _LONGEST)
+        end = min(_line_end(self.text, at), at + (_LONGEST if is_first else _LONGEST_WITHIN))
         readings = [each for pattern in _QUOTED if (each := pattern.match(self.text, at))]
         if readings:
             quoted = {each[2]: each[1] for each in readings}
@@ -283,7 +286,7 @@ class _Lines:
         if code and self.says_secret(code[1] or code[2]):
             return [instead[2] if instead else ""], at
         whole = _BEHIND_VALUE.sub("", rest)
-        word = whole.split()[0]
+        word = _BARE.match(self.text, at)[0]  # type: ignore[index]
         cut = _ENDS.split(word.lstrip("\"'"))[0]
         values = [word.strip(_AROUND), cut, *(_forms(whole, '"') if is_secret else [whole])]
         # A quote that does not begin here ends a text around the name, such as a header.
@@ -321,7 +324,7 @@ class _Lines:
             or (self.is_script and is_first and not named[0].isupper())
         ):
             return []
-        values, last = self._values(at, is_secret=True)
+        values, last = self._values(at, is_secret=True, is_first=is_first)
         is_word = last == at
         if is_word and (word := _SHELL_WORD.match(self.text, at)):
             if self.is_script and re.search("[\"']", word[0]):
