@@ -75,6 +75,7 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         "password: process.env.DB_PASSWORD || 'VALUE',",
         'os.environ["DB_PASSWORD"] = "VALUE"',
         "DB_PASSWORD: VALUE",
+        "export A=b DB_PASSWORD=VALUE X: z",
         "env: {DB_PASSWORD: VALUE}",
         "- name: DB_PASSWORD\n  value: VALUE",
         '{"dev": {"DB_PASSWORD": "VALUE"}}',
@@ -205,6 +206,7 @@ export DB_PASSWORD="${DB_PASSWORD:-$(vault kv get -field=password secret/shop-db
 export OP_SECRET=`op read op://vault/shop-db/password`
 export KUBECONFIG="$PWD/.kube/config-eu"
 load_secrets production-eu
+check $API_KEY us-east-1
 eval "$(aws secretsmanager get-secret-value --secret-id shop-db-password --output text-eu1)"
 [ -z "$API_KEY" ] && echo "API_KEY is missing: ask ops-team-2 in #shop-help1"
 if [ "$STAGE" = "production-eu" ]; then log_error "set DB_PASSWORD first-of-all2"; fi
