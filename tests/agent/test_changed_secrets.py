@@ -373,6 +373,36 @@ async def test_a_run_says_that_it_cannot_read_the_variables_of_now(
         assert await notices() == []
 
 
+@pytest.mark.parametrize("name", [".envrc", "keys"])
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"x\nDB_PASSWORD;of-ann-42\n", "Zeus cannot read the value in line 2, so it is not masked"),
+        (b"\xff\x00\x01\n", "it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"),
+    ],
+)
+def test_what_cannot_be_read_in_a_file_with_secrets_is_told_until_it_can(
+    tmp_path: Path, name: str, data: bytes, why: str
+) -> None:
+    write_agent(tmp_path)
+    (tmp_path / name).write_bytes(data)
+    environ = {"APP_SECRETS_FILE": str(tmp_path / "keys")}
+    found = check(
+        "zeus.yaml", directory=tmp_path, environ=environ, trust=recorded_trust({}, "all")
+    ).secret_files
+    assert found.unread == {tmp_path / name: why} == found.copy().unread
+    found.changed()
+    assert found.unread == {tmp_path / name: why}
+    (tmp_path / name).write_bytes(f"DB_PASSWORD: {NEW}\nx: y\n".encode("utf-8-sig"))
+    assert NEW in found.changed()
+    assert found.unread == {}
+    (tmp_path / name).write_bytes(data)
+    found.changed()
+    (tmp_path / name).unlink()
+    found.changed()
+    assert found.unread == {}
+
+
 @pytest.mark.parametrize("kind", ["a pipe", "too large"])
 async def test_a_run_says_that_it_cannot_read_a_file_of_variables_that_is_not_loaded(
     tmp_path: Path, kind: str

@@ -62,6 +62,10 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         "read -r DB_PASSWORD <<< 'VALUE'",
         "read -r DB_PASSWORD <<'END'\nVALUE\nEND",
         "export DB_PASSWORD=$(cat <<END\nVALUE\nEND\n)",
+        "curl -H 'Authorization: Bearer VALUE' x-1",
+        "DB_PASSWORD=\"grey-\"'heron-42'; x",
+        'DB_PASSWORD="grey-""heron-42"; x',
+        "let dbPassword: string = 'VALUE'",
         "<?php\nreturn array (\n  'DB_PASSWORD' => 'VALUE',\n);",
         "define('DB_PASSWORD', 'VALUE');",
         "'password' => env('DB', 'VALUE'),",
@@ -71,6 +75,7 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         "password: process.env.DB_PASSWORD || 'VALUE',",
         'os.environ["DB_PASSWORD"] = "VALUE"',
         "DB_PASSWORD: VALUE",
+        "export A=b DB_PASSWORD=VALUE X: z",
         "env: {DB_PASSWORD: VALUE}",
         "- name: DB_PASSWORD\n  value: VALUE",
         '{"dev": {"DB_PASSWORD": "VALUE"}}',
@@ -99,6 +104,8 @@ def test_a_value_in_a_file_of_variables_is_found_in_each_form(tmp_path: Path, te
         ("passwords:\n  - VALUE", VALUE),
         ("passwords:\n  ann: VALUE", VALUE),
         ("password: {value: VALUE}", VALUE),
+        ('[{"name": "DB_PASSWORD", "value": "VALUE"}]', VALUE),
+        ('{"passwords": {"ann": "VALUE"}}', VALUE),
         ("pass: VALUE", VALUE),
         ("data:\n  config: |\n    db.password=VALUE", VALUE),
         ("data:\n  config: ZGIucGFzc3dvcmQ9Z3JleS1oZXJvbi00Mgp4PXkK", VALUE),
@@ -119,7 +126,7 @@ def test_a_value_in_a_file_of_variables_is_found_in_each_form(tmp_path: Path, te
 )
 def test_a_value_in_a_file_with_secrets_is_found_in_each_form(tmp_path: Path, text: str, value: str) -> None:
     text = text.replace("VALUE", VALUE)
-    found, told = of_keys(tmp_path, f"{text}\n# end\n" if "<" not in text else text)
+    found, told = of_keys(tmp_path, f"{text}\n# end\n" if text[0] not in "{[<" else text)
     assert not shows(found, value)
     assert not told
     assert (
@@ -199,6 +206,7 @@ export DB_PASSWORD="${DB_PASSWORD:-$(vault kv get -field=password secret/shop-db
 export OP_SECRET=`op read op://vault/shop-db/password`
 export KUBECONFIG="$PWD/.kube/config-eu"
 load_secrets production-eu
+check $API_KEY us-east-1
 eval "$(aws secretsmanager get-secret-value --secret-id shop-db-password --output text-eu1)"
 [ -z "$API_KEY" ] && echo "API_KEY is missing: ask ops-team-2 in #shop-help1"
 if [ "$STAGE" = "production-eu" ]; then log_error "set DB_PASSWORD first-of-all2"; fi

@@ -301,6 +301,7 @@ def secrets_in_file(text: str, unread: Callable[[int], object] = lambda _line: N
     """
     if _json_of(text) is not None:
         yield from filter(is_searched, _pieces(text))
+        yield from (secret for secret, _ in secrets_of_text(text))
         return
     if "\n" not in text.strip():
         yield from secrets_in(_SECRET, text)
@@ -430,7 +431,8 @@ def secrets_of_text(
     for name, value, line, is_comment in (*(each for each in found.settings if each.value), *leaves):
         meant = name if name == "KEY" else _said(_meant(name), value)
         if "\n" not in value.strip() or is_key(value):
-            for secret in rules(meant, value):
+            # A line has no name by which it could be an id.
+            for secret in rules(meant, value) if name else _as_written("", value):
                 if not is_comment or is_key_like(secret):
                     yield secret, name
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -20,14 +21,17 @@ _NAME: Final = re.compile(r"(?<![\w.])(?<!\w-)[A-Za-z_][\w.-]*+")
 _BEHIND_NAME: Final = re.compile(
     r"""(?P<close>["'`”’\]}]*+)
     (?: (?:,?\s*+["']?value["']?)?+ [ \t]*+
-        (?P<sign><<<?|=>|->|<-|[:?+]{0,2}=(?!=)|:-|:(?!//|[:?])|,(?=\s*["'])) [ \t]*+
+        (?P<sign>:[ \t]*+\w++[ \t]*+=(?=[ \t]*+["'])
+          |<<<?|=>|->|<-|[:?+]{0,2}=(?!=)|:-|:(?!//|[:?])|,(?=\s*["'])) [ \t]*+
       | (?P<blank>[ \t]++)
-      | (?P<next></[\w:.-]++>\s*+<[\w:.-]++)?+[^<>\n]*+>\s*+(?P<tagged>[^<]++)</ )""",
+      | (?P<next></[\w:.-]++>\s*+<[\w:.-]++)?+[^<>\n]{0,300}+>\s*+(?P<tagged>[^<]{1,4000}+)</ )""",
     re.VERBOSE,
 )
 """A sign, a blank, or XML: ``<password>VALUE</password>``, ``<entry key="password">VALUE</entry>``. Also
 ``name: NAME, value: VALUE``."""
 _LONGEST: Final = 20_000
+_LONGEST_WITHIN: Final = 300
+"""Of a value with blanks and without quotes behind other text in its line."""
 _MOST: Final = f"{{0,{_LONGEST}}}"
 _QUOTED: Final = tuple(
     re.compile(rf"[$@]?{each}(?=\s|\Z|/>|[;,)}}\]<&|>])", re.DOTALL)
@@ -59,6 +63,9 @@ _GIVEN: Final = re.compile(
 _ENTRY: Final = re.compile(r"[\"']?[A-Za-z_][\w.-]*+[\"']?\s*[:=]")
 _OPENED: Final = re.compile(r"[\[({'\"]{1,3}|[|>][+-]?[0-9]?")
 """A value begins that is in the lines below."""
+_BARE: Final = re.compile(rf"\S{_MOST}")
+_AROUND: Final = ";,)}]>\"'“”‘’"
+_SHELL_WORD: Final = re.compile(r"[^\s;|&)}\]]+")
 _WORD: Final = re.compile(r"\w")
 _COMMAND_END: Final = re.compile(r"[ \t]*(?:\Z|[\n;#&|)}\]])")
 _OF_OTHERS: Final = re.compile(r"[\"'`]|[,;]\Z")
@@ -98,7 +105,7 @@ class SecretText:
 
     Args:
         settings: each value of a line, with each way to read it.
-        trees: what the text is in YAML or TOML, each scalar as a text.
+        trees: what the text is in JSON, TOML or YAML, of which each scalar is a text.
     """
 
     settings: list[Setting] = field(default_factory=list)
@@ -129,8 +136,8 @@ def _with_line_ends(text: str) -> str:
 
 
 def read_secret_text(text: str, says_secret: Callable[[str], bool], *, is_script: bool = False) -> SecretText:
-    """What a text holds: the lines of a ``.env`` as they are, others as YAML or TOML if the text is that, else with
-    each way to read them.
+    """What a text holds: the lines of a ``.env`` as they are, others as JSON, YAML or TOML if the text is that, else
+    with each way to read them.
 
     Args:
         says_secret: whether a name says that its value is a secret. Behind such a name, a blank is enough.
@@ -233,7 +240,7 @@ class _Lines:
             elif behind["sign"] and (behind["sign"] != "," or (is_secret and behind["close"])):
                 if behind.end() > end and not is_secret:
                     continue
-                values, last = self._values(behind.end(), is_secret)
+                values, last = self._values(behind.end(), is_secret, is_first=named.start() == first)
                 if behind["sign"] == ",":
                     values = [each for each in values if not self.says_secret(each)]
                 elif is_secret and (not values or behind["sign"] == "<<"):
@@ -251,13 +258,15 @@ class _Lines:
             done = last if is_secret else max(done, last if last > end else done)
         return found, max(done, inner)
 
-    def _values(self, at: int, is_secret: bool) -> tuple[list[str], int]:
+    def _values(self, at: int, is_secret: bool, *, is_first: bool) -> tuple[list[str], int]:
         """The readings of what begins at a place, and where it ends: none if there is nothing that can be read."""
-        end = min(_line_end(self.text, at), at + _LONGEST)
+        end = min(_line_end(self.text, at), at + (_LONGEST if is_first else _LONGEST_WITHIN))
         readings = [each for pattern in _QUOTED if (each := pattern.match(self.text, at))]
         if readings:
             quoted = {each[2]: each[1] for each in readings}
             values = [form for text, sign in quoted.items() for form in _forms(text, sign)]
+            if is_secret and any(sign * 2 in text for text, sign in quoted.items()):
+                values.append(_shell_word(self.text[at:end]))
             ends = min(each.end() for each in readings)
             rest = self.text[ends:end].strip() if ends <= end else ""
             # Docker takes quotes as signs of a value that does not end there.
@@ -277,9 +286,11 @@ class _Lines:
         if code and self.says_secret(code[1] or code[2]):
             return [instead[2] if instead else ""], at
         whole = _BEHIND_VALUE.sub("", rest)
-        word = whole.split()[0]
+        word = _BARE.match(self.text, at)[0]  # type: ignore[index]
         cut = _ENDS.split(word.lstrip("\"'"))[0]
-        values = [word.strip(";,)}]>\"'“”‘’"), cut, *(_forms(whole, '"') if is_secret else [whole])]
+        values = [word.strip(_AROUND), cut, *(_forms(whole, '"') if is_secret else [whole])]
+        # A quote that does not begin here ends a text around the name, such as a header.
+        values += [re.split("[\"'`]", whole)[0].rstrip(_AROUND)] if whole[0] not in "\"'" else []
         shell = _shell_word(rest) if re.search("[\"']", word) else ""
         return [*values, shell, *([instead[2]] if instead else [])], at
 
@@ -307,11 +318,17 @@ class _Lines:
     def _behind_blank(self, named: re.Match[str], behind: re.Match[str], is_first: bool) -> list[str]:
         at, sign = behind.end(), self.text[named.start() - 1 : named.start()].strip()
         is_apart = sign not in "$={" and (sign not in "\"'" or sign == behind["close"][:1])
-        if (sign and not is_apart) or self.text[at : at + 1] in "-$=!<>|&" or (self.is_script and is_first):
+        if (
+            (sign and not is_apart)
+            or self.text[at : at + 1] in "-$=!<>|&"
+            or (self.is_script and is_first and not named[0].isupper())
+        ):
             return []
-        values, last = self._values(at, is_secret=True)
+        values, last = self._values(at, is_secret=True, is_first=is_first)
         is_word = last == at
-        if is_word and (word := re.compile(r"\S+").match(self.text, at)):
+        if is_word and (word := _SHELL_WORD.match(self.text, at)):
+            if self.is_script and re.search("[\"']", word[0]):
+                return []
             last = word.end()
         if self.is_script and not _COMMAND_END.match(self.text, last):
             return []
@@ -359,9 +376,14 @@ def _shell_word(text: str) -> str:
 
 
 def _trees(text: str) -> tuple[Sequence[Any], bool]:
-    """What a text is in TOML or YAML, and whether all of it is that; of YAML with an error, what is before it."""
+    """What a text is in JSON, TOML or YAML, and whether all of it is that; of YAML with an error, what is before it."""
     import tomllib
 
+    from zeus_runtime.strict_json import read_json
+
+    if text.lstrip().startswith(("{", "[")):
+        with suppress(ValueError):
+            return [read_json(text)], True
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError):
