@@ -2345,10 +2345,10 @@ def test_what_a_file_of_servers_names_is_closed_whatever_its_text(
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [('{"mcp', '// Ours: [\n{"mcp'), ('{"mcp', '{/* "] */"mcp'), ("}}}", "},},}")]
+    ("old", "new"), [('{"mcp', '// Ours: [tools/q.py\n{"mcp'), ('{"mcp', '{/* "] */"mcp'), ("}}}", "},},}")]
 )
 def test_a_folder_and_a_module_of_servers_with_comments_are_closed(folder: Path, old: str, new: str) -> None:
-    put(folder, "srv/index.js", "pkg/__main__.py", "docs/x.md")
+    put(folder, "srv/index.js", "pkg/__main__.py", "docs/x.md", "tools/q.py")
     text = json.dumps(_FOLDERS).replace('"python3"', '"python3", "args": ["-m", "pkg"]')
     put(folder, ".mcp.json", text=text.replace(old, new))
     own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
@@ -2356,15 +2356,35 @@ def test_a_folder_and_a_module_of_servers_with_comments_are_closed(folder: Path,
     files = make_plan(check(own, directory=folder, environ={})).context.workspace
     assert files.write_refusal("srv/index.js") is not None
     assert files.write_refusal("pkg/__main__.py") is not None
+    assert (files.write_refusal("tools/q.py") is not None) == ("tools/q.py" in new), (
+        "a server may be in a comment"
+    )
     assert files.write_refusal("docs/x.md") is None
+
+
+def test_what_fits_in_a_config_that_does_not_fit_closes_nothing_more(folder: Path) -> None:
+    put(folder, "README.md", "run.sh")
+    put(folder, "run.sh", text="exec npx runner@1\n")
+    own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
+    prose = "description: See README.md, metadata: {a: {b: [README.md, {c: README.md}]}}"
+    text = f"metadata: {{a: {{b: README.md}}}}\nagents: {{w: {{description: w, overrides: {{{prose}}}}}}}\n"
+    put(folder, "zeus.yaml", text=f"version: 1\n{text}mcpServer: {{s: {{command: sh, args: [run.sh]}}}}\n")
+    files = make_plan(check(own, directory=folder, environ={})).context.workspace
+    assert files.write_refusal("README.md") is None
+    assert files.write_refusal("run.sh") is not None
+    assert files.write_refusal(".npmrc") is not None, "the script of a server says its package runner"
 
 
 def test_a_database_that_a_config_names_at_a_wrong_key_is_closed_with_its_log(folder: Path) -> None:
     put(folder, "c.db", text="SQLite format 3\0")
     own = write_agent(folder, tools=TOOLS).rename(folder / "own.yaml")
-    put(folder, "zeus.yaml", text="version: 1\ncheckpointers: {sqlite: {path: c.db}}\n")
+    put(
+        folder,
+        "zeus.yaml",
+        text="version: 1\ncheckpointers: {sqlite: {path: c.db}}\nstorages: ['sqlite:///my%20k.db']\n",
+    )
     files = make_plan(check(own, directory=folder, environ={})).context.workspace
-    for each in ("c.db", "c.db-wal"):
+    for each in ("c.db", "c.db-wal", "my k.db", "my k.db-wal"):
         assert files.write_refusal(each) is not None, each
 
 

@@ -166,7 +166,6 @@ def _service_files(checked: Checked, work: Collection[Path]) -> Iterator[Path]:
 
         # They have few values, so each path among these counts, whatever its key.
         spelled = spelled_files(checked, work, given={each.file: "values" for each in layers})
-        layers += spelled.layers
         yield from (_plain(each) for each in spelled.files if each.role not in _OF_RUNNERS)
     for layer in layers:
         for tree in layer.trees:

@@ -219,7 +219,6 @@ class _Text:
                 continue
             yield from (NamedFile(each, "program") for each in found.paths)
             yield from (NamedFile(Path(folder, pattern), "absent") for folder, pattern in found.absent)
-            yield from map(of_runner, found.looked_up)
 
     def _covered(self, words: Sequence[str], project: Project | None = None) -> Covered:
         return covered_by(

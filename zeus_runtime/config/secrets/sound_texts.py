@@ -54,13 +54,7 @@ def _has_sound_servers(tree: Node, schema: Schema) -> bool:
 def misfits(tree: Node, schema: Schema) -> Iterator[tuple[NodePath, Node, frozenset[str]]]:
     """The nodes of a tree whose type the schema does not allow there, with the types that it allows."""
     free: set[NodePath] = set()
-    layers: set[NodePath] = set()
     for path, node, places in walk_with(tree, schema):
-        # `agents_layers` has these.
-        if len(path) == 3 and path[0] == "agents" and path[2] == "overrides" and node.is_map:
-            layers.add(path)
-        elif path[:3] in layers:
-            continue
         kind = type_name(node.value)
         if path[:-1] in free or any(_is_free(each, kind) for each in places):
             free.add(path)
