@@ -22,7 +22,10 @@ from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
 from zeus_runtime import Agent
 from zeus_runtime.cli.approval_prompt import TerminalApprovals, YesApprovals
+from zeus_runtime.cli.options import ConfigArgs
+from zeus_runtime.cli.run import Request
 from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.events import RunFailed
 from zeus_runtime.run.approvals import masked_pending
 from zeus_runtime.sessions.stored import StoredSession
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -604,6 +607,20 @@ def inquiring(project: Project) -> None:
     server = {"command": sys.executable, "args": [mcp_server.__file__], "start_timeout_seconds": 60}
     more = f"mcpServers: {json.dumps({'small': server})}\n"
     project.agent({"call": "small__ask", "args": {}}, "done", more=more)
+
+
+def test_the_command_that_decides_has_gaps_that_are_no_answers() -> None:
+    fields = {
+        "done": {"type": "boolean"},
+        "why": {"type": "string"},
+        "n": {"type": ["integer", "null"]},
+        "x": True,
+    }
+    asked = {"id": "ab12", "answer_schema": {"type": "object", "properties": fields}}
+    ending = RunFailed("s", "approval_needed", "", details={"pending": [asked]})
+    request = Request(ConfigArgs(None, None, ()), None, None, "s", False, None, (), "text", False)
+    given = """'ab12=approve:{"done": true|false, "why": "…", "n": …, "x": …}'"""
+    assert given in request.deciding(ending)
 
 
 def test_a_servers_question_is_decided_with_an_answer_that_fits(zeus: Zeus, project: Project) -> None:

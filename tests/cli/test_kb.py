@@ -10,6 +10,19 @@ from tests.cli.pseudo_terminal import PseudoTerminal
 YAML = "version: 1\nmodel: gpt-4o\n"
 
 
+def test_a_file_behind_a_nested_route_is_said_to_be_there(project: Project, zeus: Zeus) -> None:
+    for each in ("data/pub/x.md", "pub/y.md"):
+        project.write(each, "Text.")
+    project.write(
+        "zeus.yaml",
+        f"{YAML}knowledge: [handbook]\ntools: [knowledge]\nworkspace: {{routes: {{/data/pub/: pub}}}}\n",
+    )
+    added = zeus("kb", "add", "handbook", "data")
+    assert "data/pub/x.md was left out" in added.err
+    assert "lies behind a route of the workspace" in added.err
+    assert "does not exist" not in added.err
+
+
 def test_a_base_is_filled_listed_searched_and_removed(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

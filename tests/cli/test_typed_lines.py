@@ -11,6 +11,7 @@ import termios
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -440,6 +441,39 @@ def test_handlers_of_signals_are_those_from_before(side: Side) -> None:
     finally:
         signal.signal(signal.SIGTERM, own)
     assert {number: signal.getsignal(number) for number in former} == former
+
+
+@pytest.mark.parametrize("moment", ["prompt", "wait", "read"])
+def test_keys_from_before_the_question_is_shown_again_do_not_count(
+    side: Side, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """`fg` and `y` typed at once: the shell reads the first line, and the second came before the question."""
+    owner, name = {
+        "prompt": (typed_lines, "_prompt"),
+        "wait": (typed_lines._Typing, "wait"),
+        "read": (os, "read"),
+    }[moment]
+    was, renewed = getattr(owner, name), typed_lines._Typing._renew
+    woken = False
+
+    def wakes(*given: Any) -> Any:
+        nonlocal woken
+        if not woken:
+            woken = True
+            os.write(side.number, b"y\r")
+            signal.raise_signal(signal.SIGCONT)
+        return was(*given)
+
+    def renew(typing: typed_lines._Typing) -> None:
+        renewed(typing)
+        os.write(side.number, b"n\r")
+
+    monkeypatch.setattr(owner, name, wakes)
+    monkeypatch.setattr(typed_lines._Typing, "_renew", renew)
+    monkeypatch.setattr(typed_lines, "complain", lambda told, _style: pytest.fail(told))
+    if moment == "read":
+        side.press(b"x")
+    assert typed_line("? ", forget=False) == "n"
 
 
 def test_a_key_is_taken_although_a_terminal_has_a_meaning_for_it(

@@ -81,9 +81,17 @@ class Request:
         words = ["resume", ending.session]
         for each in ending.details["pending"]:
             asked = each.get("answer_schema", {}).get("properties") or {}
-            answer = ":" + as_json(dict.fromkeys(asked, "…"), indent=None) if asked else ""
+            # What is left as it is must not be an answer: only a text is in quotes.
+            parts = (f"{as_json(name, indent=None)}: {_gap(schema)}" for name, schema in asked.items())
+            answer = f":{{{', '.join(parts)}}}" if asked else ""
             words += ["--decide", f"{each['id']}=approve{answer}"]
         return self.which.command(*words)
+
+
+def _gap(schema: Any) -> str:
+    """What stands for a value that a person must write: no JSON, except for a text."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return '"…"' if kind == "string" else "true|false" if kind == "boolean" else "…"
 
 
 @click.command("run")

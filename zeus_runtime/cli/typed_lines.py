@@ -261,7 +261,7 @@ class _Typing:
         self._take()
         self._is_busy = False
         if self._is_stale and not self.is_done:
-            self._renew()
+            self._ask_again()
 
     def _take(self) -> None:
         try:
@@ -273,6 +273,8 @@ class _Typing:
             data = b""
         if not data:
             self.is_done = True
+            return
+        if self._is_stale:
             return
         keys = self._keys
         keys.take(data)
@@ -324,15 +326,23 @@ class _Typing:
         return longer.isascii() and (start + len(longer)) // width == (start + len(shorter)) // width
 
     def _ask(self) -> None:
+        self._is_stale = False
         sys.stdout.flush()
         _prompt(self._prompt)
-        self._shown, self._is_busy, self._is_stale = "", False, False
+        self._shown, self._is_busy = "", False
+        if self._is_stale:
+            self._ask_again()
 
     def _went_on(self) -> None:
         """The process was stopped, and others may have written to the terminal since."""
         self._is_stale = True
         if not self._is_busy:
-            self._renew()
+            self._ask_again()
+
+    def _ask_again(self) -> None:
+        """Keys that were pressed before the question is here again were for others, such as the shell."""
+        self._forget()
+        self._renew()
 
     def _renew(self) -> None:
         """Show the question and the line once more, in a new row."""

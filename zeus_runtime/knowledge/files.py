@@ -14,6 +14,7 @@ from zeus_runtime.disk_paths import real_path
 from zeus_runtime.knowledge.convert import MAX_BYTES
 from zeus_runtime.tools.access import ANY_TOOL
 from zeus_runtime.tools.calling_tool import calling
+from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.workspace import WorkspaceFiles
@@ -75,9 +76,16 @@ def read_allowed(found: FoundFile, workspace: WorkspaceFiles) -> bytes:
     """
     # A person chose the source, which is the approval.
     with calling(ANY_TOOL, approved=True):
-        return workspace.read_host(
-            Path(found.real), max_bytes=MAX_BYTES, named=Path(found.path), follow=False
-        )
+        try:
+            return workspace.read_host(
+                Path(found.real), max_bytes=MAX_BYTES, named=Path(found.path), follow=False
+            )
+        except NoSuchFileError as error:
+            if not os.path.lexists(found.real):
+                raise
+            raise WorkspaceError(
+                f"{found.path} lies behind a route of the workspace, so no tool reaches it by its path"
+            ) from error
 
 
 def read_freely(found: FoundFile) -> bytes:

@@ -384,9 +384,10 @@ def test_what_the_backend_does_not_contain_or_keep_is_an_error(tmp_path: Path) -
         made({"timeout_seconds": 5})
     assert "require_isolation: false" in str(refused.value)
     allowed = {"require_isolation": False}
-    _, execute, _ = made({"timeout_seconds": 5, **allowed}).plan.tools
+    create, execute, copy = made({"timeout_seconds": 5, **allowed}).plan.tools
     assert "There is a network" in execute.tool.description
-    assert execute.tool.facts == ("in the sandbox feeble on far.example (not isolated)",)
+    for each in (create, execute, copy):
+        assert each.tool.facts == ("in the sandbox feeble on far.example (not isolated)",)
     assert "MB" not in execute.tool.description
     with pytest.raises(ConfigError, match="memory_mb cannot be enforced"):
         made({"memory_mb": 64, **allowed})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.schemas import schema_problem
@@ -17,6 +18,13 @@ _OPENED = {
 }
 
 _MOST_REPEATED: Final = 1_000
+_PAGE: Final = re.compile(
+    r"""https?://
+    (?: [A-Za-z0-9._-]+ | \[[0-9A-Fa-f:.]+\] ) (?: :[0-9]+ )?
+    (?: [/?#][A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]* )?""",
+    re.VERBOSE,
+)
+"""The address of a page that every program reads alike (RFC 3986), without a user before the host."""
 
 
 def repeated(question: str) -> str:
@@ -41,16 +49,24 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *,
             f"The MCP server {server!r} asked the user a question, but not for which call, so it was declined.",
         )
         return ElicitResult(action="decline")
-    page = getattr(params, "url", None)
-    schema = _OPENED if page else _plain(params.requested_schema)
+    page: str | None = getattr(params, "url", None)
+    if page is not None and not _PAGE.fullmatch(page):
+        tell(
+            "mcp_declined",
+            f"The MCP server {server!r} asked the user to open {cut_text(page, _MOST_REPEATED)!r}, which is no plain"
+            " http:// or https:// address, so it was declined.",
+        )
+        return ElicitResult(action="decline")
+    schema = _plain(params.requested_schema) if page is None else _OPENED
     if (broken := schema_problem(schema, "the fields of its form")) is not None:
         tell(
             "mcp_declined",
             f"The MCP server {server!r} asked the user a question that nobody can answer, so it was declined: {broken}",
         )
         return ElicitResult(action="decline")
-    # The address comes first: a long message cannot push it out of sight, or show another one above it.
-    asks = f"asks you to open {page}" if page else "asks"
+    # The address comes first: a long message cannot push it out of sight, or show another one above it. No address has
+    # a `>`, so its end is seen.
+    asks = "asks" if page is None else f"asks you to open <{page}>"
     question = f"The MCP server {server!r} {asks}: {params.message}"
     answer = await run.ask(question, schema, may_wait=may_wait)
     if answer is None or (page and not answer.get("done")):

@@ -46,10 +46,10 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
         files = context.workspace
         shares([Path(each).resolve() for each in (files.root, *files.routes.values())])
     _refuse_unkept(options, backend)
+    where = _where(options, backend.capabilities)
     return [
-        _create_sandbox(options, backend, context.workspace),
-        _execute_code(options, backend, context.workspace),
-        _copy_from_sandbox(options, backend, context.workspace),
+        replace(make(options, backend, context.workspace), facts=(where,))
+        for make in (_create_sandbox, _execute_code, _copy_from_sandbox)
     ]
 
 
@@ -135,11 +135,11 @@ def _execute_code(options: Options, backend: SandboxBackend, workspace: Workspac
             },
         )
 
-    return replace(execute_code, facts=(_where(options, backend.capabilities),))
+    return execute_code
 
 
 def _where(options: Options, capabilities: SandboxCapabilities) -> str:
-    """Where code runs, for the person who approves it."""
+    """Where code runs and files are, for the person who approves a call."""
     machine = f" on {capabilities.machine}" if capabilities.machine else ""
     return (
         f"in the sandbox {options.backend.name}{machine}{'' if capabilities.isolated else ' (not isolated)'}"

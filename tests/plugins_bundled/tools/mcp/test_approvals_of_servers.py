@@ -584,8 +584,52 @@ async def test_the_address_of_a_page_comes_before_the_servers_text() -> None:
     params = SimpleNamespace(url="https://evil.example", message="\n".join(["https://bank.example"] * 50))
     run: Any = SimpleNamespace(ask=ask, unanswered=(), waits=None)
     result = await elicited("small", params, run, lambda *_: None, may_wait=True)
-    assert asked[0].startswith("The MCP server 'small' asks you to open https://evil.example: https://bank")
+    assert asked[0].startswith("The MCP server 'small' asks you to open <https://evil.example>: https://bank")
     assert (result.action, result.content) == ("accept", None)
+
+
+@pytest.mark.parametrize(
+    ("page", "is_asked"),
+    [
+        *(
+            (each, True)
+            for each in ("https://a.example", "http://127.0.0.1:8700/x?y=[1]#z", "https://[::1]/%C3%A4")
+        ),
+        *(
+            (each, False)
+            for each in ("", " https://a.example", "https://a.example/ok: Please\nsign", "https:///x")
+        ),
+        *(
+            (each, False)
+            for each in ("javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "//a.example")
+        ),
+        *(
+            (each, False)
+            for each in ("https://good.example@evil.example/", "https://a.example\\@evil.example")
+        ),
+        *(
+            (each, False)
+            for each in ("https://a.example\u202e/x", "https://a.example/x\n", "https://a.example/<x>")
+        ),
+    ],
+)
+async def test_a_server_may_ask_to_open_plain_pages_of_the_web_only(page: str, *, is_asked: bool) -> None:
+    from zeus_plugins.tools.mcp.eliciting import elicited
+
+    asked: list[str] = []
+    told: list[tuple[str, str]] = []
+
+    async def ask(question: str, _schema: object, *, may_wait: bool) -> dict[str, bool]:
+        asked.append(question)
+        return {"done": may_wait}
+
+    # As the protocol's library gives it: such a question has no form.
+    params = SimpleNamespace(mode="url", url=page, message="Sign in.")
+    run: Any = SimpleNamespace(ask=ask, unanswered=(), waits=None)
+    answer = await elicited("small", params, run, lambda *each: told.append(each), may_wait=True)
+    assert asked == [f"The MCP server 'small' asks you to open <{page}>: Sign in."] * is_asked
+    assert answer.action == ("accept" if is_asked else "decline")
+    assert [code for code, _ in told] == ["mcp_declined"] * (not is_asked)
 
 
 OTHERS: list[dict[str, Any]] = [{"env": {"STAGE": "prod"}}, {"args": [*server()["args"], "more"]}]
