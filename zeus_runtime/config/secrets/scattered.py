@@ -18,11 +18,13 @@ _GRAM: Final = 8
 """Characters by which a piece is known; one with less is only the first or the last of a secret."""
 _FIRST: Final = 4 * _GRAM
 """Characters at a secret's beginning of which a text has a gram: of its first piece, or else of its second one."""
+_COPIED: Final = 2 * _GRAM
+"""A shorter piece may be a word: the `postgres` of an address."""
 _MOST_BETWEEN: Final = 1_000
-_WORK: Final = 2
+_WORK: Final = 1
 """Steps of a search for each character of a text."""
 _LEAST_WORK: Final = 100_000
-_WORK_OF_PIECE: Final = 10
+_WORK_OF_PIECE: Final = 20
 _BASE64: Final = re.compile("[A-Za-z0-9+/_-]+")
 
 
@@ -67,14 +69,14 @@ class Scattered:
         for place, gram in hits:
             for form, at in (*grams.get(gram, ()), *self._mixed.get(gram, ())):
                 for start, end, piece in search.pieces(form, place, at):
-                    if end - start < _GRAM:
+                    if end - start < _COPIED:
                         yield start, end, self._forms[form], f"piece {piece}"
                     else:
                         found.setdefault(text[start : start + _GRAM], set()).add((form, piece))
         # The text has all of the secret, so each copy of a piece is one of it.
         for start in range(len(text) - _GRAM + 1) if found else ():
             for form, piece in found.get(text[start : start + _GRAM], ()):
-                if length := search.common(start, form, piece):
+                if (length := search.common(start, form, piece)) >= _COPIED:
                     yield start, start + length, self._forms[form], f"piece {piece}"
 
     @cached_property
@@ -127,7 +129,7 @@ class _Search:
                 return [*found, _Piece(start, start + length, at)] if found else []
             # What stands between may begin as the secret goes on: `a.txt:2:` before its `a`.
             for own in range(length, max(0, length - _GRAM), -1):
-                after = self._next(form[at + own : at + own + _GRAM], start, start + own)
+                after = self._next(form, at + own, start, start + own)
                 if after >= 0:
                     found.append(_Piece(start, start + own, at))
                     start, at = after, at + own
@@ -148,12 +150,21 @@ class _Search:
         self._left -= length // _GRAM
         return length
 
-    def _next(self, wanted: str, start: int, end: int) -> int:
-        """Where the secret goes on behind its piece from ``start`` to ``end``; -1 if nowhere."""
+    def _next(self, form: str, at: int, start: int, end: int) -> int:
+        """Where the secret goes on with ``form[at:]`` behind its piece from ``start`` to ``end``; -1 if nowhere."""
         text, last = self._text, end + _MOST_BETWEEN
-        if len(wanted) == _GRAM:
-            return text.find(wanted, end, last)
-        # The rest of a secret may be in any word by chance: it begins one, or stands behind what the others do.
-        before = re.escape(text[start - 1]) if start else "^"
-        found = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<={before})){re.escape(wanted)}").search(text, end, last)
-        return -1 if found is None else found.start()
+        wanted = form[at : at + _GRAM]
+        own, found = form[max(0, at - _GRAM) : at], end - 1
+        while (found := text.find(wanted, found + 1, last)) >= 0:
+            # Not in a copy of the whole: the piece would be another secret's beginning, such as `sk-proj-`.
+            if not text.endswith(own, 0, found) and (len(wanted) == _GRAM or self._may_be_rest(start, found)):
+                return found
+        return -1
+
+    def _may_be_rest(self, start: int, place: int) -> bool:
+        """Whether a few characters may be the rest of a secret; they are in any word by chance.
+
+        They begin a word, or stand behind what the piece that starts at ``start`` does.
+        """
+        before = self._text[place - 1]
+        return not (before.isascii() and before.isalnum()) or (start > 0 and before == self._text[start - 1])
