@@ -24,7 +24,7 @@ _MOST_BETWEEN: Final = 1_000
 _WORK: Final = 1
 """Steps of a search for each character of a text."""
 _LEAST_WORK: Final = 100_000
-_WORK_OF_PIECE: Final = 20
+_WORK_OF_PIECE: Final = 50
 _BASE64: Final = re.compile("[A-Za-z0-9+/_-]+")
 
 
