@@ -496,6 +496,10 @@ class Redactor:
         searches = self._searches
         matches = [
             *self._scanned(meant, searches.folded, runs),
+            *(
+                _Match(start, end, start, shown, piece)
+                for start, end, shown, piece in searches.scattered.found(meant, runs)
+            ),
             *(self._encoded(meant, runs, depth - 1) if depth else ()),
         ]
         if matches:

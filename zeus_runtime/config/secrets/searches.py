@@ -16,6 +16,7 @@ from zeus_runtime.config.secrets.placeholders import (
     placeholder,
     written_forms,
 )
+from zeus_runtime.config.secrets.scattered import Scattered
 
 _LEAST_OPEN: Final = 4_096
 """Characters of a growing text that may wait, however short the secrets are: an encoding makes them longer."""
@@ -86,6 +87,7 @@ class Searches(NamedTuple):
         plain: in a text as it is.
         folded: in a folded text.
         bare: in a folded text without blanks, those that have some.
+        scattered: in a folded text, in pieces; an escape that the secret looks like may be divided.
         gaps: where each of the bare ones must have blanks in the text.
         lengths: of the folded and bare ones that alone would be words or too short, how long each is as it is written:
             ``password`` is a word, and of the secret ``pass\\word`` only a longer text can be a way to write it.
@@ -101,6 +103,7 @@ class Searches(NamedTuple):
     plain: Search
     folded: Search
     bare: Search
+    scattered: Scattered
     gaps: Mapping[str, Sequence[int]]
     lengths: Mapping[str, int]
     shown: frozenset[str]
@@ -150,6 +153,7 @@ def searches_of(names: Mapping[str, str], form: TokenForm | None = None) -> Sear
         written,
         written if meant == plain else Search(meant),
         Search(bare),
+        Scattered({**meant, **plain}),
         gaps,
         lengths,
         frozenset(plain.values()),
