@@ -22,13 +22,14 @@ from zeus_runtime.config.secrets.parts import (
     key_files_of_entry,
     key_files_of_words,
     places_variables,
+    private_keys,
     secrets_in,
     secrets_in_file,
     secrets_of_text,
     secrets_within,
 )
 from zeus_runtime.config.secrets.running_text import is_key_like
-from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, decoded
+from zeus_runtime.config.secrets.secret_texts import decoded
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder
@@ -301,7 +302,7 @@ def secrets_of_key_file(
         return dict.fromkeys(
             (*([whole] if is_one else ()), *passwords, *secrets_in_file(whole, told)), variable
         )
-    return {key[0]: path.name for key in re.finditer(PRIVATE_KEY, text)}
+    return dict.fromkeys(private_keys(text), path.name)
 
 
 def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[str, str]:
