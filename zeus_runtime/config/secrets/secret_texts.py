@@ -73,6 +73,8 @@ _OF_OTHERS: Final = re.compile(r"[\"'`]|[,;]\Z")
 _KEY_OF_TREE: Final = re.compile(r"[\w./-]+")
 _MOST_READ: Final = 100_000
 """Characters of values that are read of a text, more than three times its own."""
+_NO_SIGN: Final = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\ue000-\uf8ff\ufffe\uffff]")
+"""Control characters but those of line ends, margins and colours, and characters that no standard assigns."""
 _MOST_LEVELS: Final = 50
 _MOST_VALUES: Final = 100_000
 
@@ -126,9 +128,28 @@ def decoded(data: bytes) -> tuple[str, bool]:
     except UnicodeDecodeError:
         text = data.decode("cp1252", "replace")
     is_sure = "\0" not in text and len(data) == len(text.encode())
-    # Of each two bytes, UTF-16 without a mark has one zero; among other bytes, they end texts.
-    gap = "" if text.count("\0") * 3 > len(text) else "\n"
+    # Of each two bytes, UTF-16 without a mark has one zero; in a binary file, they end texts.
+    gap = "\n" if "\0" in text and is_binary(data) else ""
     return _with_line_ends(text.replace("\0", gap)), is_sure
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether bytes are no text in any encoding: each reading of them has signs that no text has."""
+    if data.startswith(tuple(mark for mark, _ in _BYTE_ORDERS)):
+        return False
+    return not any(map(_may_be_text, _readings(data)))
+
+
+def _readings(data: bytes) -> Iterator[str]:
+    # In it each byte is a sign; of a text in another such encoding or in UTF-8, control characters stay what they are.
+    yield data.decode("latin-1")
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+        with suppress(UnicodeDecodeError):
+            yield data[: len(data) // 4 * 4].decode(encoding)
+
+
+def _may_be_text(text: str) -> bool:
+    return bool(text) and _NO_SIGN.search(text) is None
 
 
 def _with_line_ends(text: str) -> str:
