@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv_lines import entry_at
@@ -101,17 +100,17 @@ class Setting(NamedTuple):
     is_comment: bool = False
 
 
-@dataclass
 class SecretText:
     """What is in a text that is known to hold secrets.
 
-    Args:
+    Attributes:
         settings: each value of a line, with each way to read it.
         trees: what the text is in JSON, TOML or YAML, of which each scalar is a text.
     """
 
-    settings: list[Setting] = field(default_factory=list)
-    trees: Sequence[Any] = ()
+    def __init__(self) -> None:
+        self.settings: list[Setting] = []
+        self.trees: Sequence[Any] = ()
 
 
 def decoded(data: bytes) -> tuple[str, bool]:
@@ -215,18 +214,15 @@ def _line_end(text: str, at: int) -> int:
     return end if end >= 0 else len(text)
 
 
-@dataclass
 class _Lines:
     """Finds names and what is behind them, in lines of any form."""
 
-    text: str
-    says_secret: Callable[[str], bool]
-    is_script: bool
-    _counted: tuple[int, int] = (0, 1)
-    _left: int = 0
-
-    def __post_init__(self) -> None:
-        self._left = 3 * len(self.text) + _MOST_READ
+    def __init__(self, text: str, says_secret: Callable[[str], bool], is_script: bool) -> None:
+        self.text = text
+        self.says_secret = says_secret
+        self.is_script = is_script
+        self._counted = (0, 1)
+        self._left = 3 * len(text) + _MOST_READ
 
     def number(self, at: int) -> int:
         start, line = self._counted
