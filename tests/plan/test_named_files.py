@@ -264,6 +264,21 @@ def test_an_overlay_that_changes_a_part_of_a_server_is_read_with_the_rest_of_it(
     assert is_open(files, "prod/server.py", "other/server.py") == ["other/server.py"]
 
 
+def test_a_server_of_a_config_that_is_not_loaded_starts_in_the_home_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    put(
+        folder,
+        **{
+            "zeus.prod.yaml": "version: 1\nmcpServers: {a: {command: python, args: [server.py], cwd: ~/prod}}\n"
+        },
+    )
+    for name in ("prod/server.py", "other/server.py"):
+        write(folder / name)
+    assert is_open(files_of(folder, ""), "prod/server.py", "other/server.py") == ["other/server.py"]
+
+
 def test_what_an_agent_lays_over_a_config_leaves_that_configs_files_protected(folder: Path) -> None:
     put(
         folder,

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 from zeus_runtime.config.schema.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
 from zeus_runtime.config.secrets.connection_strings import is_misread
 from zeus_runtime.config.secrets.masking import Secret
+from zeus_runtime.disk_paths import expanded
 from zeus_runtime.frozen import dataclass
 
 TransportName: TypeAlias = Literal[
@@ -69,7 +70,9 @@ class McpServer:
         Mapping[str, str],
         Doc("Its environment, besides PATH, HOME and the like; nothing else of Zeus's own is passed on."),
     ] = field(default_factory=dict)
-    cwd: Annotated[str | None, Doc("Its working directory; relative to Zeus's own.")] = None
+    cwd: Annotated[
+        str | None, Doc("Its working directory; relative to Zeus's own. `~` is the home folder.")
+    ] = None
     data: Annotated[
         tuple[str, ...],
         Doc(
@@ -161,6 +164,11 @@ class McpServer:
     env_file: Annotated[
         str | None, Alias("envFile"), Doc("Only null: write ${VAR} under env; .env is read beside the YAML.")
     ] = None
+
+    def __post_init__(self) -> None:
+        # Here, and not where the server is started: its digest, its rules and its process must mean one folder.
+        if self.cwd is not None and self.cwd.startswith("~"):
+            object.__setattr__(self, "cwd", str(expanded(self.cwd)))
 
     @property
     def address(self) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from zeus_runtime.config.mcp import BROWSER_SERVER
 from zeus_runtime.config.schema.marked import Marked, marked_values
@@ -320,8 +320,8 @@ def _command(entry: Mapping[str, Any]) -> Iterator[Command]:
         else {}
     )
     if entry.get("disabled") is not True and any(words):
-        place = cwd if _is_text(cwd) else "."
-        yield Command("", words, env, place or ".", tuple(_texts(entry.get("data"))))
+        place = str(expanded(cwd)) if _is_text(cwd) else "."
+        yield Command("", words, env, place, tuple(_texts(entry.get("data"))))
 
 
 def _of_command(command: Command | _Value, project: Project) -> Iterator[NamedFile]:
@@ -354,7 +354,7 @@ def _texts(value: object) -> Iterator[str]:
     return (each for each in (value if isinstance(value, list | tuple) else ()) if _is_text(each))
 
 
-def _is_text(value: object) -> bool:
+def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and "\0" not in value
 
 

@@ -160,6 +160,17 @@ async def test_a_server_that_hangs_delays_nothing_but_its_own_tools(tmp_path: Pa
     assert "mcp_late" in notices(events)
 
 
+async def test_a_server_may_start_in_a_folder_of_the_users_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "servers").mkdir()
+    async with agent(tmp_path, script("done"), {"a": server(cwd="~/servers")}) as running:
+        await play(running, "go")
+        (found,) = await running.connections()
+    assert found.state == "connected", found.why
+
+
 async def test_a_server_that_does_not_start_takes_nothing_along(tmp_path: Path) -> None:
     model = script(calling(call("small__say", "1", text="a")), "done")
     servers = {"dead": server("die_at_start"), "nowhere": {"command": "no-such-command"}, "small": server()}
