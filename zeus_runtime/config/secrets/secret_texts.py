@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv_lines import entry_at
@@ -77,12 +76,6 @@ _MOST_LEVELS: Final = 50
 _MOST_VALUES: Final = 100_000
 
 
-PRIVATE_KEY: Final = r"-----BEGIN {0}(?:(?!-----)[\s\S])+-----END {0}".format(
-    r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-)
-"""Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
-
-
 class Setting(NamedTuple):
     """A value in a text that is known to hold secrets.
 
@@ -99,8 +92,7 @@ class Setting(NamedTuple):
     is_comment: bool = False
 
 
-@dataclass
-class SecretText:
+class SecretText(NamedTuple):
     """What is in a text that is known to hold secrets.
 
     Args:
@@ -108,8 +100,8 @@ class SecretText:
         trees: what the text is in JSON, TOML or YAML, of which each scalar is a text.
     """
 
-    settings: list[Setting] = field(default_factory=list)
-    trees: Sequence[Any] = ()
+    settings: Sequence[Setting]
+    trees: Sequence[Any]
 
 
 def decoded(data: bytes) -> tuple[str, bool]:
@@ -147,12 +139,12 @@ def read_secret_text(text: str, says_secret: Callable[[str], bool], *, is_script
     if "\\\n" in text:
         # Shells and Java join such lines; other programs do not.
         joined = _read(re.sub(r"\\\n[ \t]*", "", text), says_secret, is_script)
-        found.settings += [each for each in joined.settings if each.value]
+        found = found._replace(settings=[*found.settings, *(each for each in joined.settings if each.value)])
     return found
 
 
 def _read(text: str, says_secret: Callable[[str], bool], is_script: bool) -> SecretText:
-    found = SecretText()
+    found: list[Setting] = []
     scanned: list[Setting] = []
     is_other = False
     reader = _Lines(_COMMAND.sub(lambda each: re.sub(r"[^\n]", " ", each[0]), text), says_secret, is_script)
@@ -166,7 +158,7 @@ def _read(text: str, says_secret: Callable[[str], bool], is_script: bool) -> Sec
         if entry is not None:
             name, value, end = entry
             line = reader.number(at)
-            found.settings += [Setting(name, each, line) for each in (value, *_defaults([value])) if each]
+            found += [Setting(name, each, line) for each in (value, *_defaults([value])) if each]
             at, start = end, at
             # A shell ends a value without quotes earlier than Docker does.
             if value and _SHELL_SIGNS.search(value) and text[start:end].rstrip().endswith(value):
@@ -182,11 +174,8 @@ def _read(text: str, says_secret: Callable[[str], bool], is_script: bool) -> Sec
             scanned += [each._replace(is_comment=True) for each in settings] if comment else settings
             is_other = is_other or not comment
             at = line_end + 1 if comment else max(line_end + 1, end)
-    if is_other:
-        found.trees, is_whole = _trees(text)
-        scanned = [each for each in scanned if each.is_comment or not is_whole]
-    found.settings += scanned
-    return found
+    trees, is_whole = _trees(text) if is_other else ((), False)
+    return SecretText([*found, *(each for each in scanned if each.is_comment or not is_whole)], trees)
 
 
 def _line_end(text: str, at: int) -> int:
@@ -194,18 +183,13 @@ def _line_end(text: str, at: int) -> int:
     return end if end >= 0 else len(text)
 
 
-@dataclass
 class _Lines:
     """Finds names and what is behind them, in lines of any form."""
 
-    text: str
-    says_secret: Callable[[str], bool]
-    is_script: bool
-    _counted: tuple[int, int] = (0, 1)
-    _left: int = 0
-
-    def __post_init__(self) -> None:
-        self._left = 3 * len(self.text) + _MOST_READ
+    def __init__(self, text: str, says_secret: Callable[[str], bool], is_script: bool) -> None:
+        self.text, self.says_secret, self.is_script = text, says_secret, is_script
+        self._counted = (0, 1)
+        self._left = 3 * len(text) + _MOST_READ
 
     def number(self, at: int) -> int:
         start, line = self._counted
