@@ -253,7 +253,7 @@ SECRET_NAME: shop-db-v2
 module.exports = { region: 'us-east-1', token: process.env.API_TOKEN, key: 'customer_id' };
 function passwordRules1() { return checkPassword('weak-rule-1x'); }
 """,
-    ".env.py": 'form["client_secret"] = ""\npassword = getenv("DB_PASSWORD")\nnames = ["API_KEY", "DB_PASSWORD"]\n',
+    ".env.py": 'form["client_secret"] = ""\n"password": getenv("DB_PASSWORD"),\nnames = ["API_KEY", "DB_PASSWORD"]\n',
     ".env.json": '{"development": {"APP_ENV": "dev-eu1", "REGION": "us-east-1", "PORT": 8080}}',
     ".env.fish": "set -gx AWS_REGION us-east-1\nset -x PATH $HOME/bin-1x $PATH\n",
     ".env.toml": '[app]\nregion = "us-east-1"\nname = "shop-app-1"\n',

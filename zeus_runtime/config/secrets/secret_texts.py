@@ -258,7 +258,7 @@ class _Reader:
         cut = _WORD_END.split(word.lstrip("\"'[({"))[0]
         is_computed = _COMPUTED.match(rest) or (not set(word).isdisjoint(".[{") and self._is_reference(cut))
         if not is_computed:
-            values.append(_shell_word(rest).rstrip(",;"))
+            values.append(_shell_word(rest).rstrip(_AROUND))
         if not is_whole:
             values += [each[2] for each in _ITEM.finditer(rest) if not self._is_reference(each[2])]
         if not is_whole and not is_computed:
