@@ -21,6 +21,7 @@ from zeus_runtime.config.secrets.connection_strings import (
 )
 from zeus_runtime.config.secrets.encoded import text_of_base64
 from zeus_runtime.config.secrets.placeholders import (
+    PRIVATE_KEY,
     is_key,
     is_long_enough,
     is_random_item,
@@ -36,7 +37,6 @@ from zeus_runtime.config.secrets.running_text import (
     may_hold_keys,
     shell_words,
 )
-from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, Setting, read_secret_text
 
 _Rules: TypeAlias = Callable[[str, str], Iterator[str]]
 """The secrets in a named value: ``secrets_in``, or without those that are in base64."""
@@ -422,6 +422,9 @@ def secrets_of_text(
         unread: called with the number of each line whose name says secret and whose value is in no form.
         levels: of texts within it that are read so too.
     """
+    # Few projects have such a text, and its patterns take time to compile.
+    from zeus_runtime.config.secrets.secret_texts import Setting, read_secret_text
+
     rules = rules or _as_written
     found = read_secret_text(text, _may_say_secret, is_script=is_script)
     yield from ((each, "") for each in private_keys(text))

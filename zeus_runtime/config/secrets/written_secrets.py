@@ -29,7 +29,6 @@ from zeus_runtime.config.secrets.parts import (
     secrets_within,
 )
 from zeus_runtime.config.secrets.running_text import is_key_like
-from zeus_runtime.config.secrets.secret_texts import decoded, is_binary
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder
@@ -337,6 +336,9 @@ def _text_of(data: bytes, unread: Unread) -> tuple[str, Unread]:
 
     Of a binary file nothing is: it is encrypted, or a program's own, and nobody can make it a text.
     """
+    # Few projects have such a file.
+    from zeus_runtime.config.secrets.encodings import decoded, is_binary
+
     text, is_sure = decoded(data)
     if is_sure:
         return text, unread
