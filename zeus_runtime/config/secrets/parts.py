@@ -423,14 +423,14 @@ def secrets_of_text(
         levels: of texts within it that are read so too.
     """
     # Few projects have such a text, and its patterns take time to compile.
-    from zeus_runtime.config.secrets.secret_texts import Setting, read_secret_text
+    from zeus_runtime.config.secrets.secret_texts import SecretSetting, read_secret_text
 
     rules = rules or _as_written
     found = read_secret_text(text, _may_say_secret, is_script=is_script)
     yield from ((each, "") for each in private_keys(text))
     for line in (each.line for each in found.settings if not each.value):
         unread(line)
-    leaves = [Setting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
+    leaves = [SecretSetting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
     for name, value, line, is_comment in (*(each for each in found.settings if each.value), *leaves):
         meant = name if name == "KEY" else _said(_meant(name), value)
         if "\n" not in value.strip() or is_key(value):
