@@ -77,6 +77,21 @@ def allowed(files: WorkspaceFiles, arguments: Mapping[str, Any], called: Tool | 
     return verdict(files, arguments, called, mode="ask", allow=DRAFTS) == "allow"
 
 
+def test_a_path_by_a_name_that_its_folder_does_not_list_is_unclear(
+    files: WorkspaceFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system of Windows finds `private` by its short name too, which no rule names."""
+    (tmp_path / "drafts" / "PRIVAT~1").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("drafts/PRIVAT~1")
+    files = WorkspaceFiles(tmp_path)
+    spelled = ("drafts/PRIVAT~1/key", "drafts/PRIVAT~1/new", f"{tmp_path}/drafts/PRIVAT~1", "link/key")
+    assert not any(denied(files, {"path": each}) for each in spelled)
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda at: [each for each in listed(at) if each != "PRIVAT~1"])
+    assert all(denied(files, {"path": each}) for each in spelled)
+    assert not denied(files, {"path": "drafts/new~1"})
+
+
 # Arguments that a server's tool does not have
 
 TEXT: Any = {"type": "string"}
