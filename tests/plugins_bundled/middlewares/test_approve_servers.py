@@ -139,6 +139,27 @@ def test_a_pattern_with_an_argument_of_some_tool_leaves_the_others_alone(files: 
     assert judged(files, LIST, {"folder": "private"}, None, deny=deny) == ("allow", False), "not known"
 
 
+@pytest.mark.parametrize(
+    "name", ["Path", "PATH", "pa_th", "p-ath", "path ", "path\0", "\uff50\uff41\uff54\uff48"]
+)
+def test_an_argument_whose_name_is_spelled_otherwise_is_judged_too(files: WorkspaceFiles, name: str) -> None:
+    """Libraries of servers read it as the declared one."""
+    for given in (
+        {name: "private/key"},
+        {"path": "drafts/x", name: "private/key"},
+        {name: "private/key", "path": "drafts/x"},
+        {"request": {name: ["private/key"]}},
+        {"request": {"path": "drafts/x", name: {"a": 1}}},
+    ):
+        assert denied(files, given)
+        assert not allowed(files, given)
+    assert not denied(files, {"path": "drafts/x", name: "drafts/y"})
+    assert not denied(files, {"paths": "private/key", "my_path": "private/key"})
+    exact: Any = [{"s__show": {"filePath": "private/**"}}]
+    tool = server({"filePath": TEXT})
+    assert judged(files, tool, {"file_path": "private/x"}, [tool], deny=exact)[0] == "deny"
+
+
 def test_the_other_arguments_of_a_rule_still_count(files: WorkspaceFiles) -> None:
     tool = server({"file_path": TEXT, "kind": TEXT})
     deny: Any = [{"s__show": {"path": "private/**", "kind": "raw"}}]
