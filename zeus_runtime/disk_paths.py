@@ -174,8 +174,8 @@ def other_spelling(folder: str, names: Sequence[str]) -> str | None:
     """Another spelling by which the file system finds one of the names in a folder; None if it finds none.
 
     It is asked for one name in each way, because it treats all names of a folder alike: with letters in the other case,
-    in other Unicode forms, with a dot at the end, and with an invisible character. It is asked for the short names of all:
-    some have none.
+    in other Unicode forms, with a dot at the end, and with an invisible character. It is asked for the short names of
+    all names, since some have none.
 
     Args:
         names: those of files that are there.
@@ -194,7 +194,7 @@ def other_spelling(folder: str, names: Sequence[str]) -> str | None:
 
 
 def short_name(folder: str, names: Iterable[str]) -> str | None:
-    """A short name (8.3) by which the file system finds a file of a folder that does not list it; None if it finds none.
+    """A short name (8.3) by which the file system finds a file, and that the folder does not list; None if none is.
 
     Args:
         names: the files whose short names it is asked for.

@@ -48,8 +48,8 @@ def is_unlisted(folder: str | int, name: str) -> bool:
 
 def passes_unlisted(path: str) -> bool:
     """Whether the system passes an unlisted name on the way to an absolute path, links followed."""
-    return any(is_unlisted(os.path.dirname(place), os.path.basename(place)) for place in places_passed(path))
+    return any(is_unlisted(*os.path.split(place)) for place in places_passed(path))
 
 
 def _at(folder: str | int, name: str) -> str:
-    return name if isinstance(folder, int) else os.path.join(folder, name)
+    return name if isinstance(folder, int) else f"{folder}/{name}"

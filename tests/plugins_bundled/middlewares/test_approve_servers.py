@@ -144,15 +144,15 @@ def test_a_pattern_with_an_argument_of_some_tool_leaves_the_others_alone(files: 
 )
 def test_an_argument_whose_name_is_spelled_otherwise_is_judged_too(files: WorkspaceFiles, name: str) -> None:
     """Libraries of servers read it as the declared one."""
-    for given in (
+    for held in (
         {name: "private/key"},
         {"path": "drafts/x", name: "private/key"},
         {name: "private/key", "path": "drafts/x"},
         {"request": {name: ["private/key"]}},
         {"request": {"path": "drafts/x", name: {"a": 1}}},
     ):
-        assert denied(files, given)
-        assert not allowed(files, given)
+        assert denied(files, held)
+        assert not allowed(files, held)
     assert not denied(files, {"path": "drafts/x", name: "drafts/y"})
     assert not denied(files, {"paths": "private/key", "my_path": "private/key"})
     exact: Any = [{"s__show": {"filePath": "private/**"}}]
