@@ -424,7 +424,7 @@ def secrets_of_text(
     """
     rules = rules or _as_written
     found = read_secret_text(text, _may_say_secret, is_script=is_script)
-    yield from ((each[0], "") for each in re.finditer(PRIVATE_KEY, text))
+    yield from ((each, "") for each in private_keys(text))
     for line in (each.line for each in found.settings if not each.value):
         unread(line)
     leaves = [Setting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
@@ -582,9 +582,8 @@ def _of_variable(text: str) -> Iterator[str]:
     if (value := _json_of(text)) is not None:
         for each in _texts_in(value):
             yield from _of_variable(each)
-    elif is_key(text):
-        yield from _of_secret(text) if "PRIVATE KEY" in text else ()
-    else:
+    # Of a key in a frame, the form decides; a certificate is none.
+    elif not is_key(text):
         if "://" not in text and _is_random_value(text):
             yield text
         yield from _random_words(text)
@@ -651,7 +650,14 @@ def _is_random_run(run: str) -> bool:
     return len(run) >= _LONG_RUN or (is_key_like(run) and not re.fullmatch(_NUMBERED, run))
 
 
+def private_keys(text: str) -> Iterator[str]:
+    """The private keys in a text, in PEM or of PGP, known by their form."""
+    if "PRIVATE KEY" in text:
+        yield from (each[0] for each in re.finditer(PRIVATE_KEY, text))
+
+
 def _by_shape(text: str) -> Iterator[str]:
+    yield from filter(looks_random, private_keys(text))
     if " " in text or "\t" in text:
         if (scheme := re.fullmatch(_WITH_SCHEME, text)) and looks_random(scheme[1]):
             yield scheme[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv_lines import entry_at
@@ -73,6 +72,8 @@ _OF_OTHERS: Final = re.compile(r"[\"'`]|[,;]\Z")
 _KEY_OF_TREE: Final = re.compile(r"[\w./-]+")
 _MOST_READ: Final = 100_000
 """Characters of values that are read of a text, more than three times its own."""
+_NO_SIGN: Final = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\ue000-\uf8ff\ufffe\uffff]")
+"""Control characters but those of line ends, margins and colours, and characters that no standard assigns."""
 _MOST_LEVELS: Final = 50
 _MOST_VALUES: Final = 100_000
 
@@ -99,17 +100,17 @@ class Setting(NamedTuple):
     is_comment: bool = False
 
 
-@dataclass
 class SecretText:
     """What is in a text that is known to hold secrets.
 
-    Args:
+    Attributes:
         settings: each value of a line, with each way to read it.
         trees: what the text is in JSON, TOML or YAML, of which each scalar is a text.
     """
 
-    settings: list[Setting] = field(default_factory=list)
-    trees: Sequence[Any] = ()
+    def __init__(self) -> None:
+        self.settings: list[Setting] = []
+        self.trees: Sequence[Any] = ()
 
 
 def decoded(data: bytes) -> tuple[str, bool]:
@@ -126,9 +127,28 @@ def decoded(data: bytes) -> tuple[str, bool]:
     except UnicodeDecodeError:
         text = data.decode("cp1252", "replace")
     is_sure = "\0" not in text and len(data) == len(text.encode())
-    # Of each two bytes, UTF-16 without a mark has one zero; among other bytes, they end texts.
-    gap = "" if text.count("\0") * 3 > len(text) else "\n"
+    # Of each two bytes, UTF-16 without a mark has one zero; in a binary file, they end texts.
+    gap = "\n" if "\0" in text and is_binary(data) else ""
     return _with_line_ends(text.replace("\0", gap)), is_sure
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether bytes are no text in any encoding: each reading of them has signs that no text has."""
+    if data.startswith(tuple(mark for mark, _ in _BYTE_ORDERS)):
+        return False
+    return not any(map(_may_be_text, _readings(data)))
+
+
+def _readings(data: bytes) -> Iterator[str]:
+    # In it each byte is a sign; of a text in another such encoding or in UTF-8, control characters stay what they are.
+    yield data.decode("latin-1")
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+        with suppress(UnicodeDecodeError):
+            yield data[: len(data) // 4 * 4].decode(encoding)
+
+
+def _may_be_text(text: str) -> bool:
+    return bool(text) and _NO_SIGN.search(text) is None
 
 
 def _with_line_ends(text: str) -> str:
@@ -194,18 +214,15 @@ def _line_end(text: str, at: int) -> int:
     return end if end >= 0 else len(text)
 
 
-@dataclass
 class _Lines:
     """Finds names and what is behind them, in lines of any form."""
 
-    text: str
-    says_secret: Callable[[str], bool]
-    is_script: bool
-    _counted: tuple[int, int] = (0, 1)
-    _left: int = 0
-
-    def __post_init__(self) -> None:
-        self._left = 3 * len(self.text) + _MOST_READ
+    def __init__(self, text: str, says_secret: Callable[[str], bool], is_script: bool) -> None:
+        self.text = text
+        self.says_secret = says_secret
+        self.is_script = is_script
+        self._counted = (0, 1)
+        self._left = 3 * len(text) + _MOST_READ
 
     def number(self, at: int) -> int:
         start, line = self._counted
