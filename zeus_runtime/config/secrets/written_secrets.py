@@ -48,8 +48,6 @@ _POSTGRES_LINE: Final = r"(?!#)(?:(?:[^:\\]|\\.)*:){4}((?:[^:\\]|\\.|\\\Z)+)(?::
 """``host:port:database:user:password``, with a backslash before each ``:`` and backslash in them."""
 _EXAMPLES: Final = frozenset({"example", "sample", "template", "dist"})
 """In the name of a file of variables, between its dots: its values are for people to replace."""
-_REFERENCE: Final = r"\$\w+|\$\{[^}]*\}|\$\(.*|`.*`"
-"""A value that a shell or a library fills in: its text is in scripts, and is no secret."""
 _NO_TEXT: Final = "it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"
 _AS_PATH: Final = ("/", "./", "../", "~")
 
@@ -326,7 +324,7 @@ def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[
         unread(_NO_TEXT)
     return {
         secret: f"{path.name}/{name}" if name else path.name
-        for secret, name in _of_variables(text, _of_value, partial(_tell_line, unread)).items()
+        for secret, name in _of_variables(text, secrets_in, partial(_tell_line, unread)).items()
         if not is_example or is_key_like(secret)
     }
 
@@ -338,10 +336,6 @@ def _of_variables(
     for secret, name in secrets_of_text(text, rules, is_script=True, unread=told):
         found[secret] = found.get(secret) or name
     return found
-
-
-def _of_value(name: str, value: str) -> Iterator[str]:
-    yield from () if re.fullmatch(_REFERENCE, value) else secrets_in(name, value)
 
 
 def _of_env(is_script: bool, name: str, value: str) -> Iterator[str]:
