@@ -59,7 +59,8 @@ _SECRET_ENDS: Final = (
 """No other word ends so, and many names join them to a first word: ``PGPASSWORD``."""
 _ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
 """Ordinary words too, so the whole name and the value decide with them."""
-_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
+_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR", "STDIN", "FD"})
+"""As the last word they say from where a secret comes: ``TOKEN_FILE``, ``--password-stdin``."""
 _IDS: Final = frozenset({"ID", "IDS", "UUID", "GUID"})
 _OF_LOGIN: Final = frozenset({"SECRET", "SESSION"})
 """Before ``ID`` they say that who has it is logged in: ``VAULT_SECRET_ID``, ``SESSION_ID``."""

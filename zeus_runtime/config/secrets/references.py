@@ -22,8 +22,8 @@ _REFERENCE: Final = (
 """``{{ name }}``, ``${NAME}``, ``$(command)``, ``$NAME`` and ``%NAME%``, but for a name that a line sets (PHP). It may
 have a default: ``${NAME:-text}``."""
 _DEFAULT: Final = re.compile(r":?[-=](.+)", re.DOTALL)
-_CODE: Final = r"[A-Za-z_]\w*(?:\.\w+)*(?:\.(\w+)|[(\[][\"']?(\w+)[\"']?[)\]])[,;]?"
-"""``process.env.API_KEY``, ``os.environ["API_KEY"]``, ``getenv("API_KEY")``."""
+_CODE: Final = r"\$?[A-Za-z_]\w*(?:\.\w+)*(?:\.(\w+)|[(\[][\"']?(\w+)[\"']?[)\]])[,;]?"
+"""``process.env.API_KEY``, ``os.environ["API_KEY"]``, ``getenv("API_KEY")``, ``$_ENV['API_KEY']``."""
 _TO_FILL_IN: Final = r"<[A-Za-z]+(?:[ _-][A-Za-z]+)*>"
 """``<your-api-key>``."""
 _FIRST: Final = 0xF0000
@@ -37,6 +37,8 @@ _ONLY: Final = (
     rf"|[A-Za-z][A-Za-z_-]*+[\"'\\]*+\s*+[:=]|[{_STAND_INS}{_SIGNS}])*+"
 )
 """References, with a scheme before them (``Bearer``), names (``token=``) and further settings (``;User=app``)."""
+_NEXT: Final = rf"(?<=[{_STAND_INS}])[\"'`]\s[^\"'`]*\Z"
+"""Behind the quote that ends a text, which some readings go beyond."""
 _BELOW: Final = rf"[{_STAND_INS}]+(?:/[\w.-]+)+"
 """A place on the disk: ``$HOME/.ssh/id_ed25519``."""
 
@@ -109,7 +111,8 @@ class References:
         """Whether a part of a hidden text is a reference and nothing else, or code that names a value, or a person has
         to fill it in."""
         if re.search(f"[{_STAND_INS}]", part):
-            only = re.fullmatch(_ONLY, part) or re.fullmatch(_BELOW, part)
+            text = re.sub(_NEXT, "", part)
+            only = re.fullmatch(_ONLY, text) or re.fullmatch(_BELOW, text)
             return only is not None and not _is_random(part) and not looks_random(part)
         if code := re.fullmatch(_CODE, part):
             return self._says_secret(code[1] or code[2]) and not _is_random(part)

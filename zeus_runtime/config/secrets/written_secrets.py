@@ -48,6 +48,9 @@ _POSTGRES_LINE: Final = r"(?!#)(?:(?:[^:\\]|\\.)*:){4}((?:[^:\\]|\\.|\\\Z)+)(?::
 """``host:port:database:user:password``, with a backslash before each ``:`` and backslash in them."""
 _EXAMPLES: Final = frozenset({"example", "sample", "template", "dist"})
 """In the name of a file of variables, between its dots: its values are for people to replace."""
+_PROGRAMS: Final = frozenset(".cjs .cts .go .js .jsx .mjs .mts .php .py .pyi .rb .ts .tsx".split())
+"""The endings of files in which a text has quotes; a word without them is a name."""
+_IN_QUOTES: Final = r"""(?s:(\"\"\"|'''|`)(.*?)\1)|"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'"""
 _NO_TEXT: Final = "it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"
 _AS_PATH: Final = ("/", "./", "../", "~")
 
@@ -306,7 +309,7 @@ def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[
     """The secrets in a file of variables that is not loaded (``.env.local``), to their names, as those of a ``.env``.
 
     Its other readers have other rules, so each line counts that has a name and a value. Of an example, what looks like
-    a key counts: ``change-me-in-production`` is in other texts.
+    a key counts: ``change-me-in-production`` is in other texts. Of a program, that and what is in quotes.
 
     Args:
         unread: called if secrets in it may not be known.
@@ -319,14 +322,23 @@ def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     text, is_sure = decoded(data)
+    is_program = path.suffix.lower() in _PROGRAMS and not only_sets_variables(text)
     is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
     if not is_sure:
         unread(_NO_TEXT)
+    told = (lambda _line: None) if is_program else partial(_tell_line, unread)
+    written = _in_quotes(text) if is_program else ""
     return {
         secret: f"{path.name}/{name}" if name else path.name
-        for secret, name in _of_variables(text, secrets_in, partial(_tell_line, unread)).items()
-        if not is_example or is_key_like(secret)
+        for secret, name in _of_variables(text, secrets_in, told).items()
+        if is_key_like(secret) or not (is_example or (is_program and secret not in written))
     }
+
+
+def _in_quotes(program: str) -> str:
+    """The texts in a program, as they are written and as they are meant, each in lines of its own."""
+    texts = ["".join(filter(None, each.groups()[1:])) for each in re.finditer(_IN_QUOTES, program)]
+    return "\n".join((*texts, *(re.sub(r"\\(.)", r"\1", each) for each in texts if "\\" in each)))
 
 
 def _of_variables(
