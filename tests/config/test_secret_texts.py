@@ -46,6 +46,7 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         "A_PASSWORD=x B_PASSWORD='VALUE'",
         ': "${DB_PASSWORD:=VALUE}"',
         "export DB_PASSWORD=${OTHER:-VALUE}",
+        'x; export DB_PASSWORD="${OTHER:-VALUE}"; y',
         'export DB_PASSWORD="${DB_PASSWORD-VALUE}"',
         "[ -n \"$CI\" ] || export DB_PASSWORD='VALUE'",
         "if true; then export DB_PASSWORD=VALUE; fi",
@@ -60,8 +61,6 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         '$env:DB_PASSWORD = "VALUE"',
         '(setenv "DB_PASSWORD" "VALUE")',
         "read -r DB_PASSWORD <<< 'VALUE'",
-        "read -r DB_PASSWORD <<'END'\nVALUE\nEND",
-        "export DB_PASSWORD=$(cat <<END\nVALUE\nEND\n)",
         "curl -H 'Authorization: Bearer VALUE' x-1",
         "DB_PASSWORD=\"grey-\"'heron-42'; x",
         'DB_PASSWORD="grey-""heron-42"; x',
@@ -69,6 +68,7 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         "<?php\nreturn array (\n  'DB_PASSWORD' => 'VALUE',\n);",
         "define('DB_PASSWORD', 'VALUE');",
         "'password' => env('DB', 'VALUE'),",
+        "password = os.getenv('DB_PASSWORD', 'VALUE')",
         "module.exports = {DB_PASSWORD: 'VALUE'}",
         "module.exports = {\n  DB_PASSWORD:\n    'VALUE',\n};",
         "export const dbPassword = `VALUE`;",
@@ -122,6 +122,10 @@ def test_a_value_in_a_file_of_variables_is_found_in_each_form(tmp_path: Path, te
         ("<key>Password</key>\n<string>VALUE</string>", VALUE),
         ("{\n  // of ann\n  password: 'VALUE',\n}", VALUE),
         ("passwords = [\n  'other-1',\n  'VALUE',\n]", VALUE),
+        ("x y\npasswords = ['other-1', \"it's-a-secret\"]", "it's-a-secret"),
+        ("x y\npassword my-secret-token7", "my-secret-token7"),
+        ("x y\npassword: {br4ce}s", "{br4ce}s"),
+        ("x y\npassword='it's-7'; x", "it's-7"),
     ],
 )
 def test_a_value_in_a_file_with_secrets_is_found_in_each_form(tmp_path: Path, text: str, value: str) -> None:
@@ -142,9 +146,10 @@ def test_a_value_in_a_file_with_secrets_is_found_in_each_form(tmp_path: Path, te
 def test_a_private_key_over_several_lines_is_found_beside_lines_of_any_form(
     tmp_path: Path, before: str, form: str
 ) -> None:
-    found, _ = of_env(tmp_path, f"{before}{form.format(PEM)}\nexport DB_PASSWORD='{VALUE}';\n")
+    found, told = of_env(tmp_path, f"{before}{form.format(PEM)}\nexport DB_PASSWORD='{VALUE}';\n")
     assert not shows(found, LINE)
     assert not shows(found)
+    assert not told
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,14 @@ def test_of_a_file_that_is_no_sure_text_what_can_be_read_is_known_and_the_rest_i
 
 
 @pytest.mark.parametrize(
-    "text", ["x\nDB_PASSWORD;VALUE\n", "x\nDB_PASSWORD,VALUE\n", "x\nread DB_PASSWORD <<END\n"]
+    "text",
+    [
+        "x\nDB_PASSWORD;VALUE\n",
+        "x\nDB_PASSWORD,VALUE\n",
+        "x\nread DB_PASSWORD <<END\nVALUE\nEND\n",
+        "x\nexport DB_PASSWORD=$(cat <<'END'\nVALUE\nEND\n)\n",
+        "x\nDB_PASSWORD = {\n",
+    ],
 )
 def test_a_line_whose_value_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
     told = ["Zeus cannot read the value in line 2, so it is not masked"]
@@ -241,6 +253,7 @@ SECRET_NAME: shop-db-v2
 module.exports = { region: 'us-east-1', token: process.env.API_TOKEN, key: 'customer_id' };
 function passwordRules1() { return checkPassword('weak-rule-1x'); }
 """,
+    ".env.py": 'form["client_secret"] = ""\n"password": getenv("DB_PASSWORD"),\nnames = ["API_KEY", "DB_PASSWORD"]\n',
     ".env.json": '{"development": {"APP_ENV": "dev-eu1", "REGION": "us-east-1", "PORT": 8080}}',
     ".env.fish": "set -gx AWS_REGION us-east-1\nset -x PATH $HOME/bin-1x $PATH\n",
     ".env.toml": '[app]\nregion = "us-east-1"\nname = "shop-app-1"\n',

@@ -21,6 +21,7 @@ from zeus_runtime.config.secrets.connection_strings import (
 )
 from zeus_runtime.config.secrets.encoded import text_of_base64
 from zeus_runtime.config.secrets.placeholders import (
+    PRIVATE_KEY,
     is_key,
     is_long_enough,
     is_random_item,
@@ -37,7 +38,6 @@ from zeus_runtime.config.secrets.running_text import (
     may_hold_keys,
     shell_words,
 )
-from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, Setting, read_secret_text
 
 _T = TypeVar("_T")
 _Rules: TypeAlias = Callable[[str, str], Iterator[str]]
@@ -473,6 +473,9 @@ def secrets_of_text(
 def _of_known_text(
     rules: _Rules, text: str, *, is_script: bool, unread: Callable[[int], object], levels: int
 ) -> Iterator[tuple[str, str]]:
+    # Few projects have such a text, and its patterns take time to compile.
+    from zeus_runtime.config.secrets.secret_texts import Setting, read_secret_text
+
     found = read_secret_text(text, _may_say_secret, is_script=is_script)
     yield from ((each[0], "") for each in re.finditer(PRIVATE_KEY, text))
     for line in (each.line for each in found.settings if not each.value):

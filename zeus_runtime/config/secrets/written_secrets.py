@@ -27,8 +27,8 @@ from zeus_runtime.config.secrets.parts import (
     secrets_of_text,
     secrets_within,
 )
+from zeus_runtime.config.secrets.placeholders import PRIVATE_KEY
 from zeus_runtime.config.secrets.running_text import is_key_like
-from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, decoded
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder
@@ -281,9 +281,13 @@ def secrets_of_key_file(
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return {}
-        text, is_sure = decoded(path.read_bytes())
+        data = path.read_bytes()
     except (OSError, ValueError):
         return {}
+    # Few projects have such a file.
+    from zeus_runtime.config.secrets.secret_texts import decoded
+
+    text, is_sure = decoded(data)
     if variable and not is_sure:
         unread(_NO_TEXT)
     told = partial(_tell_line, unread)
@@ -321,6 +325,9 @@ def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[
         data = stream.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    # Few projects have such a file.
+    from zeus_runtime.config.secrets.secret_texts import decoded
+
     text, is_sure = decoded(data)
     is_program = path.suffix.lower() in _PROGRAMS and not only_sets_variables(text)
     is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
