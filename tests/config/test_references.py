@@ -78,3 +78,55 @@ def test_a_value_with_a_random_part_has_a_secret(form: tuple[str, str], password
 def test_a_password_with_a_dollar_is_a_secret(part: str) -> None:
     assert part in {*secrets_in("DB_PASSWORD", part)}
     assert part in {*secrets_in("DATABASE_URL", f"postgresql://app:{part}@db/shop")}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "${OTHER:-VALUE}",
+        "${OTHER:-${THIRD:=VALUE}}",
+        "postgresql://app:${OTHER:-VALUE}@$DB_HOST/shop",
+        "$(curl -H 'X-Api-Key: VALUE' https://hub.example.com)",
+        "{{ lookup('url', 'https://ann:VALUE@hub.example.com') }}",
+        "${VALUE}",
+        "Bearer $VALUE",
+        "$HOME/VALUE",
+        "os.VALUE.token",
+        "`VALUE`",
+    ],
+)
+def test_a_secret_within_a_reference_is_one(value: str) -> None:
+    assert any(VALUE in each for each in secrets_in("DB_PASSWORD", value.replace("VALUE", VALUE)))
+
+
+def test_what_a_reference_has_for_a_default_is_a_secret_by_itself() -> None:
+    assert "blue-otter-42" in {*secrets_in("SMTP_URL", "smtp://$SMTP_USER:${SMTP_PASS:-blue-otter-42}@mail")}
+    found = {
+        *secrets_of_text(
+            "docker run -e PW=${DB_PASSWORD:-blue-otter-42} shop\n# ${DB_PASSWORD:-red-otter-42}\n"
+        )
+    }
+    assert "blue-otter-42" in {secret for secret, _ in found}
+    assert not any("red" in secret for secret, _ in found)
+
+
+@pytest.mark.parametrize(
+    "line", ["$db_password = 'VALUE';", '$env:DB_PASSWORD = "VALUE"', "$DB_PASSWORD := `VALUE`"]
+)
+def test_a_variable_that_a_line_sets_is_the_name_of_a_secret(line: str) -> None:
+    assert VALUE in {secret for secret, _ in secrets_of_text(line.replace("VALUE", VALUE))}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "process.env.API_KEY",
+        'os.environ["API_KEY"]',
+        "getenv('API_KEY')",
+        "$_ENV['API_KEY']",
+        "<your-api-key>",
+    ],
+)
+def test_code_that_names_a_value_and_a_word_to_fill_in_are_no_secrets(value: str) -> None:
+    assert [*secrets_in("SHOP_API_KEY", value)] == []
+    assert [*secrets_in("AUTHORIZATION", f"Bearer {value}")] in ([], [f"Bearer {value}"])

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from zeus_runtime.config.secrets.placeholders import looks_random
 from zeus_runtime.config.secrets.running_text import is_key_like
 
 _SIGNS: Final = r"""\s:/@,;&|=?.\"'()\[\]{}<>\\-"""
@@ -15,21 +14,23 @@ _REFERENCE: Final = (
     r"\$?\{\{[-\s.]*+(?P<filled>[A-Za-z_][^{}\n]*+)\}\}"
     r"|\$?\$\{!?(?P<braced>[A-Za-z_]\w*+)(?P<more>(?:[^{}\n\w](?:[^{}\n]|\{[^{}\n]*+\})*+)?)\}"
     r"|\$\((?P<command>(?:[^()<\n]|\([^()\n]*+\))*+)\)"
-    r"|`(?P<quoted>[^`\n]*[^\S\n][^`\n]*)`"
+    r"|`(?=[^`\s]*+[^\S\n])(?P<quoted>[^`\n]++)`"
     rf"|(?<![^{_SIGNS}])(?:\$?\$(?:env:)?(?P<bare>[A-Za-z_]\w*+)|%(?P<percent>[A-Z_][A-Z0-9_]*+)%)"
     rf"(?=[${_SIGNS}]|\Z)(?!\s*+[.:?]{{0,2}}=(?!=))"
 )
 """``{{ name }}``, ``${NAME}``, ``$(command)``, ``$NAME`` and ``%NAME%``, but for a name that a line sets (PHP). It may
 have a default: ``${NAME:-text}``."""
 _DEFAULT: Final = re.compile(r":?[-=](.+)", re.DOTALL)
-_CODE: Final = r"\$?[A-Za-z_]\w*(?:\.\w+)*(?:\.(\w+)|[(\[][\"']?(\w+)[\"']?[)\]])[,;]?"
-"""``process.env.API_KEY``, ``os.environ["API_KEY"]``, ``getenv("API_KEY")``, ``$_ENV['API_KEY']``."""
 _TO_FILL_IN: Final = r"<[A-Za-z]+(?:[ _-][A-Za-z]+)*>"
 """``<your-api-key>``."""
 _FIRST: Final = 0xF0000
 _MOST: Final = 0xFFFE
 _STAND_INS: Final = f"{chr(_FIRST)}-{chr(_FIRST + _MOST)}"
 """Signs for private use: texts seldom have them."""
+_CODE: Final = (
+    rf"(?:\$?[A-Za-z_]\w*|[{_STAND_INS}]+)(?:\.\w+)*(?:(?:\.|->)(\w+)|[(\[][\"']?(\w+)[\"']?[)\]])!?[,;]?"
+)
+"""``process.env.API_KEY``, ``os.environ["API_KEY"]``, ``getenv("API_KEY")``, ``$_ENV['API_KEY']``."""
 _RUN: Final = rf"([{_STAND_INS}])\1*+"
 """Those of one reference."""
 _ONLY: Final = (
@@ -95,9 +96,8 @@ class References:
 
     def _named(self, run: re.Match[str]) -> str:
         name, more = self._of(run).group("braced", "more")
-        return (
-            f"{{{name}{more}}}" if more and _DEFAULT.fullmatch(more) and self._says_secret(name) else run[0]
-        )
+        has_default = more and "{" not in more and _DEFAULT.fullmatch(more)
+        return f"{{{name}{more}}}" if has_default and self._says_secret(name) else run[0]
 
     @staticmethod
     def has_named_default(part: str) -> bool:
@@ -110,13 +110,15 @@ class References:
     def is_only(self, part: str) -> bool:
         """Whether a part of a hidden text is a reference and nothing else, or code that names a value, or a person has
         to fill it in."""
-        if re.search(f"[{_STAND_INS}]", part):
-            text = re.sub(_NEXT, "", part)
-            only = re.fullmatch(_ONLY, text) or re.fullmatch(_BELOW, text)
-            return only is not None and not _is_random(part) and not looks_random(part)
-        if code := re.fullmatch(_CODE, part):
-            return self._says_secret(code[1] or code[2]) and not _is_random(part)
-        return re.fullmatch(_TO_FILL_IN, part) is not None
+        text = re.sub(_NEXT, "", part)
+        has_any = re.search(f"[{_STAND_INS}]", part)
+        code = re.fullmatch(_CODE, part)
+        is_found = (
+            (code and self._says_secret(code[1] or code[2]))
+            or (has_any and (re.fullmatch(_ONLY, text) or re.fullmatch(_BELOW, text)))
+            or re.fullmatch(_TO_FILL_IN, part)
+        )
+        return bool(is_found) and not _is_random(part)
 
     def shown(self, part: str) -> str:
         """A part of a hidden text as it is written."""
