@@ -48,8 +48,9 @@ _POSTGRES_LINE: Final = r"(?!#)(?:(?:[^:\\]|\\.)*:){4}((?:[^:\\]|\\.|\\\Z)+)(?::
 """``host:port:database:user:password``, with a backslash before each ``:`` and backslash in them."""
 _EXAMPLES: Final = frozenset({"example", "sample", "template", "dist"})
 """In the name of a file of variables, between its dots: its values are for people to replace."""
-_REFERENCE: Final = r"\$\w+|\$\{[^}]*\}|\$\(.*|`.*`"
-"""A value that a shell or a library fills in: its text is in scripts, and is no secret."""
+_PROGRAMS: Final = frozenset(".cjs .cts .go .js .jsx .mjs .mts .php .py .pyi .rb .ts .tsx".split())
+"""The endings of files in which a text has quotes; a word without them is a name."""
+_IN_QUOTES: Final = r"""(?s:(\"\"\"|'''|`)(.*?)\1)|"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'"""
 _NO_TEXT: Final = "it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"
 _AS_PATH: Final = ("/", "./", "../", "~")
 
@@ -310,7 +311,7 @@ def secrets_of_env_file(path: Path, unread: Unread = _untold) -> dict[str, str]:
     """The secrets in a file of variables that is not loaded (``.env.local``), to their names, as those of a ``.env``.
 
     Its other readers have other rules, so each line counts that has a name and a value. Of an example, what looks like
-    a key counts: ``change-me-in-production`` is in other texts.
+    a key counts: ``change-me-in-production`` is in other texts. Of a program, that and what is in quotes.
 
     Args:
         unread: called if secrets in it may not be known.
@@ -323,11 +324,14 @@ def secrets_of_env_file(path: Path, unread: Unread = _untold) -> dict[str, str]:
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     text, unread = _text_of(data, unread)
+    is_program = path.suffix.lower() in _PROGRAMS and not only_sets_variables(text)
     is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
+    told = (lambda _line: None) if is_program else partial(_tell_line, unread)
+    written = _in_quotes(text) if is_program else ""
     return {
         secret: f"{path.name}/{name}" if name else path.name
-        for secret, name in _of_variables(text, _of_value, partial(_tell_line, unread)).items()
-        if not is_example or is_key_like(secret)
+        for secret, name in _of_variables(text, secrets_in, told).items()
+        if is_key_like(secret) or not (is_example or (is_program and secret not in written))
     }
 
 
@@ -348,6 +352,12 @@ def _text_of(data: bytes, unread: Unread) -> tuple[str, Unread]:
     return text, unread
 
 
+def _in_quotes(program: str) -> str:
+    """The texts in a program, as they are written and as they are meant, each in lines of its own."""
+    texts = ["".join(filter(None, each.groups()[1:])) for each in re.finditer(_IN_QUOTES, program)]
+    return "\n".join((*texts, *(re.sub(r"\\(.)", r"\1", each) for each in texts if "\\" in each)))
+
+
 def _of_variables(
     text: str, rules: Callable[[str, str], Iterator[str]], told: Callable[[int], object]
 ) -> dict[str, str]:
@@ -355,10 +365,6 @@ def _of_variables(
     for secret, name in secrets_of_text(text, rules, is_script=True, unread=told):
         found[secret] = found.get(secret) or name
     return found
-
-
-def _of_value(name: str, value: str) -> Iterator[str]:
-    yield from () if re.fullmatch(_REFERENCE, value) else secrets_in(name, value)
 
 
 def _of_env(is_script: bool, name: str, value: str) -> Iterator[str]:
