@@ -179,12 +179,14 @@ class Learned:
 
     Attributes:
         names: secret text to name.
+        forgotten: how many were forgotten; it only grows.
     """
 
     def __init__(self, most: int | None = None, form: TokenForm | None = None) -> None:
         self.most = most
         self.form = form
         self.names: dict[str, str] = {}
+        self.forgotten = 0
         self._dropped = 0
 
     @property
@@ -209,6 +211,7 @@ class Learned:
         # In place: another thread may learn a secret meanwhile.
         gone = [secret for secret in secrets if self.names.pop(secret, None) is not None]
         self._dropped += len(gone)
+        self.forgotten += len(gone)
 
 
 @dataclass(frozen=True)
@@ -585,15 +588,16 @@ class Redactor:
         count = self.learned_count if self.learned else 0
         if not count:
             return self
-        # `learned` only grows, so the count alone says whether the kept redactor is stale.
-        kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
-        if kept is None or kept[0] != count:
+        # A secret that goes changes no count of `learned_count`: text that was masked with it is masked enough.
+        state = count, sum([each.forgotten for each in self.learned])
+        kept: tuple[tuple[int, int], Redactor] | None = self.__dict__.get("_kept")
+        if kept is None or kept[0] != state:
             known = Redactor(self.names, form=self.form)
             for each in self.learned:
                 # A copy, since another thread may learn a secret meanwhile; the next question finds another count then.
                 known = known.adding(dict(each.names))
             # Into the `__dict__`, because the class is frozen.
-            kept = self.__dict__["_kept"] = count, known
+            kept = self.__dict__["_kept"] = state, known
         return kept[1]
 
     @property
