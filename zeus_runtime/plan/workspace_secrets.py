@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.masking import Redactor
-from zeus_runtime.plan.workspace_root import working_folders
+from zeus_runtime.plan.workspace_root import place_for, working_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.subagents import PlannedAgent
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.store.threads import Owner
 
 
 def files_of_work(family: Iterable[Checked]) -> Sequence[SecretFiles]:
@@ -46,9 +47,14 @@ def family_of(checked: Checked, plan: Plan) -> Sequence[Checked]:
     return [checked, *(each.checked for each in agents_of(plan))]
 
 
-def at_session(family: Iterable[Checked], session: str) -> Sequence[Checked]:
-    """The configs of a family as they are for a session of its agent; nothing is planned."""
-    return [replace(each, session=session) for each in family]
+def at_session(family: Iterable[Checked], session: str, owner: Owner | None = None) -> Sequence[Checked]:
+    """The configs of a family as they are for a session of its agent; nothing is planned.
+
+    Args:
+        owner: the user of a service to whom it belongs; None for whom the configs are already.
+    """
+    place = () if owner is None else place_for(owner.user, owner.project)
+    return [replace(each, session=session, place=place or each.place) for each in family]
 
 
 class WorkspaceSecrets:
