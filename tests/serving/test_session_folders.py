@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,11 +21,15 @@ from zeus_runtime.errors import ZeusError
 from zeus_runtime.tools.approval import Decision
 
 OWN: Final = "workspace: {root: work, per: session}\nmiddlewares: [approve]\n"
-WRITES: Final = calling(call("write_file", "w", path="/x.txt", content="x"))
 
 
 def secret(number: int) -> str:
-    return f"x7ghs9Kq{number:02}LmW4RtZ8vBn"
+    return f"xK{sha256(bytes([number])).hexdigest()[:20]}"
+
+
+UNKNOWN: Final = " ".join(map(secret, range(10, 60)))
+"""What is stored before a file of the folder has it."""
+WRITES: Final = calling(call("write_file", "w", path="/x.txt", content=UNKNOWN))
 
 
 def keep(folder: Path, session: str, number: int) -> str:
@@ -45,7 +50,7 @@ async def waiting(
     (tmp_path / "work").mkdir()
     write_agent(tmp_path, OWN, tools="[filesystem]")
     async with serving(service_of(tmp_path, script(WRITES))) as client:
-        session, run = await begun(client, "go")
+        session, run = await begun(client, f"go {UNKNOWN}")
         await until(client, run, "waiting")
     service = service_of(tmp_path, model or script("Done."))
     async with serving(service) as client:
@@ -54,7 +59,10 @@ async def waiting(
 
 async def test_a_prompt_is_masked_before_the_session_has_a_plan(tmp_path: Path) -> None:
     async with waiting(tmp_path) as (client, session, _, _):
-        given = keep(tmp_path, session, 1)
+        old, given = keep(tmp_path, session, 10), keep(tmp_path, session, 1)
+        waits = (await client.get("/v1/approvals")).text
+        assert secret(11) in waits
+        assert old not in waits
         answer = await client.post(
             f"/v1/sessions/{session}/runs", json={"prompt": f"see {given}!"}, params={"queue": 1}
         )
@@ -69,8 +77,11 @@ async def test_a_prompt_is_masked_before_the_session_has_a_plan(tmp_path: Path) 
     "decision",
     [
         {"decision": "reject", "reason": "not SECRET"},
-        {"decision": "approve", "instruction": "not SECRET"},
-        {"decision": "approve", "changed": {"path": "/x.txt", "content": "not SECRET"}},
+        {
+            "decision": "approve",
+            "instruction": "not SECRET",
+            "changed": {"path": "/x.txt", "content": "not SECRET"},
+        },
     ],
 )
 async def test_a_decision_is_masked_before_the_session_has_a_plan(
@@ -92,7 +103,7 @@ async def test_a_decision_is_masked_before_the_session_has_a_plan(
     assert b"<secret:.env.n1/A_TOKEN-" in stored(tmp_path)
 
 
-async def test_every_route_that_names_a_session_looks_at_its_folder(tmp_path: Path) -> None:
+async def test_every_route_that_names_a_session_looks_at_its_folder_first(tmp_path: Path) -> None:
     routes = [(each, given) for each, given in (*OF_ONE.items(), *NAMING.items())]
     names = ("{session}", "{run}", "{approval}")
     named = [
@@ -107,13 +118,15 @@ async def test_every_route_that_names_a_session_looks_at_its_folder(tmp_path: Pa
     async with waiting(tmp_path) as (client, session, run, agent):
         (pending,) = (await client.get("/v1/approvals")).json()
         values = {"session": session, "run": run, "approval": pending["id"], "number": "1"}
-        for number, (method, path, given) in enumerate(named):
+        for number, (method, path, given) in enumerate(named, 10):
             new = keep(tmp_path, session, number)
             body = {**given, "json": {"sessions": [session]}} if "{session}" in repr(given) else given
             request = client.build_request(method, path.format(**values), **body)
             answer = await client.send(request, stream=True)
+            # A stream of events has no end.
+            shown = await anext(answer.aiter_text(1_000_000 if "/events" not in path else None), "")
             await answer.aclose()
-            if agent.masked(f"see {new}!") == f"see {new}!":
+            if new in shown or agent.masked(f"see {new}!") == f"see {new}!":
                 late.append(f"{method} {path}: {answer.status_code}")
     assert late == []
 

@@ -451,7 +451,8 @@ class Agent(ErrorsMasked):
 
     async def look_at(self, session: str) -> None:
         """Mask from now on what the folders of a session hold now, before something of it is stored or shown."""
-        await self._runner.connections(session)
+        if self._runner.has_folders_of_sessions:
+            await self._runner.connections(session)
 
     async def log(self) -> ThreadLog:
         """The stored sessions that this agent may use, for a service that shows them."""

@@ -323,9 +323,14 @@ class Runner:
             await self.look_at(opened.log, session)
         return opened
 
+    @property
+    def has_folders_of_sessions(self) -> bool:
+        """Whether a session has folders of its own."""
+        return self._plans.are_of_sessions
+
     async def look_at(self, log: ThreadLog, session: str) -> None:
         """Mask what changed in the folders of a session, or of that for which it works; of none where there is none."""
-        if self._plans.are_of_sessions and (found := await outermost_of(log, session)) is not None:
+        if self.has_folders_of_sessions and (found := await outermost_of(log, session)) is not None:
             self._plans.look(found)
 
     def look(self) -> None:
