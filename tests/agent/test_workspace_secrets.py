@@ -17,8 +17,9 @@ from zeus_runtime.plan.apart import set_apart
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plan.workspace_root import user_name, workspace_root
-from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets
+from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets, family_of
 from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.store.session_tree import open_child
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -218,7 +219,7 @@ def test_what_two_sessions_have_is_known_until_both_are_gone(tmp_path: Path) -> 
         folder = workspace_root(own)
         folder.mkdir(parents=True)
         (folder / ".env").write_text(f"A_TOKEN={secret(number)}\nB_TOKEN={secret(9)}\n")
-        looks.append(WorkspaceSecrets(own, make_plan(own)))
+        looks.append(WorkspaceSecrets(family_of(own, make_plan(own))))
         looks[-1].look()
     first, second = looks
 
@@ -241,3 +242,33 @@ def test_only_where_sessions_have_their_own_is_a_folder_of_such_a_name_theirs(
     write_agent(tmp_path, f"workspace: {{root: .{per}}}\n")
     checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
     assert checked.secrets.hides(f"it is {secret(1)}") == is_known
+
+
+async def test_the_secrets_of_sessions_that_somebody_only_looks_at_are_forgotten_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_plans, "KEPT", 1)
+    found = [await begun(tmp_path, OWN) for _ in range(3)]
+    for number, (_, folder) in enumerate(found):
+        (folder / ".env").write_text(f"A_TOKEN={secret(number)}\n")
+    async with agent_in(tmp_path, OWN, reading()) as agent:
+        for session, _ in found:
+            await agent.look_at(session)
+        assert [agent.masked(f"see {secret(each)}") == f"see {secret(each)}" for each in range(3)] == [
+            True,
+            False,
+            False,
+        ]
+
+
+async def test_the_session_of_a_sub_agent_works_in_the_folder_of_its_parent(tmp_path: Path) -> None:
+    session, folder = await begun(tmp_path, OWN)
+    async with agent_in(tmp_path, OWN, reading()) as agent:
+        connections = await agent._runner.connections()
+        thread = await connections.log.find(session)
+        (await connections.database.claim(session))()
+        child = await open_child(connections.log, thread, "a", 1, agent="test/helper", title="", at_most=1)
+        assert child is not None
+        (folder / ".env").write_text(f"A_TOKEN={secret(1)}\n")
+        await agent.history(child.session)
+        assert secret(1) not in agent.masked(f"see {secret(1)}")

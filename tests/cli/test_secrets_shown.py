@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 import warnings
+from contextlib import closing
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.cli.conftest import Project, Zeus, spawn
 from zeus_runtime import Agent
 from zeus_runtime.cli.process import Process
 from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.plan.workspace_root import user_name
 
 VALUES = {
     "Cookie": "sid=abcdef0123456789; theme=dark",
@@ -226,6 +229,39 @@ def test_a_secret_of_the_sub_agents_config_is_masked_where_the_parents_shows_a_s
         "secrets that only the sub-agents' configs have are not masked"
         in zeus("sessions", "show", session).err
     )
+
+
+@pytest.mark.parametrize(("per", "owner"), [("session", None), ("user", "ann")])
+def test_a_verb_that_shows_a_session_knows_what_its_folder_holds(
+    project: Project, zeus: Zeus, per: str, owner: str | None
+) -> None:
+    """The model made the secrets: they were stored before they were known."""
+    (project.folder / "work").mkdir()
+    write = {"call": "write_file", "args": {"path": "/a.txt", "content": f"my {OLD}"}}
+    more = f"workspace: {{root: work, per: {per}}}\nmiddlewares: [approve]\n"
+    path = project.agent(write, "done", more=more)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = zeus("approvals", "pending", "--json").json
+    session = pending["session"]
+    if owner is not None:
+        with closing(sqlite3.connect(project.folder / ".zeus" / "zeus.db")) as database, database:
+            database.execute("UPDATE thread SET owner = 'ann'")
+    name = session if per == "session" else user_name([str(owner)])
+    folder = project.folder / "work" / name
+    folder.mkdir(exist_ok=True)
+    (folder / ".env.local").write_text(f"SHIP_TOKEN={OLD}\n")
+    for words in (
+        ("approvals", "pending"),
+        ("approvals", "show", pending["id"]),
+        ("sessions", "show", session),
+        ("sessions", "export", session),
+        ("context", "why-missing", "my", "--session", session),
+    ):
+        shown = zeus(*words)
+        assert shown.exit_code == 0, shown.err
+        assert OLD not in shown.out + shown.err, words
+        assert "<secret:.env.local/SHIP_TOKEN-" in shown.out or "context" in words, words
 
 
 TELLING = """

@@ -1132,6 +1132,18 @@ def test_what_only_resembles_an_address_stays_readable(value: str) -> None:
     assert mask_line(f"a: {value}") == f"a: {value}"
 
 
+def test_a_secret_that_is_forgotten_is_masked_no_longer() -> None:
+    learned = Learned()
+    known = Redactor(learned=(learned,))
+    learned.add(KEY, "A")
+    learned.add("another-secret-1", "B")
+    assert known.masked(f"{KEY} another-secret-1") == "<secret:A> <secret:B>"
+    learned.forget([KEY, "unknown"])
+    assert known.masked(f"{KEY} another-secret-1") == f"{KEY} <secret:B>"
+    learned.forget(["another-secret-1"])
+    assert known.masked("another-secret-1") == "another-secret-1"
+
+
 def test_a_secret_that_another_thread_learns_meanwhile_does_not_end_the_masking() -> None:
     learned = Learned()
 

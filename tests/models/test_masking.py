@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import string
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
@@ -107,6 +109,30 @@ def test_a_character_that_is_cut_in_two_comes_whole_and_half_of_one_is_replaced(
     told = [each.arguments if isinstance(each, ToolCallDelta) else cast(Any, each).text for each in found]
     assert "".join(told) == "A \U0001f600 B \ufffdC\ufffdD \ufffd"
     assert all(each == each.encode("utf-8", "replace").decode() for each in told)
+
+
+@pytest.mark.parametrize("width", [1, 7, 30, 1000])
+@pytest.mark.parametrize("kind", [TextDelta, partial(ToolCallDelta, 0, None, None)])
+def test_a_recorded_secret_that_is_wrapped_behind_a_prefix_is_masked_as_in_the_response(
+    kind: Any, width: int
+) -> None:
+    secret = base64.b64encode(hashlib.sha512(b"a").digest() + hashlib.sha512(b"b").digest()).decode()
+    known = Redactor({secret: "DEPLOY_KEY"})
+    lines = [f"web-1  | {secret[at : at + 40]}" for at in range(0, len(secret), 40)]
+    text = "\n".join(["It logs", *lines, f"and {KEY}."])
+    pieces = [kind(text[at : at + width]) for at in range(0, len(text), width)]
+    found = [cast(Any, each) for each in masked_pieces(pieces, known)]
+    told = [each.arguments if isinstance(each, ToolCallDelta) else each.text for each in found]
+    assert "".join(told) == known.text(text)
+    assert secret[41:60] not in "".join(told)
+    assert (len(told) > 1) == (width < len(text))
+    # No piece has a part of a placeholder only.
+    assert width < 30 or all(each.count("<secret:") == each.count(">") for each in told)
+
+
+def test_recorded_pieces_without_a_secret_stay_as_they_came() -> None:
+    pieces = [TextDelta("A "), ToolCallDelta(0, "a", "one", ""), ReasoningDelta("so"), TextDelta("word.")]
+    assert masked_pieces(pieces, SECRETS) == pieces
 
 
 def test_parallel_calls_and_text_are_held_apart() -> None:

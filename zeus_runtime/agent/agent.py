@@ -214,9 +214,14 @@ class Agent(ErrorsMasked):
         from zeus_runtime.agent.approval_preview import at_present
         from zeus_runtime.store.approvals import open_approvals
 
-        known, log = self._runner.redactor.masked, (await self._open()).log
-        found = await open_approvals(log, session)
-        return [masked_pending(each, known) for each in await at_present(self._checked, log, found)]
+        known, log = self._runner.redactor.masked, (await self._open(session or "")).log
+        found = await at_present(self._checked, log, await open_approvals(log, session))
+        shown = []
+        for each in found:
+            # One by one: of many sessions, not all are known at once.
+            await self.look_at(each.session)
+            shown.append(masked_pending(each, known))
+        return shown
 
     async def previewed(self, approval: str) -> PendingApproval:
         """A waiting call with the change that it would make now, if its tool can tell; a decision is bound to that.
@@ -231,7 +236,9 @@ class Agent(ErrorsMasked):
         found = next((each for each in await open_approvals(log) if each.id == approval), None)
         if found is None:
             raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
-        return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
+        shown = await previewed(self._checked, log, found)
+        await self.look_at(found.session)
+        return masked_pending(shown, self._runner.redactor.masked)
 
     async def decide(
         self,
@@ -261,7 +268,7 @@ class Agent(ErrorsMasked):
         from zeus_runtime.agent.approval_preview import refuse_decided
         from zeus_runtime.store.approvals import allow, decide, open_approvals
 
-        connections = await self._open()
+        connections = await self._open(session)
         log = connections.log
         await log.find(session)
         await self._runner.require_own(session)
@@ -439,7 +446,13 @@ class Agent(ErrorsMasked):
         """``log`` with known secrets masked in everything that is read."""
         from zeus_runtime.store.masked_log import MaskedLog
 
-        return MaskedLog((await self._open()).database, self._runner.redactor, owner=self._owner)
+        database, look_at = (await self._open()).database, self._runner.look_at
+        return MaskedLog(database, self._runner.redactor, owner=self._owner, look_at=look_at)
+
+    async def look_at(self, session: str) -> None:
+        """Mask from now on what the folders of a session hold now, before something of it is stored or shown."""
+        if self._runner.has_folders_of_sessions:
+            await self._runner.connections(session)
 
     async def log(self) -> ThreadLog:
         """The stored sessions that this agent may use, for a service that shows them."""
@@ -650,7 +663,7 @@ class Agent(ErrorsMasked):
         Raises:
             UsageError: the session or message does not exist, nothing comes after it, or the session is running.
         """
-        return await (await self._runner.lifecycle()).roll_back(session, to, before=before)
+        return await (await self._runner.lifecycle(session)).roll_back(session, to, before=before)
 
     async def fork(
         self, session: str, *, step: int, name: str | None = None, middlewares: str | None = None
@@ -671,9 +684,10 @@ class Agent(ErrorsMasked):
             ConfigError: ``middlewares`` are not valid.
             UntrustedError: they would execute something that the user has not allowed.
         """
+        lifecycle = await self._runner.lifecycle(session)
         if middlewares is not None:
             await self._runner.check_policies(middlewares)
-        return await (await self._runner.lifecycle()).fork(session, step, name=name, policies=middlewares)
+        return await lifecycle.fork(session, step, name=name, policies=middlewares)
 
     async def own_middlewares(self, session: str) -> str | None:
         """The middlewares that a session has in place of the config's, as YAML; None for those of the config.
@@ -693,7 +707,7 @@ class Agent(ErrorsMasked):
         Raises:
             UsageError: the session does not exist, or it is running.
         """
-        lifecycle = await self._runner.lifecycle()
+        lifecycle = await self._runner.lifecycle(session)
         done = await lifecycle.archive(session)
         await lifecycle.log.database.compact()
         return done
@@ -705,7 +719,7 @@ class Agent(ErrorsMasked):
             UsageError: the session does not exist, or it is running.
             RunError: its archive is damaged.
         """
-        lifecycle = await self._runner.lifecycle()
+        lifecycle = await self._runner.lifecycle(session)
         done = await lifecycle.restore(session)
         await lifecycle.log.database.compact()
         return done
@@ -737,7 +751,7 @@ class Agent(ErrorsMasked):
             UsageError: the session does not exist, or it is running.
             ChangedError: it changed since it was read.
         """
-        lifecycle = await self._runner.lifecycle()
+        lifecycle = await self._runner.lifecycle(session)
         await lifecycle.delete(session, messages=messages, updated_ms=updated_ms)
         await lifecycle.log.database.compact()
 
@@ -783,5 +797,5 @@ class Agent(ErrorsMasked):
     def _error_mask(self) -> Redactor:
         return self._runner.redactor
 
-    async def _open(self) -> Connections:
-        return await self._runner.connections()
+    async def _open(self, session: str = "") -> Connections:
+        return await self._runner.connections(session)

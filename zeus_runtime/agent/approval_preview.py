@@ -12,7 +12,7 @@ from zeus_runtime.agent.present_rules import judgement_of
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.redaction import masked_for
-from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets
+from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets, family_of
 from zeus_runtime.run.connections import differs_by_session
 from zeus_runtime.store.approvals import note_shown
 from zeus_runtime.store.session_tree import parent_of
@@ -146,7 +146,7 @@ def _planned(checked: Checked, session: str) -> tuple[Checked, Plan]:
     # What the session's workspace holds is known to this plan alone: a service has many sessions that wait.
     own = replace(checked, session=session).for_one_user()
     plan = make_plan(own)
-    WorkspaceSecrets(own, plan).look()
+    WorkspaceSecrets(family_of(own, plan)).look()
     return own, plan
 
 

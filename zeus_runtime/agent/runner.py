@@ -33,6 +33,7 @@ from zeus_runtime.sessions.deletion import forgetting
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import prune_daily
 from zeus_runtime.store.forks import with_policies
+from zeus_runtime.store.session_tree import outermost_of
 from zeus_runtime.tools.attachments import GivenFile, Reference
 from zeus_runtime.tools.run_to_completion import all_tried, finished
 
@@ -293,7 +294,7 @@ class Runner:
         Raises:
             UsageError: it is; the agent has neither the workspace nor the memories and the allowlist of that user.
         """
-        log = (await self.connections()).log
+        log = (await self.connections(session)).log
         if self._owner is None and (owner := await log.owner_of(session)) is not None:
             asking = shell_line("zeus", "--remote", "URL", "run", "--session", session, "PROMPT")
             raise UsageError(
@@ -302,14 +303,35 @@ class Runner:
                 " `zeus --remote URL approvals` decides what waits.",
             )
 
-    async def lifecycle(self) -> SessionLifecycle:
-        """Archives, deletes and rolls back the sessions of the agent's database."""
-        return self._lifecycle_of(await self.connections())
+    async def lifecycle(self, session: str = "") -> SessionLifecycle:
+        """Archives, deletes and rolls back the sessions of the agent's database.
 
-    async def connections(self) -> Connections:
-        """The agent's open connections."""
+        Args:
+            session: as for ``connections``.
+        """
+        return self._lifecycle_of(await self.connections(session))
+
+    async def connections(self, session: str = "") -> Connections:
+        """The agent's open connections.
+
+        Args:
+            session: what its folders hold is masked too, before anything is stored or shown; any name.
+        """
         self.look()
-        return await self._pool.open()
+        opened = await self._pool.open()
+        if session:
+            await self.look_at(opened.log, session)
+        return opened
+
+    @property
+    def has_folders_of_sessions(self) -> bool:
+        """Whether a session has folders of its own."""
+        return self._plans.are_of_sessions
+
+    async def look_at(self, log: ThreadLog, session: str) -> None:
+        """Mask what changed in the folders of a session, or of that for which it works; of none where there is none."""
+        if self.has_folders_of_sessions and (found := await outermost_of(log, session)) is not None:
+            self._plans.look(found)
 
     def look(self) -> None:
         """Mask what changed in the files whose text makes secrets, before anything is stored or shown."""
@@ -344,7 +366,7 @@ class Runner:
         Raises:
             UsageError: the session does not exist, or it is archived.
         """
-        return (await with_policies((await self.connections()).log, session))[1]
+        return (await with_policies((await self.connections(session)).log, session))[1]
 
     @asynccontextmanager
     async def shown_plan(self, session: str) -> AsyncIterator[tuple[Checked, Plan]]:
@@ -353,7 +375,7 @@ class Runner:
         Raises:
             UsageError: the session does not exist, is archived, or is a sub-agent's.
         """
-        log = (await self.connections()).log
+        log = (await self.connections(session)).log
         info = await log.info(await log.find(session))
         if info.parent:
             raise UsageError(

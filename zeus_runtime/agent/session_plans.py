@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from zeus_runtime.middleware.chain import overrides
 from zeus_runtime.middleware.protocol import METHODS
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import make_plan
-from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets
+from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets, at_session, family_of
 from zeus_runtime.run.connections import differs_by_session, plans, sandboxes_of
 from zeus_runtime.tools.routes import WorkspaceConfigError
 from zeus_runtime.tools.run_to_completion import all_tried
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from zeus_runtime.run.connections import Connections
 
 KEPT: Final = 16
-"""Plans of sessions that do not run now. What such a plan opened, such as MCP servers, stays open until it goes."""
+"""Plans of sessions that do not run now. What such a plan opened, such as MCP servers, stays open until it goes.
+
+Of as many others that somebody asked for, the secrets are known.
+"""
 
 
 class SessionPlans:
@@ -44,7 +47,8 @@ class SessionPlans:
     def __init__(self, checked: Checked, plan: Plan) -> None:
         self._checked = replace(checked, lender=plan.context)
         self._plan = plan
-        self._secrets = WorkspaceSecrets(checked, plan)
+        self._family = family_of(checked, plan)
+        self._secrets = WorkspaceSecrets(self._family)
         # How many blocks of `lent` a session is in; before its run has a task, and after it, its plan is in use too.
         self._lent: Counter[str] = Counter()
         # By the session alone: its workspace and its own policies are settled when it begins, and never change.
@@ -84,22 +88,37 @@ class SessionPlans:
             if plan is None:
                 plan = (await asyncio.to_thread(self._planned, session, policies))[1]
                 connections.share(self._plan, plan)
-                # Its own policies are read with another redactor than the one that masks.
-                own = replace(self._checked, session=session)
-                self._secrets_of[session] = WorkspaceSecrets(own, plan)
             self._made[session] = plan
+            closed = [self._made.pop(each) for each in self._idle(self._made, session)]
             self.look(session)
-            idle = [each for each in self._made if each != session and each not in self._lent]
-            for each in idle[: max(0, len(idle) - KEPT)]:
-                closed, secrets = self._made.pop(each), self._secrets_of.pop(each)
-                secrets.forget([self._secrets, *self._secrets_of.values()])
-                await self._close(closed, connections)
+            for each in closed:
+                await self._close(each, connections)
             return plan
 
+    def _idle(self, kept: Iterable[str], session: str) -> Sequence[str]:
+        """Those of the sessions, the longest unused first, that are too many: they do not run, nor is it this one."""
+        idle = [each for each in kept if each != session and each not in self._lent]
+        return idle[: max(0, len(idle) - KEPT)]
+
+    @property
+    def are_of_sessions(self) -> bool:
+        """Whether a session has folders of its own."""
+        return differs_by_session(self._plan)
+
     def look(self, session: str = "") -> None:
-        """Mask what is new in the folders in which a lent plan, and the agent's own, works."""
+        """Mask what is new in the folders in which the agent and a session of it work; the session needs no plan.
+
+        Args:
+            session: an outermost one; empty for the agent's own folders alone.
+        """
+        if session and self.are_of_sessions:
+            # Not with the session's policies: they are read with another redactor than the one that masks.
+            own = self._secrets_of.pop(session, None) or WorkspaceSecrets(at_session(self._family, session))
+            self._secrets_of[session] = own
         for each in self._looks(session):
             each.look()
+        for gone in self._idle([each for each in self._secrets_of if each not in self._made], session):
+            self._secrets_of.pop(gone).forget([self._secrets, *self._secrets_of.values()])
 
     def unread(self, session: str) -> Mapping[Path, str]:
         """The files of variables there whose secrets of now are perhaps not known, each with the reason."""

@@ -95,7 +95,7 @@ def command(
     if sum([explain is not None, prompt, output == "json"]) > 1:
         raise click.UsageError("--explain, --prompt and --format json exclude each other", ctx)
     from zeus_runtime.plan.plan import make_plan
-    from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets
+    from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets, family_of
 
     checked = _read(process, which, output)
     if session is not None:
@@ -109,7 +109,7 @@ def command(
     except UntrustedError:  # a sub-agent's part
         _tell_needed(checked, output)
         raise
-    WorkspaceSecrets(checked, plan).look()
+    WorkspaceSecrets(family_of(checked, plan)).look()
     if prompt:
         answer(rendered(_prompt(plan), mask=redact))
     elif output == "json":

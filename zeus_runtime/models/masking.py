@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from zeus_runtime.config.secrets.placeholders import cut_place
 from zeus_runtime.errors import masking_errors
 from zeus_runtime.models.interface import (
     Model,
@@ -70,10 +71,26 @@ def masked_schemas(schemas: Sequence[ToolSchema], secrets: Redactor) -> tuple[To
 
 
 def masked_pieces(pieces: Sequence[ModelPiece], secrets: Redactor) -> list[ModelPiece]:
-    """What a model streamed with known secrets masked, also one that came in several pieces."""
-    held = HeldPieces(secrets)
-    told = [each for piece in pieces if isinstance(piece, _TEXTS) for each in held.passed(piece)]
-    return [*told, *held.rest()]
+    """What a model streamed, all of it, with known secrets masked: each text is masked whole and cut anew."""
+    texts: dict[tuple[type, int], list[str]] = {}
+    streamed = [each for each in pieces if isinstance(each, _TEXTS)]
+    for piece in streamed:
+        texts.setdefault(_key(piece), []).append(_text(piece))
+    cut = {key: _cut_anew(parts, secrets) for key, parts in texts.items()}
+    told = [_with_text(each, next(cut[_key(each)])) for each in streamed]
+    # A call's piece without text may bring its id and name.
+    return [each for each in told if _text(each) or isinstance(each, ToolCallDelta)]
+
+
+def _cut_anew(parts: Sequence[str], secrets: Redactor) -> Iterator[str]:
+    """A text in as many pieces as before, masked; the pieces of a text without a secret are the same."""
+    whole = well_formed("".join(parts))
+    masked, done, end = secrets(whole), 0, 0
+    for number, part in enumerate(parts, 1):
+        end += len(part)
+        place = len(masked) if number == len(parts) else max(done, cut_place(masked, end))
+        yield masked[done:place]
+        done = place
 
 
 class Masked:

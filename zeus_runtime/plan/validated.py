@@ -25,7 +25,7 @@ from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.executed_parts import executing, folders_named, lifting, project_of
 from zeus_runtime.plan.part_sources import part_source
-from zeus_runtime.plan.workspace_root import is_workspace_name
+from zeus_runtime.plan.workspace_root import is_workspace_name, place_for
 from zeus_runtime.process_path import given_environ, pass_over
 from zeus_runtime.registry import (
     bundled_folders,
@@ -259,7 +259,7 @@ class Checked:
 
     def acting_for(self, user: str, project: str | None, role: Role | None) -> Checked:
         """The same config on behalf of a service's user: with that user's memories, in that project, in that role."""
-        own = replace(self, place=(user,) if project is None else (user, project))
+        own = replace(self, place=place_for(user, project))
         memory = self.config.memory
         if memory is None:
             return own

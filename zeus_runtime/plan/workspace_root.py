@@ -34,6 +34,11 @@ def place_of(checked: Checked) -> tuple[str, ...]:
     return (checked.session,) if workspace.per == "session" else ()
 
 
+def place_for(user: str, project: str | None) -> tuple[str, ...]:
+    """What ``place_of`` gives for a user of a service."""
+    return (user,) if project is None else (user, project)
+
+
 def user_name(place: Sequence[str]) -> str:
     """The name of a folder for a user, or a user in a project: no other and no session has it; it leads nowhere else.
 

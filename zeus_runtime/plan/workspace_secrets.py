@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.masking import Redactor
-from zeus_runtime.plan.workspace_root import working_folders
+from zeus_runtime.plan.workspace_root import place_for, working_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.subagents import PlannedAgent
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.store.threads import Owner
 
 
 def files_of_work(family: Iterable[Checked]) -> Sequence[SecretFiles]:
@@ -40,6 +42,21 @@ def agents_of(plan: Plan) -> Iterator[PlannedAgent]:
         yield from agents_of(each.plan)
 
 
+def family_of(checked: Checked, plan: Plan) -> Sequence[Checked]:
+    """An agent's config, and those of its sub-agents."""
+    return [checked, *(each.checked for each in agents_of(plan))]
+
+
+def at_session(family: Iterable[Checked], session: str, owner: Owner | None = None) -> Sequence[Checked]:
+    """The configs of a family as they are for a session of its agent; nothing is planned.
+
+    Args:
+        owner: the user of a service to whom it belongs; None for whom the configs are already.
+    """
+    place = () if owner is None else place_for(owner.user, owner.project)
+    return [replace(each, session=session, place=place or each.place) for each in family]
+
+
 class WorkspaceSecrets:
     """Masks what the folders of one plan hold, in all that its agent sends and stores.
 
@@ -47,14 +64,14 @@ class WorkspaceSecrets:
     the order in which they run must not decide what a placeholder means.
 
     Args:
-        checked: the agent's config, as it is for the session.
-        plan: that of the agent, with those of its sub-agents.
+        family: the agent's config, as it is for the session, and then those of its sub-agents.
     """
 
-    def __init__(self, checked: Checked, plan: Plan) -> None:
+    def __init__(self, family: Sequence[Checked]) -> None:
+        checked = family[0]
         self._secrets = checked.secrets
         self._learned = checked.own_secrets or self._secrets.learned[0]
-        self._files = files_of_work([checked, *(each.checked for each in agents_of(plan))])
+        self._files = files_of_work(family)
         self._found: dict[str, str] = {}
         self._added: set[str] = set()
 

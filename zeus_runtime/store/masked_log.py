@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,24 @@ class MaskedLog(ThreadLog):
 
     Args:
         secrets: masked in everything that is read; the stored data stays unchanged.
+        look_at: lets ``secrets`` know what the folders of a session hold; called before its rows are read.
     """
 
-    def __init__(self, database: Database, secrets: Redactor, *, owner: Owner | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        secrets: Redactor,
+        *,
+        owner: Owner | None = None,
+        look_at: Callable[[ThreadLog, str], Awaitable[None]] | None = None,
+    ) -> None:
         super().__init__(database, owner=owner)
         self.secrets = secrets
+        self._look_at = look_at
+
+    async def look(self, session: str) -> None:
+        if self._look_at is not None:
+            await self._look_at(self, session)
 
     def shown(self, payload: str) -> str:
         return masked_json(payload, self.secrets)

@@ -14,7 +14,7 @@ from zeus_runtime.store.compression import drop_rows
 from zeus_runtime.store.fencing import holding, owning
 from zeus_runtime.store.tables import ARCHIVE, PARENT, THREAD
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
-from zeus_runtime.store.threads import Thread, first_epoch
+from zeus_runtime.store.threads import Thread, first_epoch, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,6 +145,23 @@ def _family_in(connection: Connection, thread: Thread) -> list[Thread]:
 async def parent_of(log: ThreadLog, thread: Thread) -> str | None:
     """The parent session; None for one of the user's own sessions."""
     return await log.database.run(lambda connection: parent_in(connection, thread))
+
+
+async def outermost_of(log: ThreadLog, session: str) -> str | None:
+    """The outermost session above a session, archived or not; None if the log may use none of that name."""
+
+    def work(connection: Connection) -> str | None:
+        key = key_of(connection, session, archived=True, owner=log.owner)
+        if key is None:
+            return None
+        found = session
+        while (parent := parent_in(connection, Thread(key, found))) is not None:
+            found, key = parent, key_of(connection, parent, archived=True)
+            assert key is not None, "a session goes with its parent"
+        return found
+
+    # No session has another name, and PostgreSQL refuses NUL in a parameter.
+    return await log.database.run(work) if session.isprintable() else None
 
 
 def parent_in(connection: Connection, thread: Thread) -> str | None:

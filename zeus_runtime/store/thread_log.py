@@ -131,6 +131,9 @@ class ThreadLog:
         """Events that follow each other, as a reader of this log sees them."""
         return events
 
+    async def look(self, session: str) -> None:
+        """Called before the rows of a session are read, with any name, so that ``shown`` knows what they may hold."""
+
     async def create_tables(self) -> None:
         """Ensure that the database has this program's tables; ``schema.ready`` has the details and the errors."""
         await schema.ready(self.database)
@@ -196,6 +199,7 @@ class ThreadLog:
             return work(connection, Thread(key, session))
 
         is_name = session.isprintable()
+        await self.look(session)
         return await self.database.run(found)
 
     async def seek(self, session: str) -> SessionInfo | None:

@@ -184,7 +184,10 @@ async def find_turn(log: ThreadLog, run: str, *, agent: str | None = None) -> St
     found = await log.database.run(lambda connection: statement.rows(connection, values))
     # A sub-agent's session belongs to AGENT/SUBAGENT.
     own = [turn for *turn, name in found if agent is None or name.partition("/")[0] == agent]
-    return _read(log, own[0]) if own else None
+    if not own:
+        return None
+    await log.look(own[0][0])
+    return _read(log, own[0])
 
 
 async def set_mark(log: ThreadLog, turn: StoredTurn, mark: str) -> None:

@@ -286,7 +286,11 @@ class Service:
         async def look(hosted: HostedAgent, agent: Agent) -> tuple[HostedAgent, Agent] | None:
             name = await (await agent.log()).agent_of(session)
             # Agents may share a database, and a sub-agent's session belongs to AGENT/SUBAGENT.
-            return (hosted, agent) if name is not None and name.partition("/")[0] == hosted.name else None
+            if name is None or name.partition("/")[0] != hosted.name:
+                return None
+            # Before a route masks anything: each that names a session comes here.
+            await agent.look_at(session)
+            return hosted, agent
 
         if (found := await self._sought(caller, look)) is None:
             raise NotFoundError(f"there is no session {session!r}")
@@ -307,6 +311,8 @@ class Service:
         self.present[owner] += 1
         try:
             await hosted.prepare(owner)
+            if owner != caller.owner:
+                await hosted.of(owner).look_at(session)
             yield OwnersAgent(hosted, hosted.of(owner), owner)
         finally:
             self.left(owner)
