@@ -165,9 +165,7 @@ async def test_a_server_may_start_in_a_folder_of_the_users_home(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "servers").mkdir()
-    program = server()
-    program["args"] = [str(Path(each).absolute()) if "/" in each else each for each in program["args"]]
-    async with agent(tmp_path, script("done"), {"a": {**program, "cwd": "~/servers"}}) as running:
+    async with agent(tmp_path, script("done"), {"a": server(cwd="~/servers")}) as running:
         await play(running, "go")
         (found,) = await running.connections()
     assert found.state == "connected", found.why
