@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,39 @@ def test_an_issuer_is_allowed_once_and_another_one_asks_again(project: Project, 
     assert zeus("keys", "list").exit_code == 0
     assert zeus("trust", "--serve", "--revoke").exit_code == 0
     assert zeus("keys", "list").exit_code == 4
+
+
+def issuer(roles: Mapping[str, str]) -> str:
+    entry = {"issuer": f"https://{AWAY}", "audience": "zeus", "roles": roles}
+    return json.dumps({"oidc": [entry]})
+
+
+def test_what_an_issuer_lists_is_readable_and_escaped_once(project: Project, zeus: Zeus) -> None:
+    names = ("Geschäftsführung", "a\u202eb", "\\u202e", "x\ny", 'q"q')
+    with_settings(project, issuer(dict.fromkeys(names, "viewer")))
+    shown = zeus("trust", "--serve", "--print").err.split("\n")
+    (line,) = (each for each in shown if each.startswith("    roles "))
+    names = (r"Geschäftsführung", r"a\u202eb", r"\\u202e", r"x\ny", r"q\"q")
+    assert line.split(maxsplit=1)[1] == "{" + ", ".join(f'"{each}": "viewer"' for each in names) + "}"
+    starts = {len(each) - len(each.split(maxsplit=1)[1]) for each in shown if each.startswith("    ")}
+    assert len(starts) == 1, "all values begin in one column, however long a label is"
+
+
+def test_the_question_shows_which_of_many_roles_changed(project: Project, zeus: Zeus) -> None:
+    roles = {f"group-{each}": "viewer" for each in range(700)}
+    with_settings(project, issuer(roles))
+    assert zeus("trust", "--serve").exit_code == 0
+    with_settings(project, issuer(roles | {"group-350": "admin"}))
+    with PseudoTerminal(["keys", "list"], project.folder, {"HOME": os.environ["HOME"]}) as terminal:
+        asked = terminal.until("[v]iew whole: ").replace("\r\n", "\n").replace("\n    ┊ ", "")
+        terminal.press("n\n")
+        terminal.end()
+    gone, new = (next(each for each in asked.split("\n") if each.startswith(f"  {mark} ")) for mark in "-+")
+    around = '… "group-349": "viewer", "group-350": "{}", "group-351": "viewer", "group-352":… ('
+    assert around.format("viewer") in gone
+    assert around.format("admin") in new
+    for each in (gone, new):
+        assert each.endswith(" more characters)")
 
 
 def test_settings_are_allowed_by_the_environment(

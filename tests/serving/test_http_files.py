@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -225,6 +226,36 @@ async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Pat
         assert {each["path"] for each in listed} == {"/out/seite ä.html"}
         refused = await client.get(content, params={"path": "/closed.txt"})
         assert refused.status_code == 404
+
+
+NAMES = (
+    "\u06af\u0632\u0627\u0631\u0634\u200c\u0647\u0627.txt",
+    "Facture\u00a0n°12.txt",
+    "invoice\u202efdp.exe",
+    "👩\u200d💻.txt",
+    "\u3000.txt",
+    "\ue000.txt",
+    "a  b.txt",
+    "two\nlines.txt",
+    f"{'long/' * 110}name.txt",
+)
+"""Persian, French, reversed, joined, a wide blank, a private character, two blanks, a line feed, deep."""
+
+
+async def test_a_file_is_listed_whatever_its_name(tmp_path: Path) -> None:
+    writes = [call("write_file", str(at), path=name, content="x") for at, name in enumerate(NAMES)]
+    model = script(calling(*writes), "Done.")
+    write_agent(tmp_path, tools="[probe, filesystem]")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert sorted(each["path"] for each in listed) == sorted(f"/{name}" for name in NAMES)
+        for name in NAMES:
+            saved = await client.get(f"/v1/sessions/{session}/artifacts/content", params={"path": f"/{name}"})
+            assert saved.text == "x", name
+            kept = saved.headers["content-disposition"]
+            assert kept == f"attachment; filename*=UTF-8''{quote(name.split('/')[-1])}"
 
 
 async def test_no_session_gives_out_what_is_kept_for_another(tmp_path: Path) -> None:

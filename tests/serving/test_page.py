@@ -232,6 +232,20 @@ def test_a_stream_and_an_approval_outlive_a_killed_server(user: User) -> None:
     with asking.expect_download() as kept:
         asking.get_by_role("dialog").get_by_role("link", name="/plan.md").click()
     assert kept.value.path().read_text().startswith("# Plan")
+    asking.keyboard.press("Escape")
+    names = ("/a b.txt", "/a  b.txt", "/invoice\u202efdp.exe", "/invoice\\u{202e}fdp.exe", "/x\ny.txt")
+    asking.route(
+        "**/artifacts",
+        lambda route: route.fulfill(
+            json=[{"path": each, "size_bytes": 1, "modified_ms": 0} for each in names]
+        ),
+    )
+    asking.locator(".menu summary").click()
+    asking.get_by_role("button", name="Files that tools wrote").click()
+    drawn = asking.get_by_role("dialog").locator(".path")
+    drawn.first.wait_for()
+    shown = ["/a b.txt", "/a  b.txt", "/invoice\\u{202e}fdp.exe", "/invoice\\\\u{202e}fdp.exe", "/x\ny.txt"]
+    assert drawn.all_inner_texts() == shown
 
 
 def test_a_deadline_is_drawn_in_the_persons_zone_with_the_time_that_is_left(

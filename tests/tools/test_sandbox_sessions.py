@@ -29,7 +29,9 @@ class Counting:
     """Counts how many programs run over one folder at once."""
 
     def __init__(self, refusal: SandboxUnavailableError | None = None) -> None:
-        self.capabilities = SandboxCapabilities("namespaces", False, ("shell",), frozenset({"seconds"}))
+        self.capabilities = SandboxCapabilities(
+            "namespaces", False, ("shell",), frozenset({"seconds"}), machine=""
+        )
         self.refusal = refusal
         self.running = 0
         self.most = 0

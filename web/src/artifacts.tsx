@@ -2,9 +2,11 @@
 
 import { get } from "./api";
 import { Dialog } from "./dialog";
+import { Exact } from "./exact";
 import { t, when } from "./i18n";
 import { Icon } from "./icons";
 import { useRead } from "./reading";
+import { doubled } from "./visible";
 
 interface Artifact { path: string; size_bytes: number; modified_ms: number }
 
@@ -22,7 +24,7 @@ export function Artifacts({ session, close }: { session: string; close: () => vo
           const address = `${of}/content?path=${encodeURIComponent(each.path)}`;
           return (
             <li key={each.path}>
-              <a href={address} download={each.path.split("/").pop()}><Icon name="clip" />{each.path}</a>
+              <a href={address} download={each.path.split("/").pop()}><Icon name="clip" /><span class="path"><Exact text={doubled(each.path)} /></span></a>
               <span class="meta"> {Math.max(1, Math.round(each.size_bytes / 1000))} kB · {when(each.modified_ms)}</span>
               {PICTURE.test(each.path) && <img src={address} alt={each.path} loading="lazy" />}
             </li>

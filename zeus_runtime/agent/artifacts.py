@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 50_000_000
 """Of a file that is read."""
-_LONGEST_PATH: Final = 500
+_LONGEST_PATH: Final = 4_096
+"""The system opens no longer one (``PATH_MAX``)."""
 _CLOCKS_MS: Final = 2_000
 """How far the clock of a file system may be behind."""
 
@@ -81,14 +82,14 @@ async def content(log: ThreadLog, plan: Plan, secrets: Redactor, session: str, p
 
 async def _named(log: ThreadLog, plan: Plan, session: str) -> dict[str, int]:
     """Each text that a successful call of a writing tool has and that may be a path, and when its first result came."""
-    writing = {each.tool.name for each in plan.tools if each.tool.access == "write"}
+    writing = {each.tool.name: each.tool.paths for each in plan.tools if each.tool.access == "write"}
     found: dict[str, int] = {}
     calls: dict[str, list[str]] = {}
     for _, entry in await messages_after(log, await log.find(session), 0, None):
         message = from_payload(json.loads(entry.payload))
         for call in calls_of(message):
             if call["name"] in writing and call["id"]:
-                calls[call["id"]] = list(_texts(call["args"]))
+                calls[call["id"]] = list(_texts(call["args"], writing[call["name"]]))
         if message.type == "tool" and message.status != "error":  # type: ignore[attr-defined]
             for text in calls.get(message.tool_call_id, ()):  # type: ignore[attr-defined]
                 # The first result: a file that is changed later is still the session's.
@@ -96,15 +97,15 @@ async def _named(log: ThreadLog, plan: Plan, session: str) -> dict[str, int]:
     return found
 
 
-def _texts(value: object) -> Iterator[str]:
+def _texts(value: object, paths: Collection[str], name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
-        for each in value.values():
-            yield from _texts(each)
+        for key, each in value.items():
+            yield from _texts(each, paths, key)
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each)
-    elif isinstance(value, str) and 0 < len(value) <= _LONGEST_PATH and value.isprintable():
-        # A text with a line feed or of that length is a content and not a path.
+            yield from _texts(each, paths, name)
+    elif isinstance(value, str) and 0 < len(value) <= _LONGEST_PATH and (name in paths or "\n" not in value):
+        # Whether a file is there decides. Where no tool declares a path, a text of several lines is a content.
         yield value
 
 

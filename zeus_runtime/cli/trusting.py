@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.output import folded_lines, padded
 from zeus_runtime.cli.streams import can_ask, complain, terminal_columns
+from zeus_runtime.columns import columns
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.proc_files import opened
 from zeus_runtime.trust.decision import UntrustedError
@@ -30,6 +31,8 @@ Answer: TypeAlias = Literal["yes", "no", "view"]
 
 _LONGEST: Final = 300
 """Characters of a value that are shown before it is cut."""
+_LABEL: Final = 9
+"""Columns of the labels, at least."""
 _ANSWERS: Final[dict[str, Answer]] = {
     "y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no", "v": "view", "view": "view",
 }  # fmt: skip
@@ -246,7 +249,8 @@ def shown(
         where = f"  ({one_line(part.where)})" if part.where else ""
         yield f"{part}{where}{', changed since you allowed it' if former is not None else ''}"
         if former is None:
-            yield from (_line(" ", *line, whole=whole) for line in part.lines)
+            width = _label_width(part.lines)
+            yield from (_line(" ", *line, width=width, whole=whole) for line in part.lines)
             continue
         kept = _recorded(part, mask)
         now = [
@@ -254,7 +258,10 @@ def shown(
         ]
         marked = [*_marked(former.sealed_lines(), now, part.lines)]
         note = _CHANGED if former.salt else _MAY_HAVE_CHANGED
-        yield from (_line(mark, *line, note if hides else "", whole=whole) for mark, line, hides in marked)
+        width = _label_width([line for _, line, _ in marked])
+        excerpts = [""] * len(marked) if whole else _differing([(mark, *line) for mark, line, _ in marked])
+        for (mark, line, hides), differing in zip(marked, excerpts, strict=True):
+            yield _line(mark, *line, note if hides else "", width=width, whole=whole, differing=differing)
         if all(mark == " " for mark, _, _ in marked):
             yield f"    {_UNSHOWN}"
         yield from _data_hint(part, former)
@@ -324,11 +331,51 @@ def complain_lines(lines: Iterable[str]) -> None:
         complain(line, as_is=True, laid_out=True)
 
 
-def _line(mark: str, label: str, value: str, note: str = "", *, whole: bool) -> str:
+def _label_width(lines: Sequence[tuple[str, str]]) -> int:
+    return max(_LABEL, *(columns(label) for label, _ in lines)) if lines else _LABEL
+
+
+def _line(
+    mark: str,
+    label: str,
+    value: str,
+    note: str = "",
+    *,
+    width: int,
+    whole: bool,
+    differing: str = "",
+) -> str:
     text = terminal_line(value)
-    more = len(text) - _LONGEST
-    cut = f"{text[:_LONGEST]}… ({more:,} more characters)" if more > 0 and not whole else text
-    return f"  {mark} {padded(label, 9)} {cut}{note}"
+    if not whole and len(text) > _LONGEST:
+        said = terminal_line(differing or text)[:_LONGEST]
+        text = f"{said}… ({len(text) - len(said):,} more characters)"
+    return f"  {mark} {padded(label, width)} {text}{note}"
+
+
+def _differing(marked: Sequence[tuple[str, str, str]]) -> list[str]:
+    """For each line, the words that differ from its former or later self, with those around them; else nothing.
+
+    Args:
+        marked: mark, label and value.
+    """
+    from zeus_runtime.tools.diff import difference
+
+    found = [""] * len(marked)
+    gone: dict[str, list[int]] = {}
+    for at, (mark, label, value) in enumerate(marked):
+        if mark == "-":
+            gone.setdefault(label, []).append(at)
+        if mark != "+" or not gone.get(label):
+            continue
+        old = gone[label].pop(0)
+        before = marked[old][2]
+        if max(len(before), len(value)) > _LONGEST:
+            # Words as lines, so that the diff of files finds them.
+            diff = difference(*("".join(f"{word}\n" for word in each.split(" ")) for each in (before, value)))
+            for place, sign in ((old, "-"), (at, "+")):
+                kept = [each for each in diff.lines if each.kind in (" ", "@", sign)]
+                found[place] = " ".join("…" if each.kind == "@" else each.text[:-1] for each in kept)
+    return found
 
 
 def _is_allowed(found: Examined, missing: Sequence[Part]) -> bool:

@@ -44,6 +44,10 @@ class SandboxConformance:
             assert capabilities.languages, "it runs something"
             assert "seconds" in capabilities.limits, "no backend may run a program for ever"
             assert "output" in capabilities.limits, "no backend may collect output without end"
+            assert isinstance(capabilities.machine, str), "whoever approves a call reads where it works"
+            if capabilities.boundary == "machine":
+                assert capabilities.machine, "another machine has a name"
+            assert backend.capabilities.machine == capabilities.machine, "approvals are bound to it"
 
         self._with_backend(work)
 

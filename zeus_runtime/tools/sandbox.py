@@ -150,7 +150,9 @@ class SandboxCapabilities:
         weaknesses: limits that this machine cannot enforce fully, one sentence each (`zeus doctor`).
         workspace: checks that programs can use a workspace with these real folders; raises ``OptionsError`` or
             ``SandboxUnavailableError``. None: this backend's programs cannot.
-        machine: the other machine that programs run on, such as ``ann@build.example``; empty for this one.
+        machine: the other machine that programs run on, such as ``ann@build.example``; empty for this one. A person
+            who approves a call sees it, and the approval holds for it alone. After ``check`` it stays the same, and
+            programs run there.
     """
 
     boundary: Boundary
@@ -160,7 +162,7 @@ class SandboxCapabilities:
     isolated: bool = True
     weaknesses: tuple[str, ...] = ()
     workspace: Callable[[Sequence[Path]], None] | None = None
-    machine: str = ""
+    machine: str = field(kw_only=True)
 
 
 class Sandbox(Protocol):

@@ -625,11 +625,16 @@ def issuer_part(entry: Mapping[str, object], *, mask: PartMask = _OPEN, where: s
     Args:
         entry: the keys of the entry; ``issuer`` is the URL.
     """
-    texts = [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in entry.items()]
+    from zeus_runtime.escaping import exact_json
 
     def told(mask: PartMask) -> Iterator[_Line]:
         # Each key decides who a caller is, so no secret but the process's own is hidden.
-        yield from ((key, one_line(mask.own.text(text))) for key, text in texts)
+        for key, value in entry.items():
+            if isinstance(value, str):
+                yield key, one_line(mask.own.text(value))
+            else:
+                # JSON has its own escapes: another backslash before them would be one too many.
+                yield key, exact_json(mask.own.text(json.dumps(value, ensure_ascii=False)))
         yield (
             "decides",
             "whose tokens the service accepts, who they say their user is, and what that user may do",
@@ -637,6 +642,7 @@ def issuer_part(entry: Mapping[str, object], *, mask: PartMask = _OPEN, where: s
 
     lines, seals = _told(told, mask)
     # As texts, since the order of `roles` decides too.
+    texts = [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in entry.items()]
     digest = part_digest("issuer", entry=texts)
     return Part("issuer", str(entry["issuer"]), digest, lines, where=where, seals=seals)
 

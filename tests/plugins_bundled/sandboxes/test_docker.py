@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import stat
 import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,8 +18,11 @@ from zeus_plugins.sandboxes.docker.backend import Docker, sandboxes
 from zeus_plugins.sandboxes.docker.command import made, removed
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_plugins.sandboxes.docker.packing import unpack
+from zeus_plugins.sandboxes.docker.whereabouts import docker_engine
 
 from tests.support.sandboxes import bubblewrap
+from zeus_runtime import Agent, Decision
+from zeus_runtime.events import RunFailed
 from zeus_runtime.plugin.sandbox import (
     OwnPrograms,
     Program,
@@ -26,7 +31,7 @@ from zeus_runtime.plugin.sandbox import (
     SandboxLimits,
     SandboxUnavailableError,
 )
-from zeus_runtime.testing import SandboxConformance
+from zeus_runtime.testing import SandboxConformance, ScriptedModel, calling
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 FAKE = Path(__file__).with_name("fake_docker.sh")
@@ -102,6 +107,96 @@ def test_a_client_that_is_podmans_is_known_by_what_it_says_of_itself(tmp_path: P
     assert "files" in backend.capabilities.limits
     backend.check()
     assert "files" not in backend.capabilities.limits, "Podman has no limit of files"
+
+
+REMOTE = "ssh://root@prod.example.org"
+LOCAL = "unix:///home/ann/.docker/desktop/docker.sock"
+
+
+@pytest.mark.parametrize(
+    ("variables", "current", "machine"),
+    [
+        ({}, None, ""),
+        ({}, "default", ""),
+        ({}, "prod", REMOTE),
+        ({}, "desktop", ""),
+        ({}, "gone", "the docker context gone"),
+        ({"DOCKER_CONTEXT": "default"}, "prod", ""),
+        ({"DOCKER_CONTEXT": "prod"}, "desktop", REMOTE),
+        ({"DOCKER_HOST": "tcp://10.0.0.5:2376", "DOCKER_CONTEXT": "prod"}, None, "tcp://10.0.0.5:2376"),
+        ({"DOCKER_HOST": "unix:///run/user/1000/docker.sock"}, "prod", ""),
+        ({"DOCKER_HOST": "127.0.0.1:2375"}, None, "127.0.0.1:2375"),
+        ({"DOCKER_HOST": ""}, "prod", REMOTE),
+    ],
+)
+def test_it_says_on_which_machine_dockers_engine_is(
+    tmp_path: Path, variables: dict[str, str], current: str | None, machine: str
+) -> None:
+    settings = tmp_path / ".docker"
+    for name, address in (("prod", REMOTE), ("desktop", LOCAL)):
+        kept = settings / "contexts/meta" / sha256(name.encode()).hexdigest()
+        kept.mkdir(parents=True)
+        (kept / "meta.json").write_text(
+            json.dumps({"Name": name, "Endpoints": {"docker": {"Host": address}}})
+        )
+    if current is not None:
+        (settings / "config.json").write_text(json.dumps({"currentContext": current}))
+    environ = {"HOME": str(tmp_path), "PATH": "", **variables}
+    assert Docker(Options(), OwnPrograms(environ)).capabilities.machine == machine
+    _, fixed = docker_engine(environ)
+    (settings / "config.json").write_text(json.dumps({"currentContext": "elsewhere"}))
+    assert docker_engine(fixed) == (machine, fixed), "a later `docker context use` moves nothing"
+    assert ("DOCKER_HOST" in fixed) != ("DOCKER_CONTEXT" in fixed)
+
+
+def test_podmans_engine_is_that_of_its_own_variables(tmp_path: Path) -> None:
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho 'podman version 5.0.0'\n")
+    client.chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:/bin:/usr/bin", "HOME": str(tmp_path), "DOCKER_HOST": REMOTE}
+    for variables, machine in (
+        ({}, ""),
+        ({"CONTAINER_HOST": "unix:///run/podman/podman.sock"}, ""),
+        (
+            {"CONTAINER_HOST": "ssh://core@far.example/run/podman.sock"},
+            "ssh://core@far.example/run/podman.sock",
+        ),
+        ({"CONTAINER_CONNECTION": "prod"}, "the podman connection prod"),
+    ):
+        backend = Docker(Options(), OwnPrograms(environ | variables))
+        backend.check()
+        assert backend.capabilities.machine == machine
+
+
+async def test_an_approval_for_one_engine_does_not_hold_on_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faked(tmp_path)
+    # A file that the project holds is no client.
+    project = tmp_path / "project"
+    project.mkdir()
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"sandbox": {"backend": "docker"}}]}
+    (project / "zeus.yaml").write_text(json.dumps(config | {"middlewares": [{"approve": {"mode": "ask"}}]}))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_DOCKER", str(tmp_path / "state"))
+    model = ScriptedModel([calling(("execute_code", {"code": "print(1)"})), "done"])
+
+    def at(host: str) -> Agent:
+        monkeypatch.setenv("DOCKER_HOST", host)
+        return Agent.from_config(directory=project, model=model)
+
+    async with at("ssh://zeus@staging.example.org") as staging:
+        ending = [event async for event in staging.stream("go")][-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = ending.details["pending"]
+        assert pending["tool_facts"] == ["in the sandbox docker on ssh://zeus@staging.example.org"]
+        await staging.decide(ending.session, {pending["id"]: Decision("approve")})
+    async with at(REMOTE) as production:
+        ending = [event async for event in production.resume(ending.session)][-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = ending.details["pending"]
+        assert pending["tool_facts"] == [f"in the sandbox docker on {REMOTE}"]
+    assert "run" not in (tmp_path / "state/asked").read_text().split()
 
 
 async def test_every_container_is_removed_whatever_happens(tmp_path: Path) -> None:

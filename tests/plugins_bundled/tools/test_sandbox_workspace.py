@@ -418,7 +418,7 @@ def test_the_kernel_counts_the_processes_of_a_root_who_is_an_ordinary_user_of_th
 
 async def test_a_backend_that_does_not_share_the_workspace_runs_no_program_on_it(tmp_path: Path) -> None:
     class Separate:
-        capabilities = SandboxCapabilities("namespaces", False, ("shell",), frozenset())
+        capabilities = SandboxCapabilities("namespaces", False, ("shell",), frozenset(), machine="")
 
         def check(self) -> None: ...
 

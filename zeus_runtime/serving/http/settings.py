@@ -316,7 +316,7 @@ class ReadSettings:
             if isinstance(value, Issuer):
                 yield with_owner(ground, issuer_part(asdict(value), mask=mask, where=where))
             elif (address := document.address(path)) not in asked:
-                text = value if isinstance(value, str) else json.dumps(value)
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 yield with_owner(ground, option_part(address, text, None, mask=mask, where=where))
 
     def _has_own_rule(self, url: str) -> bool:

@@ -79,6 +79,7 @@ class Bubblewrap:
             limits=_ALL,
             weaknesses=() if delegated_group() else (NO_GROUP,),
             workspace=self._check_workspace,
+            machine="",
         )
 
     def _check_workspace(self, folders: Sequence[Path]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.docker.options import Options
+from zeus_plugins.sandboxes.docker.whereabouts import docker_engine, podman_engine
 from zeus_runtime.plugin.sandbox import (
     SandboxCapabilities,
     SandboxLimit,
@@ -44,7 +45,7 @@ class Docker:
     def __init__(self, options: Options, programs: OwnPrograms) -> None:
         self._options = options
         self._programs = programs
-        self._environ = programs.environ()
+        self._machine, self._environ = docker_engine(programs.environ())
         self._checked = False
         self._podman = False
 
@@ -52,7 +53,7 @@ class Docker:
     def capabilities(self) -> SandboxCapabilities:
         # Podman cannot limit the number of files in a file system in memory.
         kept = _KEPT - {"files"} if self._podman else _KEPT
-        return SandboxCapabilities("container", False, ("python", "shell"), kept)
+        return SandboxCapabilities("container", False, ("python", "shell"), kept, machine=self._machine)
 
     def check(self) -> None:
         if self._checked:
@@ -83,6 +84,8 @@ class Docker:
             )
         self._client = client
         self._podman = self._is_podman(client)
+        if self._podman:
+            self._machine = podman_engine(self._environ)
         self._checked = True
 
     def _is_podman(self, client: str) -> bool:

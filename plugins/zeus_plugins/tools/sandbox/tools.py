@@ -46,9 +46,9 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
         files = context.workspace
         shares([Path(each).resolve() for each in (files.root, *files.routes.values())])
     _refuse_unkept(options, backend)
-    where = _where(options, backend.capabilities)
+    where, machine = _where(options, backend.capabilities), backend.capabilities.machine
     return [
-        replace(make(options, backend, context.workspace), facts=(where,))
+        replace(make(options, backend, context.workspace), facts=(where,), setting=machine)
         for make in (_create_sandbox, _execute_code, _copy_from_sandbox)
     ]
 
