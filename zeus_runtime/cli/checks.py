@@ -52,6 +52,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
         yield from _keys_in_git(checked)
         yield from home_in_workspace(checked)
         yield from path_in_workspace(checked)
+        yield from programs_in_project(checked)
         yield from database(checked.config.storage.url, checked.directory, checked.trust)
     yield _terminal(process)
 
@@ -342,6 +343,17 @@ def path_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
             " there that a library imports if it is there, and the next Zeus executes it",
             "Start Zeus without PYTHONPATH, in an environment in which your package is installed.",
         )
+
+
+def programs_in_project(checked: Checked) -> Iterator[DoctorFinding]:
+    """Each server and hook that may read files of the project which its digest does not hold."""
+    from zeus_runtime.plan.parts_with_subagents import all_parts
+    from zeus_runtime.trust.parts import READS_ON
+
+    said, remedy = READS_ON.split(": ")
+    for part in all_parts(checked):
+        if part.reads_on:
+            yield DoctorFinding("warn", str(part), said, f"{remedy.capitalize()}: docs/explanation/trust.md")
 
 
 def _work(checked: Checked, every: Sequence[Plan]) -> Sequence[Path]:
