@@ -297,3 +297,26 @@ def test_key_files_that_commands_read_out_of_git_are_told(zeus: Zeus, project: P
     asks = "middlewares: [{approve: {ask: [{'*': {path: 'secrets/**'}}]}}]\n"
     assert note("[filesystem, shell]", asks) == []
     assert not (project.folder / "sprung").exists()
+
+
+def test_a_server_or_hook_that_may_read_more_of_the_project_is_told_by_doctor_plan_and_question(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = (
+        "version: 1\nmodel: gpt-4o\n"
+        "mcpServers: {near: {command: npx, args: [notes@1]}, far: {command: npx, args: [notes@1], cwd: /}}\n"
+        "middlewares: [{hooks: {before_run: [{command: [python3, -I, check.py]}]}}]\n"
+    )
+    project.write("check.py", "")
+    project.write("zeus.yaml", config)
+    said = "it may read files there that are not covered and that tools can change"
+    assert zeus("plan", "--all").out.count(said) == 2
+    found = [each for each in zeus("doctor", "--json").json if said in each["detail"]]
+    names = ["MCP server 'near'", "command 'middlewares.0.hooks.before_run.0.command'"]
+    assert [each["subject"] for each in found] == names
+    assert {each["status"] for each in found} == {"warn"}
+    assert "outside of the project" in found[0]["remedy"]
+    plan = zeus("plan", "--format", "json").json
+    assert [each["name"] for each in plan["executes"] if each["reads_on"]] == ["near", names[1].split("'")[1]]
+    monkeypatch.delenv("ZEUS_TRUST")
+    assert zeus("trust").err.count("what it starts lies in the project") == 2

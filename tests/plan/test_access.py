@@ -46,6 +46,7 @@ from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.own_folders import LinkedFolderError
 from zeus_runtime.tools.question import MOST_CHARACTERS
 from zeus_runtime.trust.decision import recorded_trust
+from zeus_runtime.trust.parts import Command, Project, command_part
 
 TOOLS = "[probe, filesystem]"
 OUT_OF_REACH = "Tell the user what you would have it say"
@@ -2448,27 +2449,15 @@ def _started_by(folder: Path, command: str, *, path: str = "/usr/bin:/bin") -> W
     return make_plan(check(own, directory=folder, environ={"PATH": path})).context.workspace
 
 
-@pytest.mark.parametrize(
-    ("command", "text"),
-    [
-        ("{command: uv, args: [run, --script, tools/mcp.py]}", ""),
-        ("{command: sh, args: [-c, 'exec uv run tools/mcp.py']}", ""),
-        ("{command: tools/mcp.py}", "#!/usr/bin/env -S uv run --script\n"),
-    ],
-)
-def test_what_uv_reads_beside_a_script_is_closed(folder: Path, command: str, text: str) -> None:
+def test_what_uv_reads_is_closed(folder: Path) -> None:
     """A lock had uv install a package from a host that no word names."""
-    put(folder, "tools/other.py")
-    put(folder, "tools/mcp.py", text=text)
+    put(folder, "tools/mcp.py", text="#!/usr/bin/env -S uv run --script\n")
     (folder / "tools/mcp.py").chmod(0o755)
-    files = _started_by(folder, command)
-    for each in ("tools/mcp.py.lock", ".python-version", ".python-versions", "uv.lock", "uv.toml"):
+    files = _started_by(folder, "{command: tools/mcp.py}")
+    for each in (".python-version", ".python-versions", "uv.lock", "uv.toml", ".venv/x.py"):
         assert "the package runner" in str(files.write_refusal(each)), each
-    for each in ("tools/other.py.lock", "poetry.lock", "pyproject.toml"):
+    for each in ("poetry.lock", "pyproject.toml"):
         assert files.write_refusal(each) is None, each
-    assert (
-        _started_by(folder, "{command: cat, args: [tools/mcp.py]}").write_refusal("uv.lock") is None or text
-    )
 
 
 _SITE: Final = "lib/python3.11/site-packages"
@@ -2484,14 +2473,19 @@ _SITE: Final = "lib/python3.11/site-packages"
         ("{command: sh, args: [tools/run.sh]}", "{folder}/.venv/bin:/usr/bin"),
         ("{command: tools/py, args: [-I, tools/check.py]}", "/usr/bin"),
         ("{command: .venv/bin/server}", "/usr/bin"),
+        ("{command: bash, args: [-c, 'source .venv/bin/activate && python3 -I x']}", "/usr/bin"),
+        ("{command: sh, args: [-c, 'cd tools; . ../.venv/bin/activate; python3 x']}", "/usr/bin"),
+        ("{command: run, args: [x], env: {VIRTUAL_ENV: .venv}}", "/usr/bin"),
     ],
 )
 def test_the_environment_whose_python_a_server_starts_is_closed(
-    folder: Path, command: str, path: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, path: str
 ) -> None:
     """A `.pth` there was executed at the next call of a hook with `python3 -I`."""
+    # A folder with as many files as an environment has is not covered.
+    monkeypatch.setattr("zeus_runtime.trust.command_files.MOST_ENTRIES", 0)
     put(folder, ".venv/pyvenv.cfg", f".venv/{_SITE}/x.py", "tools/check.py", "other/pyvenv.cfg", "README.md")
-    put(folder, ".venv/bin/server", text="#!/usr/bin/python3\n")
+    put(folder, ".venv/bin/server", ".venv/bin/activate", text="#!/usr/bin/python3\n")
     (folder / ".venv/bin/server").chmod(0o755)
     put(folder, "tools/run.sh", text="exec python3 -I tools/check.py\n")
     (folder / ".venv/bin").mkdir(exist_ok=True)
@@ -2504,18 +2498,57 @@ def test_the_environment_whose_python_a_server_starts_is_closed(
         assert files.write_refusal(each) is None, each
 
 
-@pytest.mark.parametrize("has_mark", [True, False])
-def test_of_an_environment_that_holds_the_work_only_what_python_starts_with_is_closed(
-    folder: Path, has_mark: bool
-) -> None:
-    put(folder, f"{_SITE}/x.py", "src/app.py", *(["pyvenv.cfg"] if has_mark else []))
-    put(folder, "bin/python3")
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("{command: .venv/bin/python, args: [-I, x]}", "/usr/bin"),
+        ("{command: bash, args: [-c, 'source .venv/bin/activate && python3 -I x']}", "/usr/bin"),
+        ("{command: sh, args: [tools/run.sh]}", "{folder}/.venv/bin:/usr/bin"),
+    ],
+)
+def test_an_environment_that_is_to_be_made_is_closed(folder: Path, command: str, path: str) -> None:
+    """A `.pth` that a tool wrote before `python3 -m venv .venv` stayed in it, and was executed."""
+    files = _started_by(folder, command, path=path.format(folder=folder))
+    for each in (".venv/pyvenv.cfg", f".venv/{_SITE}/notes.pth"):
+        assert "the Python of a server" in str(files.write_refusal(each)), each
+    put(folder, ".venv/src/app.py")
+    files = _started_by(folder, command, path=path.format(folder=folder))
+    assert files.write_refusal(".venv/src/app.py") is None, "a folder that is there and no environment"
+
+
+def test_an_environment_that_holds_the_work_stays_open(folder: Path) -> None:
+    put(folder, "pyvenv.cfg", "src/app.py", "bin/python3")
     (folder / "bin/python3").chmod(0o755)
     files = _started_by(folder, "{command: bin/python3, args: [-I, x]}")
-    for each in ("pyvenv.cfg", f"{_SITE}/notes.pth", f"{_SITE}/usercustomize/__init__.py"):
-        assert "the Python of a server" in str(files.write_refusal(each)), each
-    for each in ("src/app.py", "new.md", f"{_SITE}/x.py"):
+    assert "the Python of a server" in str(files.write_refusal("pyvenv.cfg"))
+    for each in ("src/app.py", "new.md"):
         assert files.write_refusal(each) is None, each
+
+
+@pytest.mark.parametrize("word", ["@shop/mcp", "@shop/mcp@1.0.0", "shop-mcp", "sh -c 'npx -y @shop/mcp@1'"])
+def test_a_package_of_the_project_that_npm_has_linked_is_covered(folder: Path, word: str) -> None:
+    """`npx @shop/mcp` executed what a tool had written into `packages/mcp`, with the former permission."""
+    put(
+        folder,
+        "packages/mcp/package.json",
+        "packages/mcp/cli.js",
+        "packages/mcp/lib/x.js",
+        "packages/ui/a.js",
+    )
+    put(folder, "node_modules/chalk/package.json", "node_modules/chalk/i.js", "package.json")
+    for link, target in (
+        ("@shop/mcp", "../../packages/mcp"),
+        (".bin/shop-mcp", "../@shop/mcp/cli.js"),
+        (".bin/chalk", "../chalk/i.js"),
+    ):
+        (folder / "node_modules" / link).parent.mkdir(exist_ok=True)
+        (folder / "node_modules" / link).symlink_to(target)
+    files = _started_by(folder, f"{{command: npx, args: [-y, {json.dumps(word)}, chalk]}}")
+    for each in ("packages/mcp/cli.js", "packages/mcp/lib/x.js", "packages/mcp/lib/new.js"):
+        assert files.write_refusal(each) is not None, each
+    assert files.write_refusal("packages/ui/a.js") is None
+    project = Project(folder, (folder,), "/usr/bin")
+    assert command_part(Command("s", ("npx", word, "chalk")), project).files == (folder / "packages/mcp",)
 
 
 def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_them(folder: Path) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy.engine import make_url
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.trust.masking import PartMask
 from zeus_runtime.trust.parts import (
+    READS_ON,
     Command,
     Part,
     Project,
@@ -418,3 +419,42 @@ def test_a_destination_in_a_file_without_an_end_is_not_read(tmp_path: Path, kind
     part = destination_part("model.litellm.extra.ssl_verify", "ca.pem", file=file)
     assert dict(part.lines)["content"] == "cannot be read: it is no file of a disk"
     assert part.held == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "cwd", "is_said"),
+    [
+        (("tools/server",), ".", True),
+        (("python3", "-I", "tools/server.py"), ".", True),
+        (("python3", "-m", "tools.server"), "/", True),
+        (("python3", "tools"), ".", True),
+        (("node", "."), "tools", True),
+        (("bash", "-c", "source venv/bin/activate && exec python3 -I /opt/x.py"), ".", True),
+        (("npx", "-y", "notes@1"), ".", True),
+        (("sh", "-c", "exec uv run notes"), "tools", True),
+        (("npx", "-y", "notes@1"), "/", False),
+        (("uvx", "notes==1"), ".", False),
+        (("python3", "-I", "/opt/server.py", "--root=tools/server.py"), ".", False),
+        (("mcp-server-git", "--repository", "."), ".", False),
+    ],
+)
+def test_a_program_that_may_read_more_of_the_project_is_said_in_one_line(
+    tmp_path: Path, words: tuple[str, ...], cwd: str, *, is_said: bool
+) -> None:
+    """Nobody can list what a program reads by itself, so the user is told."""
+    for file in (
+        "tools/server",
+        "tools/server.py",
+        "tools/__main__.py",
+        "tools/index.js",
+        "venv/bin/activate",
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("")
+    (tmp_path / "package.json").write_text("{}")
+    for kind in ("server", "command"):
+        part = command_part(
+            Command("s", words, cwd=cwd, kind=kind), Project(tmp_path, (tmp_path,), "/usr/bin")
+        )
+        assert [value for _, value in part.lines].count(READS_ON) == int(is_said)
+        assert part.reads_on is is_said

@@ -53,6 +53,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
         yield from home_in_workspace(checked)
         yield from path_in_workspace(checked)
         yield from short_names_in_workspace(checked)
+        yield from programs_in_project(checked)
         yield from database(checked.config.storage.url, checked.directory, checked.trust)
     yield _terminal(process)
 
@@ -366,6 +367,17 @@ def short_names_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
                 " no tool of Zeus opens them, but a command or a server may",
                 "Keep the project on a file system of Linux; in WSL, in your home folder instead of below /mnt.",
             )
+
+
+def programs_in_project(checked: Checked) -> Iterator[DoctorFinding]:
+    """Each server and hook that may read files of the project which its digest does not hold."""
+    from zeus_runtime.plan.parts_with_subagents import all_parts
+    from zeus_runtime.trust.parts import READS_ON
+
+    said, remedy = READS_ON.split(": ")
+    for part in all_parts(checked):
+        if part.reads_on:
+            yield DoctorFinding("warn", str(part), said, f"{remedy.capitalize()}: docs/explanation/trust.md")
 
 
 def _work(checked: Checked, every: Sequence[Plan]) -> Sequence[Path]:

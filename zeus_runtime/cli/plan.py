@@ -378,7 +378,7 @@ def _executed(checked: Checked) -> Iterator[str | TextTable]:
 
     parts = all_parts(checked)
     if parts:
-        from zeus_runtime.trust.parts import one_line
+        from zeus_runtime.trust.parts import READS_ON, one_line
 
         said = {True: "trusted", False: "not trusted: zeus trust"}
         yield "\nexecutes, with its sub-agents; `zeus trust --print` shows each part in full"
@@ -387,6 +387,7 @@ def _executed(checked: Checked) -> Iterator[str | TextTable]:
             for each in parts
         ]
         yield TextTable(rows, indent="  ")
+        yield from (f"  {each}: {READS_ON}" for each in parts if each.reads_on)
 
 
 def _agent_lines(checked: Checked, plan: Plan, indent: str, *, whole: bool) -> Iterator[str | TextTable]:

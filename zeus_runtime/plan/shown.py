@@ -96,6 +96,7 @@ def parts_object(checked: Checked) -> list[dict[str, Any]]:
             "digest": each.digest,
             "where": each.where,
             "trusted": checked.trust.allows(each),
+            "reads_on": each.reads_on,
         }
         for each in all_parts(checked)
     ]

@@ -68,6 +68,7 @@ _LONGEST_FIRST: Final = 512
 """Bytes of a script's first line that a system reads at most."""
 _LONGEST_SCRIPT: Final = 1 << 18
 """Bytes of a script that is searched for package runners."""
+_PACKAGES: Final = "node_modules"
 _MOST_READINGS: Final = 16
 """Texts that decoding makes of one word."""
 _MOST_PARTS: Final = 64
@@ -115,6 +116,8 @@ class Covered:
         linked: the entries of ``data`` that are a link, are behind one, or are a further name of a covered file, each
             with the reason why its content counts.
         looked_up: what package runners and Python find in the project by themselves; no digest holds it.
+        reads_on: what the command starts lies in the project, or a package runner starts there: it may read more files
+            of the project than its words name.
     """
 
     named: tuple[Named, ...]
@@ -126,6 +129,7 @@ class Covered:
     linked: tuple[tuple[str, str], ...] = ()
     started: tuple[Path, ...] = ()
     looked_up: tuple[LookedUp, ...] = ()
+    reads_on: bool = False
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -184,32 +188,42 @@ def covered(
     ]
     interpreters = [*chain.from_iterable(search.interpreters_of(each.path) for each in (*begun, *programs))]
     names = (words[0], *interpreters)
-    absent = (
-        *chain.from_iterable(map(search.absent_program, dict.fromkeys(names))),
-        *search.absent(every, search_paths, free),
+    absent = dict.fromkeys(
+        chain(
+            chain.from_iterable(map(search.absent_program, dict.fromkeys(names))),
+            search.absent(every, search_paths, free),
+        )
     )
     linked = (
         (entry, why)
         for entry in data
         for why in islice(search.links(places[entry], (each.path for each in read)), 1)
     )
+    of_runners = (
+        *looked_up(
+            (*words, *interpreters, *chain.from_iterable(map(_script, dict.fromkeys(started)))),
+            [each for each in _with_above((project.directory / cwd, *inside)) if project.has(each)],
+        ),
+    )
+    # Not what a runtime would start in `.`, where most programs only work; another line says that it is not covered.
+    known = [each.path for each in read if each.is_covered]
+    is_started = any(project.has(each) and any(map(each.is_relative_to, known)) for each in started)
     return Covered(
         tuple(read),
         unsplit,
         tuple(unknown),
         search.has_more,
         refused,
-        tuple(dict.fromkeys(absent)),
+        tuple(absent),
         tuple(linked),
         (*started, *(each.path for each in _first_argument(begun, words))),
         (
-            *looked_up(
-                (*words, *interpreters, *chain.from_iterable(map(_script, dict.fromkeys(started)))),
-                [each for each in _with_above((project.directory / cwd, *inside)) if project.has(each)],
-                dict.fromkeys(each for named in found for each in (named.path, Path(real_path(named.path)))),
+            *of_runners,
+            *environments(
+                (*(each.path for each in (*begun, *programs)), *(Path(*each) for each in absent)), project
             ),
-            *environments(filter(search.may_start, (each.path for each in (*begun, *programs))), project),
         ),
+        reads_on=bool(of_runners) or is_started,
     )
 
 
@@ -495,7 +509,7 @@ class _NameSearch:
         return not self._beginnings.isdisjoint((beginning(head), beginning(head.partition(".")[0])))
 
     def _found(self, names: Sequence[str], bases: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """What names lead to below folders: files and folders, then modules; each as it was read."""
+        """What names lead to below folders: files and folders, modules, linked packages; each as it was read."""
         for look in (self._same, self._module):
             for name in names:
                 # `.` and `..` are the working directory's own.
@@ -529,6 +543,20 @@ class _NameSearch:
                 if file.endswith(_MODULE_SUFFIXES):
                     yield package, file
 
+    def _linked_package(self, base: str, name: str) -> Iterator[tuple[str, str]]:
+        """The project's own package that npm has linked by a name, or one of whose programs has the name.
+
+        Of ``@shop/mcp@1.0.0`` the name is known as ``shop/mcp``.
+        """
+        packages = f"{base}{os.sep}{_PACKAGES}"
+        if name.count("/") > 1 or not stat.S_ISDIR(self._mode(packages)):
+            return
+        for link in (f"{packages}/{each}" for each in (name, f"@{name}", f".bin/{name}")):
+            real = Path(real_path(link))
+            if os.path.lexists(link) and _PACKAGES not in real.parts and self._project.has(real):
+                above = (each for each in (real, *real.parents) if self._mode(f"{each}/package.json"))
+                yield name, str(next(above, real))
+
     def _same(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         for place in _places(base, name):
             mode = self._mode(place)
@@ -539,6 +567,7 @@ class _NameSearch:
             elif place.endswith(".py"):
                 found = self._with_suffix(place.removesuffix(".py"))
                 yield from ((name, each) for each in found if Path(each).parent.name == CACHES)
+        yield from self._linked_package(base, name)
 
     def places(self, entry: str) -> Iterator[Path]:
         """The paths that an entry of ``data`` may mean."""
@@ -693,11 +722,6 @@ class _NameSearch:
             except (OSError, ValueError):
                 self._modes[place] = 0
         return self._modes[place]
-
-    def may_start(self, path: Path) -> bool:
-        """Whether the system executes a file by itself, as it does Python."""
-        mode = self._mode(str(path))
-        return stat.S_ISREG(mode) and bool(mode & 0o111)
 
     def is_ours(self, path: Path) -> bool:
         """Whether a path is in the project, as written or with links resolved."""

@@ -1,10 +1,12 @@
-"""What package runners read in the folder where they start, and execute: no word of a command names it."""
+"""The usual places where package runners find what they execute: no word of a command names it.
+
+They guard against accidents. Nobody can list all that a program reads by itself.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from glob import escape
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,8 +23,6 @@ _READ: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
 
 ``package.json`` and ``pyproject.toml`` are not among them: agents work on them.
 """
-_LOCKED_BESIDE: Final = "uv"
-"""The runner that reads ``SCRIPT.lock`` beside a script: it says from where each package of the script comes."""
 
 
 class LookedUp(NamedTuple):
@@ -39,20 +39,15 @@ class LookedUp(NamedTuple):
     is_installed: bool
 
 
-def looked_up(
-    words: Sequence[str], folders: Sequence[Path], files: Iterable[Path] = ()
-) -> Iterator[LookedUp]:
+def looked_up(words: Sequence[str], folders: Sequence[Path]) -> Iterator[LookedUp]:
     """What the package runners among the words of a command and of the scripts that it starts look up.
 
     Args:
         words: a word may be a whole script.
         folders: the folders where they may start, and those above them that count.
-        files: those that the words name.
     """
     pieces = (piece for word in words for piece in re.split(r"[\s;&|()'\"`]+", word))
     runners = dict.fromkeys(piece.rpartition("/")[2] for piece in pieces)
-    for file in files if _LOCKED_BESIDE in runners else ():
-        yield LookedUp(file.parent, f"{escape(file.name)}.lock", True)
     for runner in runners:
         settings, installed = _READ.get(runner, ((), ()))
         for folder in folders:

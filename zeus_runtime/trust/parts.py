@@ -80,6 +80,11 @@ class Part:
     started: tuple[str, ...] = ()
     looked_up: tuple[LookedUp, ...] = ()
 
+    @property
+    def reads_on(self) -> bool:
+        """Whether it is a command that may read more files of the project than the digest holds."""
+        return _READS_ON in self.lines
+
     def __str__(self) -> str:
         from zeus_runtime.escaping import exact_line
 
@@ -253,6 +258,8 @@ def _command_lines(command: Command, project: Project, found: Covered, mask: Par
     yield from _file_lines(found, project.directory)
     yield from (("data", f"{one_line(each)}: {one_line(told.get(each, _FREE))}") for each in command.data)
     yield from _notes(found, lambda index: _called(index, command), mask)
+    if found.reads_on:
+        yield _READS_ON
     yield from sent
 
 
@@ -318,6 +325,11 @@ _MORE: Final = (
     f"more than {MOST_BASES} folders are named, or more names than are looked up; files that the others lead to are not"
     " covered"
 )
+READS_ON: Final = (
+    "what it starts lies in the project, so it may read files there that are not covered and that tools can change"
+    " (packages, modules, settings): install and start it outside of the project"
+)
+_READS_ON: Final = ("warning", READS_ON)
 _UNKNOWN: Final = "this names no file or folder, so the files that the program finds for it are not covered"
 _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell finds for it are not covered"
 

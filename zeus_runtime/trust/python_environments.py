@@ -16,38 +16,32 @@ if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
 
 _MARK: Final = "pyvenv.cfg"
-_AT_START: Final = ("*.pth", "sitecustomize*", "usercustomize*")
-"""In its folders of packages. ``-I`` leaves out only the user's own."""
-_PACKAGES: Final = ("lib*/python*/site-packages", "lib*/pypy*/site-packages", "Lib/site-packages")
+_PROGRAMS: Final = ("bin", "Scripts")
 
 
-def environments(programs: Iterable[Path], project: Project) -> Iterator[LookedUp]:
-    """What Python finds by itself in the environments of the project that programs, or folders of ``PATH``, lie in.
+def environments(named: Iterable[Path], project: Project) -> Iterator[LookedUp]:
+    """The environments of the project that words name, or that have a program or a folder of ``PATH``.
 
     Args:
-        programs: the programs that a command starts, as they are named.
+        named: what the words of a command name, there or not.
     """
     # A script may start a program that no word of the command names.
-    on_path = (project.directory / each for each in project.path.split(os.pathsep) if each)
-    started = chain((each.parent for program in programs for each in _ways(program)), on_path)
-    for folder in dict.fromkeys(chain.from_iterable((each, each.parent) for each in started)):
-        if project.has(folder):
-            yield from _found_in(folder, is_work=any(each.is_relative_to(folder) for each in project.places))
+    on_path = (project.directory / each / "python" for each in project.path.split(os.pathsep) if each)
+    for file in dict.fromkeys(chain(chain.from_iterable(map(_ways, named)), on_path)):
+        near = (file.parent, file.parent.parent)
+        # Also where there is none: Python takes packages from where a new one says.
+        yield from (LookedUp(each, _MARK, True) for each in near if project.has(each))
+        folders = {file: False}
+        if near[0].name in _PROGRAMS:
+            folders[near[1]] = not os.path.lexists(near[1])
+        for folder, is_to_be_made in folders.items():
+            holds_work = any(each.is_relative_to(folder) for each in project.places)
+            if project.has(folder) and not holds_work and (is_to_be_made or is_file(folder / _MARK)):
+                yield LookedUp(folder.parent, escape(folder.name), True)
 
 
-def _found_in(folder: Path, *, is_work: bool) -> Iterator[LookedUp]:
-    # Also where it is missing: Python takes packages from where a new one says.
-    yield LookedUp(folder, _MARK, True)
-    if is_file(folder / _MARK) and not is_work:
-        yield LookedUp(folder.parent, escape(folder.name), True)
-        return
-    # A Python of its own, or an environment with the work in it, as in an image whose `/app` is one.
-    for packages in chain.from_iterable(map(folder.glob, _PACKAGES)):
-        yield from (LookedUp(packages, name, True) for name in _AT_START)
-
-
-def _ways(program: Path) -> Iterator[Path]:
-    """A program, each link on the way to it, and where they lead: an environment's Python is a link to another one."""
-    yield program
-    yield from map(Path, sorted(links_passed([str(program)])))
-    yield Path(real_path(program))
+def _ways(file: Path) -> Iterator[Path]:
+    """A file, each link on the way to it, and where they lead: an environment's Python is a link to another one."""
+    yield file
+    yield from map(Path, sorted(links_passed([str(file)])))
+    yield Path(real_path(file))
