@@ -59,10 +59,11 @@ async def waiting(
 
 async def test_a_prompt_is_masked_before_the_session_has_a_plan(tmp_path: Path) -> None:
     async with waiting(tmp_path) as (client, session, _, _):
-        old, given = keep(tmp_path, session, 10), keep(tmp_path, session, 1)
+        old = keep(tmp_path, session, 10)
         waits = (await client.get("/v1/approvals")).text
         assert secret(11) in waits
         assert old not in waits
+        given = keep(tmp_path, session, 1)
         answer = await client.post(
             f"/v1/sessions/{session}/runs", json={"prompt": f"see {given}!"}, params={"queue": 1}
         )
