@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from hashlib import shake_256
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -14,6 +15,7 @@ from zeus_runtime.config.secrets.parts import secrets_in
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, secrets_of_key_file
 
 VALUE: Final = "grey-heron-42"
+SWAPPED: Final = f"DB_PASSWORD={VALUE}\0B_TOKEN;x\0".encode()
 LINE: Final = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 PEM: Final = f"-----BEGIN PRIVATE KEY-----\n{LINE}\n-----END PRIVATE KEY-----"
 
@@ -172,7 +174,10 @@ def test_a_byte_order_mark_says_how_a_file_is_written(tmp_path: Path, mark: byte
     [
         f"X=é\nDB_PASSWORD={VALUE}\n".encode("latin-1"),
         f"DB_PASSWORD={VALUE}\n".encode("utf-16-le"),
-        f"b0\0\0\x01U\0DB_PASSWORD={VALUE}\0X=y\n".encode(),
+        f"X=пароль\nDB_PASSWORD={VALUE}\n".encode("cp1251"),
+        f"X=clé 密码\nDB_PASSWORD={VALUE}\n".encode("utf-16-be"),
+        f"DB_PASSWORD={VALUE}\n".encode("utf-32-le"),
+        codecs.BOM_UTF16_LE + f"DB_PASSWORD={VALUE}\n".encode("utf-16-le") + b"\0\xd8\0",
     ],
 )
 def test_of_a_file_that_is_no_sure_text_what_can_be_read_is_known_and_the_rest_is_told(
@@ -181,6 +186,33 @@ def test_of_a_file_that_is_no_sure_text_what_can_be_read_is_known_and_the_rest_i
     found, told = of_env(tmp_path, data)
     assert not shows(found)
     assert told == ["it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"]
+
+
+@pytest.mark.parametrize(
+    ("data", "is_in_it"),
+    [
+        # A swap file of Vim's: pages with lines that end in zeros.
+        (
+            b"b0VIM 9.1".ljust(4096, b"\0") + b"da\x10".ljust(4000, b"\0") + SWAPPED,
+            True,
+        ),
+        # What is encrypted looks like this.
+        (shake_256(b"x").digest(300), False),
+        # As UTF-16, this one has no control characters, but private ones.
+        (shake_256(b"\x01").digest(64), False),
+    ],
+    ids=["swap", "encrypted", "short"],
+)
+def test_of_a_binary_file_nothing_is_told_since_nobody_can_make_it_a_text(
+    tmp_path: Path, data: bytes, is_in_it: bool
+) -> None:
+    found, told = of_env(tmp_path, data)
+    assert (VALUE in found) == is_in_it
+    assert not told
+    (tmp_path / "keys").write_bytes(data)
+    found = secrets_of_key_file(tmp_path / "keys", {}, variable="APP_SECRETS_FILE", unread=told.append)
+    assert (VALUE in found) == is_in_it
+    assert not told
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ class _Tree(NamedTuple):
         return self.folders.get(node.origin.value.source, self.folder) / expanded(node.value)
 
 
-class Named(NamedTuple):
+class NamedByTexts(NamedTuple):
     """What texts name.
 
     Args:
@@ -113,7 +113,7 @@ class Named(NamedTuple):
     unsound: Mapping[Path, Searched]
 
 
-def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Named:
+def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> NamedByTexts:
     """The files that a config names, loaded or replaced, and those of configs that this run did not load.
 
     The files of the loaded commands are not among them: they are in ``checked.parts``, with their digests.
@@ -128,7 +128,9 @@ def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Named:
     files = dict.fromkeys(chain.from_iterable(map(named.files, layers)))
     schema = checked.document.schema or {}
     unsound = [each.file for each in unloaded if not is_sound_config(each, schema)]
-    return Named(tuple(files), {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")})
+    return NamedByTexts(
+        tuple(files), {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")}
+    )
 
 
 def named_modules(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[str]:

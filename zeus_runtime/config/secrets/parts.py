@@ -474,13 +474,13 @@ def _of_known_text(
     rules: _Rules, text: str, *, is_script: bool, unread: Callable[[int], object], levels: int
 ) -> Iterator[tuple[str, str]]:
     # Few projects have such a text, and its patterns take time to compile.
-    from zeus_runtime.config.secrets.secret_texts import Setting, read_secret_text
+    from zeus_runtime.config.secrets.secret_texts import SecretSetting, read_secret_text
 
     found = read_secret_text(text, _may_say_secret, is_script=is_script)
-    yield from ((each[0], "") for each in re.finditer(PRIVATE_KEY, text))
+    yield from ((each, "") for each in private_keys(text))
     for line in (each.line for each in found.settings if not each.value):
         unread(line)
-    leaves = [Setting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
+    leaves = [SecretSetting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
     for name, value, line, is_comment in (*(each for each in found.settings if each.value), *leaves):
         meant = name if name == "KEY" else _said(_meant(name), value)
         if "\n" not in value.strip() or is_key(value):
@@ -635,9 +635,8 @@ def _of_variable(text: str) -> Iterator[str]:
     if (value := _json_of(text)) is not None:
         for each in _texts_in(value):
             yield from _of_variable(each)
-    elif is_key(text):
-        yield from _of_secret(text) if "PRIVATE KEY" in text else ()
-    else:
+    # Of a key in a frame, the form decides; a certificate is none.
+    elif not is_key(text):
         if "://" not in text and _is_random_value(text):
             yield text
         yield from _random_words(text)
@@ -704,7 +703,14 @@ def _is_random_run(run: str) -> bool:
     return len(run) >= _LONG_RUN or (is_key_like(run) and not re.fullmatch(_NUMBERED, run))
 
 
+def private_keys(text: str) -> Iterator[str]:
+    """The private keys in a text, in PEM or of PGP, known by their form."""
+    if "PRIVATE KEY" in text:
+        yield from (each[0] for each in re.finditer(PRIVATE_KEY, text))
+
+
 def _by_shape(text: str) -> Iterator[str]:
+    yield from filter(looks_random, private_keys(text))
     if " " in text or "\t" in text:
         if (scheme := re.fullmatch(_WITH_SCHEME, text)) and looks_random(scheme[1]):
             yield scheme[1]

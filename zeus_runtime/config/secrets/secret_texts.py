@@ -15,13 +15,6 @@ from typing import Any, Final, NamedTuple
 from zeus_runtime.config.layers.dotenv_lines import entry_at
 from zeus_runtime.config.secrets.secret_trees import trees_of
 
-_BYTE_ORDERS: Final = (
-    (b"\xef\xbb\xbf", "utf-8"),
-    (b"\xff\xfe\x00\x00", "utf-32-le"),
-    (b"\x00\x00\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
-)
 _COMMENT: Final = re.compile(r"[ \t]*+(?:#|//|;|<!--)")
 _COMMAND: Final = re.compile(r"\$\((?:[^()<]|<(?!<)|\([^()]*+\))*+\)|`[^`\s]*+[ \t][^`\n]*+`")
 """What a program writes: its words are no values. A text for it that begins there (``<<``) may be one."""
@@ -72,7 +65,7 @@ _MOST_READ: Final = 100_000
 """Characters of values that are read of a text, more than three times its own."""
 
 
-class Setting(NamedTuple):
+class SecretSetting(NamedTuple):
     """A value in a text that is known to hold secrets.
 
     Args:
@@ -96,31 +89,8 @@ class SecretText(NamedTuple):
         trees: what the text is in JSON, TOML or YAML, of which each scalar is a text.
     """
 
-    settings: Sequence[Setting]
+    settings: Sequence[SecretSetting]
     trees: Sequence[Any]
-
-
-def decoded(data: bytes) -> tuple[str, bool]:
-    """The text of a file, and whether it is sure that this is its text: by its byte-order mark, or in UTF-8.
-
-    Of another one, as much as can be told.
-    """
-    for mark, encoding in _BYTE_ORDERS:
-        if data.startswith(mark):
-            text = data[len(mark) :].decode(encoding, "replace")
-            return _with_line_ends(text), "\ufffd" not in text
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = data.decode("cp1252", "replace")
-    is_sure = "\0" not in text and len(data) == len(text.encode())
-    # Of each two bytes, UTF-16 without a mark has one zero; among other bytes, they end texts.
-    gap = "" if text.count("\0") * 3 > len(text) else "\n"
-    return _with_line_ends(text.replace("\0", gap)), is_sure
-
-
-def _with_line_ends(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_secret_text(text: str, says_secret: Callable[[str], bool], *, is_script: bool = False) -> SecretText:
@@ -130,29 +100,29 @@ def read_secret_text(text: str, says_secret: Callable[[str], bool], *, is_script
         says_secret: whether a name says that its value is a secret. Behind such a name, a blank is enough.
         is_script: the first word of a line is a command, so no blank is behind a name.
     """
-    found = _read(text, _Reader(text, says_secret, is_script=is_script))
+    found = _read(text, _LineReader(text, says_secret, is_script=is_script))
     if "\\\n" in text:
         # Shells and Java join such lines; other programs do not.
         joined = re.sub(r"\\\n[ \t]*", "", text)
-        more = _read(joined, _Reader(joined, says_secret, is_script=is_script)).settings
+        more = _read(joined, _LineReader(joined, says_secret, is_script=is_script)).settings
         found = found._replace(settings=[*found.settings, *(each for each in more if each.value)])
     return found
 
 
-def _read(text: str, reader: _Reader) -> SecretText:
-    exact: list[Setting] = []
-    scanned: list[Setting] = []
+def _read(text: str, reader: _LineReader) -> SecretText:
+    exact: list[SecretSetting] = []
+    scanned: list[SecretSetting] = []
     at, line = 0, 1
     while at < len(text):
         start, end = at, _line_end(text, at)
-        whole = Setting("", text[start:end].strip(), line, is_comment=bool(_COMMENT.match(text, at)))
+        whole = SecretSetting("", text[start:end].strip(), line, is_comment=bool(_COMMENT.match(text, at)))
         entry = entry_at(text, at)
         if whole.is_comment or not whole.value:
             exact += [whole] if whole.value else []
             at = end + 1
         elif entry and not _OPENED.fullmatch(entry[1]):
             name, value, at = entry
-            exact += [Setting(name, each, line) for each in (value, *_DEFAULT.findall(value)) if each]
+            exact += [SecretSetting(name, each, line) for each in (value, *_DEFAULT.findall(value)) if each]
             # A shell ends a value without quotes earlier than Docker does.
             if _SHELL_SIGNS.search(value) and text[start:at].rstrip().endswith(value):
                 scanned += reader.settings(start, at, line)[0]
@@ -170,7 +140,7 @@ def _line_end(text: str, at: int) -> int:
     return end if end >= 0 else len(text)
 
 
-class _Reader:
+class _LineReader:
     """Finds names and what is behind them, in lines of any form."""
 
     def __init__(self, text: str, says_secret: Callable[[str], bool], *, is_script: bool) -> None:
@@ -178,9 +148,9 @@ class _Reader:
         self._says_secret, self._is_script = says_secret, is_script
         self._left = 3 * len(text) + _MOST_READ
 
-    def settings(self, start: int, end: int, line: int) -> tuple[list[Setting], int]:
+    def settings(self, start: int, end: int, line: int) -> tuple[list[SecretSetting], int]:
         """The values in a line, and where the last one in quotes ends: perhaps below."""
-        found: list[Setting] = []
+        found: list[SecretSetting] = []
         last = start
         for count, named in enumerate(_NAME.finditer(self._text, start, end)):
             is_first = not count and not self._text[start : named.start()].strip(_MARGIN)
@@ -189,9 +159,9 @@ class _Reader:
                 continue
             if self._left < 0:
                 # Each name in a long line is before all that follows, which would take quadratic time.
-                return [*found, Setting(named[0], "", line)], end
+                return [*found, SecretSetting(named[0], "", line)], end
             values, at = self._behind(named, behind, end, is_first=is_first)
-            found += [Setting(named[0], each, line) for each in dict.fromkeys(values)]
+            found += [SecretSetting(named[0], each, line) for each in dict.fromkeys(values)]
             self._left -= sum(map(len, values))
             last = max(last, at)
         return found, last

@@ -22,12 +22,12 @@ from zeus_runtime.config.secrets.parts import (
     key_files_of_entry,
     key_files_of_words,
     places_variables,
+    private_keys,
     secrets_in,
     secrets_in_file,
     secrets_of_text,
     secrets_within,
 )
-from zeus_runtime.config.secrets.placeholders import PRIVATE_KEY
 from zeus_runtime.config.secrets.running_text import is_key_like
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
@@ -56,6 +56,10 @@ _AS_PATH: Final = ("/", "./", "../", "~")
 
 Unread: TypeAlias = Callable[[str], object]
 """Is told why secrets in a file may not be known."""
+
+
+def _untold(_why: str) -> None:
+    return
 
 
 def written_secrets(value: Any) -> dict[str, str]:
@@ -269,7 +273,7 @@ def _texts(node: Node) -> Iterator[str]:
 
 
 def secrets_of_key_file(
-    path: Path, environ: Mapping[str, str], *, variable: str = "", unread: Unread = lambda _why: None
+    path: Path, environ: Mapping[str, str], *, variable: str = "", unread: Unread = _untold
 ) -> dict[str, str]:
     """The secrets in a file that a library reads keys from, to their names: those in JSON, and private keys in PEM.
 
@@ -281,15 +285,9 @@ def secrets_of_key_file(
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return {}
-        data = path.read_bytes()
+        text, unread = _text_of(path.read_bytes(), unread if variable else _untold)
     except (OSError, ValueError):
         return {}
-    # Few projects have such a file.
-    from zeus_runtime.config.secrets.secret_texts import decoded
-
-    text, is_sure = decoded(data)
-    if variable and not is_sure:
-        unread(_NO_TEXT)
     told = partial(_tell_line, unread)
     if places_variables(variable):
         is_script = variable == SOURCED and not only_sets_variables(text)
@@ -306,10 +304,10 @@ def secrets_of_key_file(
         return dict.fromkeys(
             (*([whole] if is_one else ()), *passwords, *secrets_in_file(whole, told)), variable
         )
-    return {key[0]: path.name for key in re.finditer(PRIVATE_KEY, text)}
+    return dict.fromkeys(private_keys(text), path.name)
 
 
-def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[str, str]:
+def secrets_of_env_file(path: Path, unread: Unread = _untold) -> dict[str, str]:
     """The secrets in a file of variables that is not loaded (``.env.local``), to their names, as those of a ``.env``.
 
     Its other readers have other rules, so each line counts that has a name and a value. Of an example, what looks like
@@ -325,14 +323,9 @@ def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[
         data = stream.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
-    # Few projects have such a file.
-    from zeus_runtime.config.secrets.secret_texts import decoded
-
-    text, is_sure = decoded(data)
+    text, unread = _text_of(data, unread)
     is_program = path.suffix.lower() in _PROGRAMS and not only_sets_variables(text)
     is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
-    if not is_sure:
-        unread(_NO_TEXT)
     told = (lambda _line: None) if is_program else partial(_tell_line, unread)
     written = _in_quotes(text) if is_program else ""
     return {
@@ -340,6 +333,23 @@ def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[
         for secret, name in _of_variables(text, secrets_in, told).items()
         if is_key_like(secret) or not (is_example or (is_program and secret not in written))
     }
+
+
+def _text_of(data: bytes, unread: Unread) -> tuple[str, Unread]:
+    """The text of a file, and what is told about its lines.
+
+    Of a binary file nothing is: it is encrypted, or a program's own, and nobody can make it a text.
+    """
+    # Few projects have such a file.
+    from zeus_runtime.config.secrets.encodings import decoded, is_binary
+
+    text, is_sure = decoded(data)
+    if is_sure:
+        return text, unread
+    if is_binary(data):
+        return text, _untold
+    unread(_NO_TEXT)
+    return text, unread
 
 
 def _in_quotes(program: str) -> str:
