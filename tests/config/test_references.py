@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,7 +57,18 @@ def found_in(name: str, value: str) -> set[str]:
 @given(form=st.sampled_from(FORMS), reference=st.sampled_from(REFERENCES))
 def test_a_value_of_references_has_no_secret(form: tuple[str, str], reference: str) -> None:
     name, value = form
-    assert found_in(name, value.replace("PART", reference)) == set()
+    value = value.replace("PART", reference)
+    assert found_in(name, value) == set()
+    # The whole text is the secret of who keeps it in base64.
+    encoded = b64encode(f"{name}={value}\n".encode()).decode()
+    assert reference not in {*secrets_in("SHOP_SECRET", encoded)}
+
+
+@pytest.mark.parametrize(
+    "value", ["$HOME/.ssh/id_ed25519", "${XDG_CONFIG_HOME}/shop/key.pem", "$(pwd)/certs/tls.key"]
+)
+def test_a_place_below_a_reference_is_no_secret(value: str) -> None:
+    assert [*secrets_in("SSH_KEY", value)] == []
 
 
 PASSWORDS = st.from_regex(r"\A\$?[a-z]{2}[0-9][A-Z][a-z][0-9]{2}[A-Za-z]{3}[0-9]{1,3}!?\Z").filter(

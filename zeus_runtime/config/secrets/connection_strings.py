@@ -43,7 +43,7 @@ _BARE_LOGIN: Final = (
 A port, ``//``, a protocol or no host at all follows, or ``image:tag@sha256:…`` would have a password."""
 _ADDRESS: Final = rf"(?:{SCHEME}\S+|[\w.-]+:[0-9]{{1,5}})"
 _ORACLE_LOGIN: Final = (
-    r"""(?i:jdbc:oracle):\w+:(?:"[^"]{1,100}"|[^\s/:@"']{1,100})/(?!\$\{|<[\w :-]*>@)"""
+    r"""(?i:jdbc:oracle):\w+:(?:"[^"]{1,100}"|[^\s/:@"']{1,100})/(?!<[\w :-]*>@)"""
     r"""(?:"([^"]{1,200})"|(([^\s"'@]{1,200})(?:@[^\s"']{0,200})?))@(?=[\w/(])"""
 )
 """In Oracle's addresses for Java. A password without quotes may end at the first ``@`` or at the last."""

@@ -11,15 +11,16 @@ from zeus_runtime.config.secrets.running_text import is_key_like
 _SIGNS: Final = r"""\s:/@,;&|=?.\"'()\[\]{}<>\\-"""
 """Between the parts of a value. A ``!`` or a ``#`` is of a password."""
 _REFERENCE: Final = (
-    r"\$?\{\{[-\s.]*+(?P<filled>[A-Za-z_][^{}\n]*+)\}\}"
+    rf"(?<![^{_SIGNS}])(?:\$?\{{\{{[-\s.]*+(?P<filled>[A-Za-z_][^{{}}\n]*+)\}}\}}"
     r"|\$?\$\{!?(?P<braced>[A-Za-z_]\w*+)(?P<more>(?:[^{}\n\w](?:[^{}\n]|\{[^{}\n]*+\})*+)?)\}"
     r"|\$\((?P<command>(?:[^()<\n]|\([^()\n]*+\))*+)\)"
     r"|`(?=[^`\s]*+[^\S\n])(?P<quoted>[^`\n]++)`"
-    rf"|(?<![^{_SIGNS}])(?:\$?\$(?:env:)?(?P<bare>[A-Za-z_]\w*+)|%(?P<percent>[A-Z_][A-Z0-9_]*+)%)"
-    rf"(?=[${_SIGNS}]|\Z)(?!\s*+[.:?]{{0,2}}=(?!=))"
+    rf"|(?:\$?\$(?:env:)?(?P<bare>[A-Za-z_]\w*+)|%(?P<percent>[A-Z_][A-Z0-9_]*+)%)(?=[${_SIGNS}]|\Z)"
+    r"(?!\s*+[.:?]{0,2}=(?!=)))"
 )
 """``{{ name }}``, ``${NAME}``, ``$(command)``, ``$NAME`` and ``%NAME%``, but for a name that a line sets (PHP). It may
 have a default: ``${NAME:-text}``."""
+_PLAIN: Final = r"[A-Z0-9_]+|[a-z0-9_]+|[a-z]+(?:[A-Z][a-z]+)+"
 _DEFAULT: Final = re.compile(r":?[-=](.+)", re.DOTALL)
 _TO_FILL_IN: Final = r"<[A-Za-z]+(?:[ _-][A-Za-z]+)*>"
 """``<your-api-key>``."""
@@ -78,6 +79,8 @@ class References:
         if bare and not (bare.isupper() or "_" in bare or self._says_secret(bare)):
             return False
         name = bare or found["filled"] or found["braced"] or found["percent"] or ""
+        if found["braced"] and not re.fullmatch(_PLAIN, name):
+            return False
         within = found["command"] or found["quoted"] or found["filled"] or found["more"] or ""
         is_default = _DEFAULT.fullmatch(within)
         return not _is_random(name) and (is_default is not None or not self._holds_secret(within))
