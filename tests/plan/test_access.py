@@ -2516,6 +2516,12 @@ def test_an_environment_that_is_to_be_made_is_closed(folder: Path, command: str,
     assert files.write_refusal(".venv/src/app.py") is None, "a folder that is there and no environment"
 
 
+def test_an_environment_of_conda_is_closed(folder: Path) -> None:
+    put(folder, "env/conda-meta/history", "env/lib/python3.11/codecs.py", "env/bin/python3")
+    files = _started_by(folder, "{command: env/bin/python3, args: [-I, x]}")
+    assert "the Python of a server" in str(files.write_refusal("env/lib/python3.11/codecs.py"))
+
+
 def test_an_environment_that_holds_the_work_stays_open(folder: Path) -> None:
     put(folder, "pyvenv.cfg", "src/app.py", "bin/python3")
     (folder / "bin/python3").chmod(0o755)

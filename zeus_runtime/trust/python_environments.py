@@ -9,13 +9,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import is_file, links_passed, real_path
+from zeus_runtime.disk_paths import links_passed, real_path
 from zeus_runtime.trust.package_runners import LookedUp
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
 
 _MARK: Final = "pyvenv.cfg"
+_MARKS: Final = (_MARK, "conda-meta")
 _PROGRAMS: Final = ("bin", "Scripts")
 
 
@@ -36,7 +37,8 @@ def environments(named: Iterable[Path], project: Project) -> Iterator[LookedUp]:
             folders[near[1]] = not os.path.lexists(near[1])
         for folder, is_to_be_made in folders.items():
             holds_work = any(each.is_relative_to(folder) for each in project.places)
-            if project.has(folder) and not holds_work and (is_to_be_made or is_file(folder / _MARK)):
+            is_environment = is_to_be_made or any(os.path.lexists(folder / each) for each in _MARKS)
+            if is_environment and not holds_work and project.has(folder):
                 yield LookedUp(folder.parent, escape(folder.name), True)
 
 
