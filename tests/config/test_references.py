@@ -143,3 +143,7 @@ def test_a_variable_that_a_line_sets_is_the_name_of_a_secret(line: str) -> None:
 def test_code_that_names_a_value_and_a_word_to_fill_in_are_no_secrets(value: str) -> None:
     assert [*secrets_in("SHOP_API_KEY", value)] == []
     assert [*secrets_in("AUTHORIZATION", f"Bearer {value}")] in ([], [f"Bearer {value}"])
+
+
+def test_a_name_in_braces_is_plain() -> None:
+    assert [*secrets_in("DB_PASSWORD", "${Pas5wo}")] == ["${Pas5wo}"]
