@@ -18,6 +18,13 @@ HEAD: Final = "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, suba
 HELPER: Final = "agents: {helper: {description: Helps., config: sub/helper.yaml}}\n"
 BELOW: Final = "version: 1\nname: helper\nmodel: gpt-4o\ntools: [filesystem]\n"
 PROMPT: Final = "instructions: {file: prompts/review.md}\n"
+ALONE: Final = "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, {mcp: {files: [servers.json]}}]\n"
+"""Without a sub-agent, whose look finds the same files."""
+SERVERS: Final = """{"mcpServers": {
+  "n": {"command": "npx", "args": ["-y", "x@1", "--token-file", "./keys/tok"]},
+  "s": {"command": "python3", "args": ["-I", "tools/server.py"]}
+}}"""
+OF_SERVERS: Final = ("tools/server.py", ".npmrc", "node_modules/x.js", "keys/tok")
 FILES: Final = {
     "zeus.yaml": HEAD + HELPER,
     "zeus.prod.yaml": "version: 1\n",
@@ -64,7 +71,7 @@ def put(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def agent_of(folder: Path) -> Agent:
+def agent_of(folder: Path, files: Mapping[str, str] = FILES) -> Agent:
     """An agent that writes to each of its prompt's words."""
 
     def answer(request: ModelRequest) -> str | object:
@@ -78,7 +85,7 @@ def agent_of(folder: Path) -> Agent:
             )
         )
 
-    put(folder, FILES)
+    put(folder, files)
     (folder / "conf").mkdir()
     return Agent.from_config(directory=folder, environ={}, model=PositionModel(answer))  # type: ignore[arg-type]
 
@@ -97,6 +104,24 @@ async def test_a_run_changes_nothing_that_the_config_names_since_an_edit(tmp_pat
         assert written(tmp_path, *closed, *files) == []
         await agent.run(" ".join(closed))
         assert written(tmp_path, *closed) == [], "also later, in another session"
+
+
+NO_SERVERS: Final = '{"mcpServers": {}}'
+OVERLAY: Final = "tools: [{mcp: {files: [others.json]}}]\n"
+PREPARED: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, str], tuple[str, ...]]]] = {
+    "its own servers": ({}, {"servers.json": SERVERS}, OF_SERVERS),
+}
+
+
+@pytest.mark.parametrize("edit", PREPARED)
+async def test_a_text_that_another_text_names_is_looked_at_too(tmp_path: Path, edit: str) -> None:
+    before, edited, closed = PREPARED[edit]
+    own = {"zeus.yaml": ALONE, "servers.json": NO_SERVERS, "tools/server.py": "", "prompts/review.md": ""}
+    async with agent_of(tmp_path, {**own, **before}) as agent:
+        await agent.run("src.txt")
+        put(tmp_path, edited)
+        await agent.run(" ".join((*closed, *edited)))
+    assert written(tmp_path, *closed, *edited) == []
 
 
 async def test_what_a_valid_text_only_mentions_stays_open(tmp_path: Path) -> None:

@@ -171,8 +171,8 @@ class _Named:
         return (file for file, each in found if is_file(file) and not are_sound_servers(each, self._schema))
 
     def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
-        """Leave out the commands of a tree from now on."""
-        self._known += self._commands(tree, marked, defaults=False)
+        """Leave out the commands of a tree from now on, but not those of its files, which may have changed since."""
+        self._known += self._commands(tree, marked, files=False)
 
     def files(self, tree: _Tree) -> Iterator[NamedFile]:
         """The files that one tree names."""
@@ -256,12 +256,12 @@ class _Named:
             yield NamedFile(file, "sent", holds_keys=True)
 
     def _commands(
-        self, tree: _Tree, marked: Sequence[Marked], *, defaults: bool = True
+        self, tree: _Tree, marked: Sequence[Marked], *, files: bool = True
     ) -> Iterator[Command | _Value]:
         """The servers that a tree has started, and the values of its options that are executed.
 
         Args:
-            defaults: with the defaults of variables in files of servers, too.
+            files: with those in its files of servers.
         """
         yield from (_Value(each.text) for each in marked if "value" in each.executes)
         if commands := [each.words for each in marked if each.words]:
@@ -276,21 +276,20 @@ class _Named:
         if browser is not None and browser.is_map and plain(browser).get("server") is None:
             yield from _command({"command": BROWSER_SERVER.command, "args": BROWSER_SERVER.args})
         for each in marked:
-            if "servers" in each.executes:
-                readings = self._servers_of(tree.file(each.node))
-                yield from chain.from_iterable(readings if defaults else readings[:1])
+            if files and "servers" in each.executes:
+                yield from self._servers_of(tree.file(each.node))
 
     def _servers_in(self, file: Path) -> UnloadedConfig:
         if file not in self._servers_at:
             self._servers_at[file] = servers_at(file, self._checked.environ)
         return self._servers_at[file]
 
-    def _servers_of(self, file: Path) -> list[list[Command]]:
+    def _servers_of(self, file: Path) -> Iterator[Command]:
         """The servers in a file; its reader reports an entry that is not sound, which leaves out no other here."""
-        return [
-            [each for key in SERVERS for _, entry in _entries(find(tree, (key,))) for each in _command(entry)]
-            for tree in self._servers_in(file).trees
-        ]
+        for tree in self._servers_in(file).trees:
+            for key in SERVERS:
+                for _, entry in _entries(find(tree, (key,))):
+                    yield from _command(entry)
 
     def _project(self, tree: _Tree) -> Project:
         checked = self._checked
