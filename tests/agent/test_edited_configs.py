@@ -18,7 +18,9 @@ HEAD: Final = "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, suba
 HELPER: Final = "agents: {helper: {description: Helps., config: sub/helper.yaml}}\n"
 BELOW: Final = "version: 1\nname: helper\nmodel: gpt-4o\ntools: [filesystem]\n"
 PROMPT: Final = "instructions: {file: prompts/review.md}\n"
-ALONE: Final = "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, {mcp: {files: [servers.json]}}]\n"
+ALONE: Final = (
+    "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, {mcp: {files: [servers.json]}}]\n"
+)
 """Without a sub-agent, whose look finds the same files."""
 SERVERS: Final = """{"mcpServers": {
   "n": {"command": "npx", "args": ["-y", "x@1", "--token-file", "./keys/tok"]},
@@ -86,7 +88,7 @@ def agent_of(folder: Path, files: Mapping[str, str] = FILES) -> Agent:
         )
 
     put(folder, files)
-    (folder / "conf").mkdir()
+    (folder / "conf").mkdir(exist_ok=True)
     return Agent.from_config(directory=folder, environ={}, model=PositionModel(answer))  # type: ignore[arg-type]
 
 
@@ -110,6 +112,36 @@ NO_SERVERS: Final = '{"mcpServers": {}}'
 OVERLAY: Final = "tools: [{mcp: {files: [others.json]}}]\n"
 PREPARED: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, str], tuple[str, ...]]]] = {
     "its own servers": ({}, {"servers.json": SERVERS}, OF_SERVERS),
+    "an overlay's servers": (
+        {"zeus.prod.yaml": OVERLAY, "others.json": NO_SERVERS},
+        {"others.json": SERVERS},
+        OF_SERVERS,
+    ),
+    "an overlay's new servers": ({"zeus.prod.yaml": OVERLAY}, {"others.json": SERVERS}, OF_SERVERS),
+    "an overlay's new base": (
+        {"zeus.prod.yaml": "extends: conf/base.yaml\n"},
+        {"conf/base.yaml": PROMPT.replace("prompts", "../prompts")},
+        ("prompts/review.md",),
+    ),
+    "a base of a base that an overlay misspells": (
+        {
+            "zeus.prod.yaml": "extend: conf/mid.yaml\n",
+            "conf/mid.yaml": "extend: ./base.yaml\n",
+            "conf/base.yaml": "",
+        },
+        {"conf/base.yaml": PROMPT.replace("prompts", "../prompts")},
+        ("prompts/review.md",),
+    ),
+    "a preset of an overlay's Home": (
+        {"zeus.prod.yaml": "homes: [./team]\n", "team/configs/a.yaml": "version: 1\n"},
+        {"team/configs/b.yaml": PROMPT.replace("prompts", "../../prompts")},
+        ("prompts/review.md",),
+    ),
+    "the settings of a service": (
+        {"zeus-serve.yaml": "access_log: json\n"},
+        {"zeus-serve.yaml": "extends: ./conf/base.yaml\ntls: {certificate: ./c, key: ./keys/tok}\n"},
+        ("conf/base.yaml", "keys/tok"),
+    ),
 }
 
 
@@ -118,7 +150,8 @@ async def test_a_text_that_another_text_names_is_looked_at_too(tmp_path: Path, e
     before, edited, closed = PREPARED[edit]
     own = {"zeus.yaml": ALONE, "servers.json": NO_SERVERS, "tools/server.py": "", "prompts/review.md": ""}
     async with agent_of(tmp_path, {**own, **before}) as agent:
-        await agent.run("src.txt")
+        await agent.run("conf/first.txt")
+        await agent.run("conf/first.txt")  # not seen with the database, which the first run made
         put(tmp_path, edited)
         await agent.run(" ".join((*closed, *edited)))
     assert written(tmp_path, *closed, *edited) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -105,11 +105,13 @@ class Named(NamedTuple):
 
     Args:
         files: the files.
+        texts: the configs and files of MCP servers among them, there or not.
         unsound: those that cannot be parsed or do not fit their schema, so that they may name more; each with what
             counts of it.
     """
 
     files: Sequence[NamedFile]
+    texts: Collection[Path]
     unsound: Mapping[Path, Searched]
 
 
@@ -128,7 +130,11 @@ def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Named:
     files = dict.fromkeys(chain.from_iterable(map(named.files, layers)))
     schema = checked.document.schema or {}
     unsound = [each.file for each in unloaded if not is_sound_config(each, schema)]
-    return Named(tuple(files), {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")})
+    return Named(
+        tuple(files),
+        named.texts,
+        {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")},
+    )
 
 
 def named_modules(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[str]:
@@ -163,12 +169,18 @@ class _Named:
         self._servers = dict(_entries(servers))
         self._known: list[Command | _Value] = []
         self._servers_at: dict[Path, UnloadedConfig] = {}
+        self._configs: dict[Path, None] = {}
 
     @property
     def unsound(self) -> Iterator[Path]:
         """The files of MCP servers that are there and not sound."""
         found = self._servers_at.items()
         return (file for file, each in found if is_file(file) and not are_sound_servers(each, self._schema))
+
+    @property
+    def texts(self) -> Collection[Path]:
+        """The configs and the files of MCP servers that the trees name."""
+        return {**self._configs, **self._servers_at}
 
     def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
         """Leave out the commands of a tree from now on, but not those of its files, which may have changed since."""
@@ -177,6 +189,7 @@ class _Named:
     def files(self, tree: _Tree) -> Iterator[NamedFile]:
         """The files that one tree names."""
         for file in named_configs(tree.root, tree.folders, tree.folder):
+            self._configs[file] = None
             yield NamedFile(file, "read")
         for path in (("storage", "url"), ("workspace", "root")):
             node = find(tree.root, path)

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from zeus_runtime.config.layers.files import CONFIG_SUFFIX, DISCOVERED
+from zeus_runtime.config.layers.files import DISCOVERED, TEXT_SUFFIXES
 from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.secrets.sound_texts import SERVERS, is_sound_config, misfit_values, misfits
 from zeus_runtime.config.secrets.unloaded_configs import (
@@ -48,7 +48,6 @@ _BETWEEN: Final = re.compile(r"(?:[\s\"'`\[\]{}(),:;|&<>=]|\.(?=\s|$))+")
 """What is between the paths of a text: the signs of YAML, of a shell, and of sentences."""
 _PATH: Final = re.compile(r"/|\w\.\w")
 _SPACE: Final = re.compile(r"\s")
-_READ: Final = (CONFIG_SUFFIX, ".yml", ".json")
 
 
 class Spelled(NamedTuple):
@@ -105,7 +104,7 @@ def spelled_files(
             waiting += [
                 (each.file, "text" if each.file.suffix == ".json" else searched)
                 for each in files
-                if each.file.suffix in _READ and each.role != "absent"
+                if each.file.suffix in TEXT_SUFFIXES and each.role != "absent"
             ]
     return Spelled(tuple(layers.values()), tuple(found))
 
