@@ -59,7 +59,7 @@ _UNREADABLE: Final = (
 )
 
 
-class FileState(NamedTuple):
+class LookState(NamedTuple):
     """What tells a changed file from the former one."""
 
     is_folder: bool
@@ -119,7 +119,7 @@ class SecretFiles:
         self._listings = FolderListings(is_workspace)
         self._homes = homes
         self._given = (*given, document.directory / SERVICE_FILE)
-        self._seen: dict[object, Mapping[Path, FileState | None]] = {}
+        self._seen: dict[object, Mapping[Path, LookState | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
         self._unread: dict[Path, str] = {}
         self._anew: dict[Path, Document] = {}
@@ -415,16 +415,16 @@ def _together(each: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
     return {secret: name for found in each for secret, name in found.items()}
 
 
-def states(paths: Iterable[Path]) -> Mapping[Path, FileState | None]:
+def states(paths: Iterable[Path]) -> Mapping[Path, LookState | None]:
     """The state of each file or folder; None for one that is not there."""
     return {path: _state(path) for path in paths}
 
 
-def _state(path: Path) -> FileState | None:
+def _state(path: Path) -> LookState | None:
     try:
         found = path.stat()
     except (OSError, ValueError):
         return None
-    return FileState(
+    return LookState(
         S_ISDIR(found.st_mode), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
     )
