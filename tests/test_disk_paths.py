@@ -89,6 +89,28 @@ def test_one_name_shows_how_the_file_system_treats_all(
     assert other_spelling(str(folder), names) == other
 
 
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        (".env", "ENV~1"),
+        (".env.production", "ENV~2.PRO"),
+        ("credentials", "CREDEN~1"),
+        ("zeus.prod-eu.yaml", "ZEUSPR~4.YAM"),
+        ("a b.c d", "AB~1.CD"),
+    ],
+)
+def test_a_short_name_is_found_for_each_name_that_is_not_short(
+    folder: Path, unlisted: Callable[[str], None], name: str, short: str
+) -> None:
+    for each in ("key.pem", name, short):
+        (folder / each).touch()
+    # A file system without short names may have a file of this name.
+    assert other_spelling(str(folder), ["key.pem", name]) is None
+    unlisted(short)
+    assert other_spelling(str(folder), ["key.pem", name]) == short
+    assert other_spelling(str(folder), ["key.pem"]) is None
+
+
 def test_a_file_that_was_renamed_meanwhile_has_another_spelling(
     folder: Path, unlisted: Callable[[str], None]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -173,7 +174,8 @@ def other_spelling(folder: str, names: Sequence[str]) -> str | None:
     """Another spelling by which the file system finds one of the names in a folder; None if it finds none.
 
     It is asked for one name in each way, because it treats all names of a folder alike: with letters in the other case,
-    in other Unicode forms, with a dot at the end, and with an invisible character.
+    in other Unicode forms, with a dot at the end, and with an invisible character. It is asked for the short names of
+    all names, since some have none.
 
     Args:
         names: those of files that are there.
@@ -188,7 +190,36 @@ def other_spelling(folder: str, names: Sequence[str]) -> str | None:
         # A file system that tells them apart may have both.
         if not {name, other} <= set(os.listdir(folder)):
             return other
+    return short_name(folder, names)
+
+
+def short_name(folder: str, names: Iterable[str]) -> str | None:
+    """A short name (8.3) by which the file system finds a file, and that the folder does not list; None if none is.
+
+    Args:
+        names: the files whose short names it is asked for.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
+    for other in dict.fromkeys(short for name in names for short in _short_names(name)):
+        if os.path.lexists(os.path.join(folder, other)) and other not in os.listdir(folder):
+            return other
     return None
+
+
+def _short_names(name: str) -> Iterator[str]:
+    """Yield the first short names (8.3) that Windows may give a file; none for a name that is short itself."""
+    if _SHORT.fullmatch(name):
+        return
+    stem, dot, end = name.lstrip(".").rpartition(".")
+    start, end = (_NOT_SHORT.sub("", each).upper() for each in ((stem, end) if dot else (end, "")))
+    for number in range(1, 5):
+        yield f"{start[:6]}~{number}" + (f".{end[:3]}" if end else "")
+
+
+_SHORT: Final = re.compile(r"[A-Za-z0-9_-]{1,8}(\.[A-Za-z0-9_-]{1,3})?")
+_NOT_SHORT: Final = re.compile(r"[^A-Za-z0-9_!#$%&'()@^{}~-]")
 
 
 def _other_case(name: str) -> str:

@@ -373,6 +373,20 @@ async def test_a_run_says_that_it_cannot_read_the_variables_of_now(
         assert await notices() == []
 
 
+def test_what_is_commented_out_in_the_loaded_variables_is_a_secret(tmp_path: Path) -> None:
+    one, other = "Old7hs9Kq2LmW4RtZ8vBn", "Zw4hT2pLq9VwZ3nB8mCs"
+    write_agent(tmp_path)
+    (tmp_path / ".env").write_text(f"A_TOKEN={one}\n# OLD_API_KEY={other}\n# see the docs\n# B_TOKEN;x\n")
+    checked = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    shown = checked.secrets.text(f"{one} {other} see the docs")
+    assert shown == "<secret:A_TOKEN> <secret:.env> see the docs"
+    assert checked.secret_files.unread == {}
+    # Also in a text that is not sound, which cannot be loaded.
+    (tmp_path / ".env").write_text("this is no variable\n#C_TOKEN=Qx7hs9Kq2LmW4RtZ8vBn\n")
+    assert "Qx7hs9Kq2LmW4RtZ8vBn" in checked.secret_files.changed()
+    assert list(checked.secret_files.unread) == [tmp_path / ".env"]
+
+
 @pytest.mark.parametrize("name", [".envrc", "keys"])
 @pytest.mark.parametrize(
     ("data", "why"),

@@ -132,6 +132,11 @@ PREPARED: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, str], tuple[s
         {"conf/base.yaml": PROMPT.replace("prompts", "../prompts")},
         ("prompts/review.md",),
     ),
+    "a new base in an overlay that is no YAML": (
+        {"zeus.prod.yaml": "extends: conf/base.yaml\nmetadata: ["},
+        {"conf/base.yaml": PROMPT.replace("prompts", "../prompts")},
+        ("prompts/review.md",),
+    ),
     "a preset of an overlay's Home": (
         {"zeus.prod.yaml": "homes: [./team]\n", "team/configs/a.yaml": "version: 1\n"},
         {"team/configs/b.yaml": PROMPT.replace("prompts", "../../prompts")},
@@ -155,6 +160,25 @@ async def test_a_text_that_another_text_names_is_looked_at_too(tmp_path: Path, e
         put(tmp_path, edited)
         await agent.run(" ".join((*closed, *edited)))
     assert written(tmp_path, *closed, *edited) == []
+
+
+async def test_a_text_that_an_edited_text_names_is_looked_at_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed_beside, searched = edited_configs.closed_beside, []
+    monkeypatch.setattr(
+        edited_configs, "closed_beside", lambda *given: (searched.append(1), closed_beside(*given))[1]
+    )
+    texts = {"zeus.yaml": ALONE, "servers.json": NO_SERVERS, "tools/server.py": "", "zeus.prod.yaml": ""}
+    async with agent_of(tmp_path, texts) as agent:
+        await agent.run("conf/first.txt")
+        put(tmp_path, {"zeus.prod.yaml": OVERLAY})
+        await agent.run("conf/first.txt")
+        put(tmp_path, {"others.json": SERVERS})
+        await agent.run(" ".join(OF_SERVERS))
+        await agent.run("conf/first.txt")
+    assert written(tmp_path, *OF_SERVERS) == []
+    assert searched == [1, 1], "once for each edit"
 
 
 async def test_what_a_valid_text_only_mentions_stays_open(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from zeus_runtime.config.secrets.folder_listings import KNOWN_DEPTH
 from zeus_runtime.plan.apart import set_apart
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
-from zeus_runtime.plan.workspace_root import user_name
+from zeus_runtime.plan.workspace_root import user_name, workspace_root
+from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets
 from zeus_runtime.serving.http.hosting import HostedAgent
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.trust.decision import recorded_trust
@@ -193,3 +195,49 @@ async def test_the_secrets_of_a_session_are_forgotten_with_its_plan(
         assert [agent.masked(each) == each for each in texts] == [True, False, False]
         await agent.run("go", session=one[0])
         assert [agent.masked(each) == each for each in texts] == [False, True, False]
+
+
+async def test_the_secrets_of_a_plan_that_is_gone_are_not_known_though_none_was_learned_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_plans, "KEPT", 0)
+    one, two = [await begun(tmp_path, OWN) for _ in range(2)]
+    (one[1] / ".env").write_text(f"A_TOKEN={secret(1)}\n")
+    async with agent_in(tmp_path, OWN, reading()) as agent:
+        for each, is_known in ((one, True), (two, False), (one, True)):
+            await agent.run("go", session=each[0])
+            assert (secret(1) not in agent.masked(f"it is {secret(1)}")) == is_known
+
+
+def test_what_two_sessions_have_is_known_until_both_are_gone(tmp_path: Path) -> None:
+    write_agent(tmp_path, OWN)
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    looks = []
+    for number in (1, 2):
+        own = replace(checked, session=f"session_{number}")
+        folder = workspace_root(own)
+        folder.mkdir(parents=True)
+        (folder / ".env").write_text(f"A_TOKEN={secret(number)}\nB_TOKEN={secret(9)}\n")
+        looks.append(WorkspaceSecrets(own, make_plan(own)))
+        looks[-1].look()
+    first, second = looks
+
+    def known() -> list[int]:
+        return [number for number in (1, 2, 9) if checked.secrets.hides(f"it is {secret(number)}")]
+
+    assert known() == [1, 2, 9]
+    first.forget([second])
+    assert known() == [2, 9]
+    second.forget([])
+    assert known() == []
+
+
+@pytest.mark.parametrize(("per", "is_known"), [("", True), (", per: session", False)])
+def test_only_where_sessions_have_their_own_is_a_folder_of_such_a_name_theirs(
+    tmp_path: Path, per: str, is_known: bool
+) -> None:
+    (tmp_path / "session_1").mkdir()
+    (tmp_path / "session_1/.env").write_text(f"A_TOKEN={secret(1)}\n")
+    write_agent(tmp_path, f"workspace: {{root: .{per}}}\n")
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    assert checked.secrets.hides(f"it is {secret(1)}") == is_known

@@ -104,6 +104,19 @@ def test_a_folder_of_the_python_path_in_the_workspace_is_told(
     assert (found["status"], f"({tmp_path}/link)" in found["detail"]) == ("warn", True)
 
 
+def test_a_workspace_with_short_names_is_told(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent()
+    (project.folder / "credentials").mkdir()
+    (project.folder / "CREDEN~1").mkdir()
+    assert "workspace" not in findings(zeus)
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda at=".": [each for each in listed(at) if each != "CREDEN~1"])
+    found = findings(zeus)["workspace"][0]
+    assert (found["status"], "such as CREDEN~1:" in found["detail"]) == ("warn", True)
+
+
 def test_a_journal_beside_the_database_is_told_and_not_played_back(zeus: Zeus, project: Project) -> None:
     project.agent()
     zeus("run", "zeus.yaml", "go")

@@ -19,11 +19,13 @@ import pytest
 from tests.cli.conftest import Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from zeus_runtime.cli.group import REMOTE
+from zeus_runtime.cli.process import Process
 from zeus_runtime.cli.remote.masked_client import MaskedAsyncServiceClient, MaskedServiceClient
 from zeus_runtime.cli.remote.masked_events import MaskedEvents
 from zeus_runtime.client.calls import ServiceAnswer, ServiceCall, as_it_is
 from zeus_runtime.client.results import ServiceEvent, event_of
 from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
+from zeus_runtime.cutting import mask_known
 from zeus_runtime.errors import UsageError
 
 SECRETS = ("Ev7Kx02LmPq81Zt", "Dv3Tn55WbRc90Yh")
@@ -127,11 +129,23 @@ VERBS: dict[str, list[str]] = {
 }
 
 
+WRITES = "Write into .env: "
+"""Begins a prompt that the service obeys."""
+
+
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def received() -> list[str]:
+    """The bodies of the requests."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def url(received: list[str]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            received.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode())
+            if WRITES in received[-1]:
+                Path(".env").write_text(json.loads(received[-1])["prompt"].removeprefix(WRITES))
             path = self.path.partition("?")[0].removeprefix("/v1")
             told = ANSWERS.get(path)
             body = json.dumps(told).encode()
@@ -212,6 +226,31 @@ def test_no_secret_of_the_user_is_shown_at_a_terminal(url: str, folder: Path) ->
     assert "<secret:SHOP_API_KEY>" in terminal.screen
 
 
+def test_a_chat_knows_what_came_into_env_files_since_it_began(
+    url: str, received: list[str], zeus: Zeus, folder: Path
+) -> None:
+    (folder / ".env").unlink()
+    sound, broken = (WRITES + each for each in (f"SHOP_API_KEY={SECRETS[1]}", "SHOP_API_KEY 'half"))
+    lines = [sound, f"look at {SECRETS[1]}", broken, "go"]
+    ran = zeus("--remote", url, "chat", stdin="\n/new\n".join(lines))
+    assert _known(ran.out) == []
+    assert ran.out.count("<secret:SHOP_API_KEY>") == 3
+    told = [json.loads(each)["prompt"] for each in received if WRITES in each or "look at" in each]
+    assert told == [sound, "look at <secret:SHOP_API_KEY>", broken]
+    # As at its beginning: nothing is sent that Zeus cannot mask.
+    assert ran.exit_code == 3
+    assert ".env:1:1" in ran.err
+    assert '"go"' not in received[-1]
+
+
+def test_what_a_look_finds_is_masked_before_a_text_is_cut(folder: Path) -> None:
+    process = Process()
+    known = process.secrets
+    (folder / ".env.local").write_text("A_TOKEN=Qx7Kp02LmZz81Rt\n")
+    assert process.look() is known is process.secrets
+    assert mask_known("of Qx7Kp02LmZz81Rt") == "of <secret:.env.local/A_TOKEN>"
+
+
 KNOWN = secrets_of_environment({"BUILD_TOKEN": SECRETS[0], "SHOP_API_KEY": SECRETS[1]})
 
 
@@ -251,7 +290,7 @@ def test_void_pieces_are_not_told_later_and_a_lost_end_is() -> None:
 
 
 def test_a_file_stays_what_it_was_but_for_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = MaskedServiceClient("http://127.0.0.1:1", "a-token", KNOWN)
+    client = MaskedServiceClient("http://127.0.0.1:1", "a-token", lambda: KNOWN)
     call = ServiceCall("GET", "/v1/x", as_it_is, is_file=True)
     for given, masked in (
         (b"\x89PNG\xff\x00", b"\x89PNG\xff\x00"),
@@ -321,8 +360,8 @@ async def test_a_changed_argument_is_sent_as_the_question_meant_it(
 
     monkeypatch.setattr("zeus_runtime.client.clients.ServiceClient.send", send)
     monkeypatch.setattr("zeus_runtime.client.clients.AsyncServiceClient.send", send_async)
-    client = MaskedServiceClient("http://127.0.0.1:1", "a-token", KNOWN)
-    async_client = MaskedAsyncServiceClient("http://127.0.0.1:1", "a-token", KNOWN)
+    client = MaskedServiceClient("http://127.0.0.1:1", "a-token", lambda: KNOWN)
+    async_client = MaskedAsyncServiceClient("http://127.0.0.1:1", "a-token", lambda: KNOWN)
     with client, nullcontext() if sent else pytest.raises(UsageError, match="a secret of this machine, <sec"):
         client.decide("p", "approve", changed=changed, seen=seen)
     async with async_client:
@@ -346,7 +385,7 @@ def test_a_placeholder_stands_for_what_the_diff_or_the_form_of_the_question_had(
         return call.read(ServiceAnswer(decided if call.method == "POST" else question))
 
     monkeypatch.setattr("zeus_runtime.client.clients.ServiceClient.send", send)
-    with MaskedServiceClient("http://127.0.0.1:1", "a-token", KNOWN) as client:
+    with MaskedServiceClient("http://127.0.0.1:1", "a-token", lambda: KNOWN) as client:
         client.decide("p", "approve", changed=changed, seen="d1")
         assert told[1]["changed"] == {
             "new": f"KEPT={SECRETS[0]}",
@@ -362,7 +401,7 @@ def test_a_placeholder_stands_for_what_the_diff_or_the_form_of_the_question_had(
 
 
 def test_events_without_asyncio_are_masked_too(url: str) -> None:
-    with MaskedServiceClient(url, "a-token", KNOWN) as client:
+    with MaskedServiceClient(url, "a-token", lambda: KNOWN) as client:
         found: list[ServiceEvent] = list(client.events(run="r"))
     assert _known(json.dumps([dict(each.data) for each in found])) == []
     assert found[-1].ends

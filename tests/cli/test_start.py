@@ -17,9 +17,10 @@ NEVER = {
     "asyncio", "chromadb", "importlib.metadata", "jsonschema", "langchain_core", "langgraph", "litellm", "numpy",
     "pydantic", "random", "rich", "secrets", "sqlalchemy", "sqlite3", "sqlmodel", "tempfile", "tiktoken",
     "zeus_runtime.agent.agent", "zeus_runtime.run.run", "zeus_runtime.context.archive", "zeus_runtime.context.view",
-    "zeus_runtime.events", "zeus_runtime.memory.operations", "zeus_runtime.models.messages", "zeus_runtime.store",
+    "zeus_runtime.config.secrets.secret_texts", "zeus_runtime.events", "zeus_runtime.memory.operations",
+    "zeus_runtime.models.messages", "zeus_runtime.store",
 }  # fmt: skip
-"""What no Plan needs: libraries, and the rooms of ours that only a run enters."""
+"""What no Plan needs: libraries, the rooms of ours that only a run enters, and the reader of files with secrets."""
 
 PROGRAM = """
 import contextlib, io, json, sys

@@ -9,6 +9,7 @@ import pytest
 
 from zeus_runtime.cli.process import Process
 from zeus_runtime.config.secrets.folder_listings import FolderListings, is_env_name
+from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.config.secrets.unloaded_configs import secrets_of_folders
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file
 from zeus_runtime.plan.validated import Checked, check
@@ -90,6 +91,48 @@ def test_a_file_of_variables_is_read_by_its_lines(tmp_path: Path) -> None:
 def test_of_an_example_only_what_looks_like_a_key_is_masked(tmp_path: Path, name: str) -> None:
     text = f"A_KEY=change-me-in-production\nDATABASE_URL=postgres://ann:password123@localhost/shop\nB_KEY={VALUE}\n"
     assert secrets_of_env_file(put(tmp_path, name, text)) == {VALUE: f"{name}/B_KEY"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            ".env.ts",
+            "const schema = z.object({ server: {\n  API_KEY: z.string().min(1),\n  AUTH_TOKEN: tokenSchema,\n"
+            '  B_TOKEN: process.env.B_TOKEN ?? "blue-otter-42",\n  apiKey: process.env.API_KEY!,\n}});\n',
+        ),
+        (
+            ".env.d.ts",
+            "interface ProcessEnv {\n  API_KEY: string;\n  DB_PASSWORD: string | undefined;\n"
+            "  JWT_SECRET?: string;\n}\n// the token of ann: don't use `blue-otter-42`\n",
+        ),
+        (
+            ".env.py",
+            "class Settings(BaseSettings):\n    api_key: SecretStr\n    session_token: str | None = None\n"
+            "    secret_key\n    db_password: str = os.environ.get('DB_PASSWORD', 'blue-otter-42')\n",
+        ),
+        (".env.php", "<?php\n$config['api_key'] = $_ENV['API_KEY'];\n$db_password = 'blue-otter-42';\n"),
+    ],
+)
+def test_of_a_program_only_what_is_in_quotes_is_masked(tmp_path: Path, name: str, text: str) -> None:
+    told: list[str] = []
+    found = secrets_of_env_file(put(tmp_path, name, f"{text}// {VALUE}: API_KEY={VALUE}\n"), told.append)
+    expected = {VALUE} if name == ".env.d.ts" else {VALUE, "blue-otter-42"}
+    assert set(filter(is_searched, found)) == expected
+    assert told == []
+
+
+def test_a_file_of_lines_with_the_ending_of_a_program_is_none(tmp_path: Path) -> None:
+    file = put(tmp_path, ".env.py", "DB_PASSWORD=blue-otter-42\n")
+    assert [*secrets_of_env_file(file)] == ["blue-otter-42"]
+
+
+def test_the_commands_of_a_script_have_no_secret_in_what_they_refer_to(tmp_path: Path) -> None:
+    text = (
+        'curl -H "Authorization: Bearer $API_TOKEN" https://hub.example.com\n'
+        'echo "$REGISTRY_PASSWORD" | docker login -u ci --password-stdin registry.example.com\n'
+    )
+    assert secrets_of_env_file(put(tmp_path, ".envrc", text)) == {}
 
 
 def test_a_folder_a_dangling_link_and_a_pipe_have_no_secrets(tmp_path: Path) -> None:

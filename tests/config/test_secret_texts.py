@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from hashlib import shake_256
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -14,6 +15,7 @@ from zeus_runtime.config.secrets.parts import secrets_in
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, secrets_of_key_file
 
 VALUE: Final = "grey-heron-42"
+SWAPPED: Final = f"DB_PASSWORD={VALUE}\0B_TOKEN;x\0".encode()
 LINE: Final = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 PEM: Final = f"-----BEGIN PRIVATE KEY-----\n{LINE}\n-----END PRIVATE KEY-----"
 
@@ -46,6 +48,7 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         "A_PASSWORD=x B_PASSWORD='VALUE'",
         ': "${DB_PASSWORD:=VALUE}"',
         "export DB_PASSWORD=${OTHER:-VALUE}",
+        'x; export DB_PASSWORD="${OTHER:-VALUE}"; y',
         'export DB_PASSWORD="${DB_PASSWORD-VALUE}"',
         "[ -n \"$CI\" ] || export DB_PASSWORD='VALUE'",
         "if true; then export DB_PASSWORD=VALUE; fi",
@@ -60,8 +63,6 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         '$env:DB_PASSWORD = "VALUE"',
         '(setenv "DB_PASSWORD" "VALUE")',
         "read -r DB_PASSWORD <<< 'VALUE'",
-        "read -r DB_PASSWORD <<'END'\nVALUE\nEND",
-        "export DB_PASSWORD=$(cat <<END\nVALUE\nEND\n)",
         "curl -H 'Authorization: Bearer VALUE' x-1",
         "DB_PASSWORD=\"grey-\"'heron-42'; x",
         'DB_PASSWORD="grey-""heron-42"; x',
@@ -69,6 +70,7 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
         "<?php\nreturn array (\n  'DB_PASSWORD' => 'VALUE',\n);",
         "define('DB_PASSWORD', 'VALUE');",
         "'password' => env('DB', 'VALUE'),",
+        "password = os.getenv('DB_PASSWORD', 'VALUE')",
         "module.exports = {DB_PASSWORD: 'VALUE'}",
         "module.exports = {\n  DB_PASSWORD:\n    'VALUE',\n};",
         "export const dbPassword = `VALUE`;",
@@ -122,6 +124,10 @@ def test_a_value_in_a_file_of_variables_is_found_in_each_form(tmp_path: Path, te
         ("<key>Password</key>\n<string>VALUE</string>", VALUE),
         ("{\n  // of ann\n  password: 'VALUE',\n}", VALUE),
         ("passwords = [\n  'other-1',\n  'VALUE',\n]", VALUE),
+        ("x y\npasswords = ['other-1', \"it's-a-secret\"]", "it's-a-secret"),
+        ("x y\npassword my-secret-token7", "my-secret-token7"),
+        ("x y\npassword: {br4ce}s", "{br4ce}s"),
+        ("x y\npassword='it's-7'; x", "it's-7"),
     ],
 )
 def test_a_value_in_a_file_with_secrets_is_found_in_each_form(tmp_path: Path, text: str, value: str) -> None:
@@ -142,9 +148,10 @@ def test_a_value_in_a_file_with_secrets_is_found_in_each_form(tmp_path: Path, te
 def test_a_private_key_over_several_lines_is_found_beside_lines_of_any_form(
     tmp_path: Path, before: str, form: str
 ) -> None:
-    found, _ = of_env(tmp_path, f"{before}{form.format(PEM)}\nexport DB_PASSWORD='{VALUE}';\n")
+    found, told = of_env(tmp_path, f"{before}{form.format(PEM)}\nexport DB_PASSWORD='{VALUE}';\n")
     assert not shows(found, LINE)
     assert not shows(found)
+    assert not told
 
 
 @pytest.mark.parametrize(
@@ -167,7 +174,10 @@ def test_a_byte_order_mark_says_how_a_file_is_written(tmp_path: Path, mark: byte
     [
         f"X=é\nDB_PASSWORD={VALUE}\n".encode("latin-1"),
         f"DB_PASSWORD={VALUE}\n".encode("utf-16-le"),
-        f"b0\0\0\x01U\0DB_PASSWORD={VALUE}\0X=y\n".encode(),
+        f"X=пароль\nDB_PASSWORD={VALUE}\n".encode("cp1251"),
+        f"X=clé 密码\nDB_PASSWORD={VALUE}\n".encode("utf-16-be"),
+        f"DB_PASSWORD={VALUE}\n".encode("utf-32-le"),
+        codecs.BOM_UTF16_LE + f"DB_PASSWORD={VALUE}\n".encode("utf-16-le") + b"\0\xd8\0",
     ],
 )
 def test_of_a_file_that_is_no_sure_text_what_can_be_read_is_known_and_the_rest_is_told(
@@ -179,7 +189,41 @@ def test_of_a_file_that_is_no_sure_text_what_can_be_read_is_known_and_the_rest_i
 
 
 @pytest.mark.parametrize(
-    "text", ["x\nDB_PASSWORD;VALUE\n", "x\nDB_PASSWORD,VALUE\n", "x\nread DB_PASSWORD <<END\n"]
+    ("data", "is_in_it"),
+    [
+        # A swap file of Vim's: pages with lines that end in zeros.
+        (
+            b"b0VIM 9.1".ljust(4096, b"\0") + b"da\x10".ljust(4000, b"\0") + SWAPPED,
+            True,
+        ),
+        # What is encrypted looks like this.
+        (shake_256(b"x").digest(300), False),
+        # As UTF-16, this one has no control characters, but private ones.
+        (shake_256(b"\x01").digest(64), False),
+    ],
+    ids=["swap", "encrypted", "short"],
+)
+def test_of_a_binary_file_nothing_is_told_since_nobody_can_make_it_a_text(
+    tmp_path: Path, data: bytes, is_in_it: bool
+) -> None:
+    found, told = of_env(tmp_path, data)
+    assert (VALUE in found) == is_in_it
+    assert not told
+    (tmp_path / "keys").write_bytes(data)
+    found = secrets_of_key_file(tmp_path / "keys", {}, variable="APP_SECRETS_FILE", unread=told.append)
+    assert (VALUE in found) == is_in_it
+    assert not told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x\nDB_PASSWORD;VALUE\n",
+        "x\nDB_PASSWORD,VALUE\n",
+        "x\nread DB_PASSWORD <<END\nVALUE\nEND\n",
+        "x\nexport DB_PASSWORD=$(cat <<'END'\nVALUE\nEND\n)\n",
+        "x\nDB_PASSWORD = {\n",
+    ],
 )
 def test_a_line_whose_value_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
     told = ["Zeus cannot read the value in line 2, so it is not masked"]
@@ -241,6 +285,7 @@ SECRET_NAME: shop-db-v2
 module.exports = { region: 'us-east-1', token: process.env.API_TOKEN, key: 'customer_id' };
 function passwordRules1() { return checkPassword('weak-rule-1x'); }
 """,
+    ".env.py": 'form["client_secret"] = ""\n"password": getenv("DB_PASSWORD"),\nnames = ["API_KEY", "DB_PASSWORD"]\n',
     ".env.json": '{"development": {"APP_ENV": "dev-eu1", "REGION": "us-east-1", "PORT": 8080}}',
     ".env.fish": "set -gx AWS_REGION us-east-1\nset -x PATH $HOME/bin-1x $PATH\n",
     ".env.toml": '[app]\nregion = "us-east-1"\nname = "shop-app-1"\n',

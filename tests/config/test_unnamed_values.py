@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any, Final
 
 import pytest
@@ -72,6 +73,39 @@ def test_a_private_key_under_a_name_that_says_nothing_is_a_secret_and_a_certific
     private = f"-----BEGIN PRIVATE KEY-----\n{LINE}\n-----END PRIVATE KEY-----"
     assert private in of_server(private)
     assert not of_server(private.replace("PRIVATE KEY", "CERTIFICATE"))
+
+
+PRIVATE: Final = f"-----BEGIN RSA PRIVATE KEY-----\n{LINE}\n{VALUE}==\n-----END RSA PRIVATE KEY-----"
+CERTIFICATE: Final = PRIVATE.replace("RSA PRIVATE KEY", "CERTIFICATE").replace(LINE, LINE[::-1])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"{PRIVATE}\n",
+        PRIVATE.replace("\n", "\r\n"),
+        PRIVATE.replace("\n", "\\n"),
+        PRIVATE.replace("\n", " "),
+        PRIVATE.replace("RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK"),
+        f"{CERTIFICATE}\nBag Attributes\n    friendlyName: shop\n{PRIVATE}\n{CERTIFICATE}",
+        json.dumps({"app": 12, "pem": [PRIVATE]}),
+        b64encode(PRIVATE.encode()).decode(),
+    ],
+)
+def test_a_private_key_in_a_variable_is_known_by_its_form(value: str) -> None:
+    known = secrets_of_environment({"CERT_DATA": value})
+    one = value if value.startswith("-----BEGIN PGP") else PRIVATE
+    for text in (value, one, f"it is {one!r}", f"{LINE}\n{VALUE}==", LINE, b64encode(one.encode()).decode()):
+        assert "<secret:CERT_DATA" in (masked := known.text(text))
+        assert LINE not in masked
+        assert VALUE not in masked
+    assert known.text(CERTIFICATE).startswith(f"-----BEGIN CERTIFICATE-----\n{LINE[::-1]}\n")
+
+
+def test_words_about_a_private_key_are_none() -> None:
+    text = "Put it between -----BEGIN PRIVATE KEY----- and then -----END PRIVATE KEY-----, in lines."
+    assert not secrets_of_environment({"HELP": text}).names
+    assert not secrets_of_environment({"HELP": CERTIFICATE}).names
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ from zeus_runtime.events import Event, RunCompleted, RunFailed, SubAgentEvent, T
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
+from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.store.approvals import open_approvals
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 from zeus_runtime.store.threads import Thread
+from zeus_runtime.tools.written_paths import written_paths
 
 Script = Callable[[ModelRequest], Answer]
 
@@ -403,6 +406,41 @@ class Yes:
     async def ask(self, pending: PendingApproval) -> Decision | None:
         self.asked.append(pending)
         return Decision("approve")
+
+
+async def test_its_evidence_names_the_files_that_were_written_and_not_those_that_it_asked_for(
+    folder: Path,
+) -> None:
+    """A person changes the first call, and rejects the second."""
+
+    class Changes(Yes):
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            self.asked.append(pending)
+            if len(self.asked) == 2:
+                return Decision("reject", "no")
+            changed = {"path": "/fine.md", "content": "x"} if len(self.asked) == 1 else None
+            return Decision("approve", arguments=changed)
+
+    paths = ("/asked.md", "/rejected.md", "/kept.md")
+    writes = [calling(call("write_file", each, path=each, content="x")) for each in paths]
+    model = cast(go=[calling(task("t1", "work hard")), "End."], work=[*writes, "It is done."])
+    helper = "{helper: {description: Helps., overrides: {tools: [filesystem], middlewares: [approve]}}}"
+    async with agent(folder, model, agents=helper) as living:
+        events = await events_of(living.stream("go", approvals=Changes()))
+    assert results(events)["t1"].content.endswith(" · wrote /fine.md, /kept.md]")
+    assert [(folder / each[1:]).exists() for each in ("/fine.md", *paths)] == [True, False, False, True]
+
+
+def test_the_files_that_a_tool_wrote_are_those_that_it_declares() -> None:
+    declared = Tool("copy", "", {}, _nothing, access="write", paths=frozenset({"to"}))
+    asked = {"path": "out.csv", "to": "/data.csv"}
+    assert written_paths(declared, asked) == ["/data.csv"]
+    assert written_paths(replace(declared, paths=frozenset()), asked) == ["out.csv"]
+    assert written_paths(replace(declared, access="read"), asked) == []
+
+
+async def _nothing(**_arguments: Any) -> str:
+    return ""
 
 
 async def test_its_approvals_surface_in_the_parent(folder: Path, database_url: str) -> None:

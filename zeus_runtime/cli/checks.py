@@ -52,6 +52,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
         yield from _keys_in_git(checked)
         yield from home_in_workspace(checked)
         yield from path_in_workspace(checked)
+        yield from short_names_in_workspace(checked)
         yield from database(checked.config.storage.url, checked.directory, checked.trust)
     yield _terminal(process)
 
@@ -342,6 +343,29 @@ def path_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
             " there that a library imports if it is there, and the next Zeus executes it",
             "Start Zeus without PYTHONPATH, in an environment in which your package is installed.",
         )
+
+
+def short_names_in_workspace(checked: Checked) -> Iterator[DoctorFinding]:
+    """The folders whose files have second names that no rule knows, as on the file systems of Windows."""
+    import os
+
+    from zeus_runtime.disk_paths import short_name
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.run.connections import plans
+
+    for folder in dict.fromkeys(_work(checked, [*plans(make_plan(checked))])):
+        try:
+            found = short_name(str(folder), os.listdir(folder))  # noqa: PTH208 - names are wanted
+        except OSError:
+            continue
+        if found is not None:
+            yield DoctorFinding(
+                "warn",
+                "workspace",
+                f"the file system of {folder} also finds files by names that no folder lists, such as {found}:"
+                " no tool of Zeus opens them, but a command or a server may",
+                "Keep the project on a file system of Linux; in WSL, in your home folder instead of below /mnt.",
+            )
 
 
 def _work(checked: Checked, every: Sequence[Plan]) -> Sequence[Path]:

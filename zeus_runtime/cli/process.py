@@ -68,19 +68,31 @@ class Process:
     def secrets(self) -> Redactor:
         """The secrets of the environment, of the configs read so far and of the working directory's files of
         variables."""
+        if self._known is None:
+            self._known = self._read()
+        return self._known
+
+    def look(self) -> Redactor:
+        """``secrets``, which from now on know what came into the working directory's files of variables, too."""
+        from zeus_runtime.cutting import mask_before_cutting
+
+        known = self.secrets
+        known.learn_all(self._read())
+        mask_before_cutting(known)
+        return known
+
+    def _read(self) -> Redactor:
         from zeus_runtime.config.secrets.masking import secrets_of_environment
         from zeus_runtime.config.secrets.unloaded_configs import dotenv_of_folder, secrets_of_env_files
 
-        if self._known is None:
-            written = dotenv_of_folder(Path())
-            if self._redactor:
-                known = secrets_of_environment(self.environ).joined(self._redactor)
-                # Last, so that what a config knows keeps its name.
-                known = known.joined(secrets_of_environment(dict(written), written))
-            else:
-                known = secrets_of_environment({**dict(written), **self.environ}, written)
-            self._known = known.adding(secrets_of_env_files(Path()))
-        return self._known
+        written = dotenv_of_folder(Path())
+        if self._redactor:
+            known = secrets_of_environment(self.environ).joined(self._redactor)
+            # Last, so that what a config knows keeps its name.
+            known = known.joined(secrets_of_environment(dict(written), written))
+        else:
+            known = secrets_of_environment({**dict(written), **self.environ}, written)
+        return known.adding(secrets_of_env_files(Path()))
 
     def redact(self, text: str) -> str:
         """``text`` without ``secrets``."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.events import Event, RunFailed
 from zeus_runtime.run.output import accepted, has_answer, written
 from zeus_runtime.tools import ToolResult
+from zeus_runtime.tools.written_paths import WROTE, written_paths
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.context.ledger import StepRecord
     from zeus_runtime.plan.subagents import PlannedAgent
+    from zeus_runtime.tools import Tool
 
 
 def task_result(
@@ -32,7 +34,7 @@ def task_result(
         messages: its messages, without the inherited ones.
         steps: its ledger.
     """
-    writing = {each.tool.name for each in planned.plan.tools if each.tool.access == "write"}
+    writing = {each.tool.name: each.tool for each in planned.plan.tools if each.tool.access == "write"}
     evidence = {
         "agent": planned.name,
         "session": session,
@@ -60,24 +62,22 @@ def task_result(
     return ToolResult(f"{answer or '(it gave no answer)'}\n\n{_line(evidence)}", artifact=evidence)
 
 
-def files_written(messages: Sequence[BaseMessage], writing: set[str]) -> list[str]:
+def files_written(messages: Sequence[BaseMessage], writing: Mapping[str, Tool]) -> list[str]:
     """The paths in successful calls of tools that write, each once, in order."""
     from zeus_runtime.models.content import calls_of
 
-    failed = {
-        getattr(message, "tool_call_id", "")
-        for message in messages
-        if message.type == "tool" and getattr(message, "status", "") == "error"
-    }
-    found = [
-        value
-        for message in messages
-        if message.type == "ai"
-        for call in calls_of(message)
-        if call["name"] in writing and call["id"] not in failed and isinstance(call["args"], dict)
-        for name, value in call["args"].items()
-        if name in ("path", "file_path") and isinstance(value, str)
-    ]
+    results = {getattr(each, "tool_call_id", ""): each for each in messages if each.type == "tool"}
+    found: list[str] = []
+    for message in messages:
+        for call in calls_of(message) if message.type == "ai" else ():
+            result = results.get(call["id"])
+            if call["name"] not in writing or result is None or getattr(result, "status", "") == "error":
+                continue
+            artifact = getattr(result, "artifact", None)
+            if isinstance(artifact, Mapping) and WROTE in artifact:
+                found += artifact[WROTE]
+            elif isinstance(call["args"], dict):
+                found += written_paths(writing[call["name"]], call["args"])
     return list(dict.fromkeys(found))
 
 

@@ -84,7 +84,8 @@ def read_allowed(found: FoundFile, workspace: WorkspaceFiles) -> bytes:
             if not os.path.lexists(found.real):
                 raise
             raise WorkspaceError(
-                f"{found.path} lies behind a route of the workspace, so no tool reaches it by its path"
+                f"{found.path} lies behind a route of the workspace, or its folder lists it by another name, so no tool"
+                " reaches it by this path"
             ) from error
 
 

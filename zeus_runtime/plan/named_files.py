@@ -100,7 +100,7 @@ class _Tree(NamedTuple):
         return self.folders.get(node.origin.value.source, self.folder) / expanded(node.value)
 
 
-class Named(NamedTuple):
+class NamedByTexts(NamedTuple):
     """What texts name.
 
     Args:
@@ -115,10 +115,10 @@ class Named(NamedTuple):
     unsound: Mapping[Path, Searched]
 
 
-def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Named:
+def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> NamedByTexts:
     """The files that a config names, loaded or replaced, and those of configs that this run did not load.
 
-    The files of the loaded commands are not among them: they are in ``checked.parts``, with their digests.
+    The files of the commands in the loaded texts are not among them: they are in ``checked.parts``, with their digests.
 
     Args:
         unloaded: the configs that the document was not read from.
@@ -130,7 +130,7 @@ def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Named:
     files = dict.fromkeys(chain.from_iterable(map(named.files, layers)))
     schema = checked.document.schema or {}
     unsound = [each.file for each in unloaded if not is_sound_config(each, schema)]
-    return Named(
+    return NamedByTexts(
         tuple(files),
         named.texts,
         {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")},

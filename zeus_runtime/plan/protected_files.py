@@ -29,7 +29,7 @@ from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path, state_folder
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
-from zeus_runtime.plan.named_files import Named, NamedFile, named_files, named_modules, of_runner
+from zeus_runtime.plan.named_files import NamedByTexts, NamedFile, named_files, named_modules, of_runner
 from zeus_runtime.plan.protected_python import LIBRARY_PATHS, add_runtime
 from zeus_runtime.plan.protecting import (
     DECIDES,
@@ -144,7 +144,7 @@ def _named(
 
         spelled.append(spelled_files(checked, work, given=found.unsound))
     layers = (*chain.from_iterable(each.layers for each in spelled),)
-    further = named_files(checked, layers) if layers else Named((), (), {})
+    further = named_files(checked, layers) if layers else NamedByTexts((), (), {})
     of_texts = (*chain.from_iterable(each.files for each in spelled),)
     files = dict.fromkeys((*found.files, *further.files, *of_texts))
     texts = (

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.patterns import text_slip as text_slip
     from zeus_runtime.tools.patterns import text_test as text_test
     from zeus_runtime.tools.program_view import ProgramMount as ProgramMount
+    from zeus_runtime.tools.second_names import passes_unlisted as passes_unlisted
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 _ROOMS = {
@@ -85,6 +86,7 @@ _ROOMS = {
     "own_path": "tools.own_folders",
     "parts_below": "tools.mounts",
     "parts_of": "tools.patterns",
+    "passes_unlisted": "tools.second_names",
     "pattern_slip": "tools.patterns",
     "text_slip": "tools.patterns",
     "text_test": "tools.patterns",

@@ -54,6 +54,7 @@ from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.preview import Preview, masked_changes, preview_of
 from zeus_runtime.tools.question import MOST_LINES, shown_texts
 from zeus_runtime.tools.quota import COUNTED, PROGRAMS
+from zeus_runtime.tools.written_paths import WROTE, written_paths
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -98,7 +99,7 @@ class Run:
         self._models = RunModels(turn, resources, transcript, emit)
         self._call_tool = chain(resources.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
         self._absent: dict[str, str] = {}
-        self._ran: set[int] = set()
+        self._ran: dict[int, Mapping[str, Any]] = {}
         self.waiting: list[PendingApproval] = []
         self._repeats: Repeats | None = None
         self._noted = 0
@@ -311,6 +312,7 @@ class Run:
             **({"state": dict(result.state)} if result.state else {}),
             **({"artifact": result.artifact} if result.artifact is not None else {}),
             **(await self._kept_changes(result)),
+            **self._written_elsewhere(call, seq),
         }
         limit = self.limits.repeated_calls
         count = 1 if limit is None else self._circles(limit, answer).expected(message, index, content)
@@ -332,6 +334,14 @@ class Run:
             ),
             tell=lambda: self._emit_result(call, seq, content, is_error=result.is_error),
         )
+
+    def _written_elsewhere(self, call: Mapping[str, Any], place: int) -> Mapping[str, Any]:
+        """The part of the result's artifact with the files that the call wrote, if they are not those that it names."""
+        tool, ran = self._resources.toolbox.find(call["name"] or ""), self._ran.get(place)
+        if tool is None or ran is None:
+            return {}
+        named, wrote = (written_paths(tool, each) for each in (call["args"], ran))
+        return {} if wrote == named else {WROTE: [self._resources.known.text(each) for each in wrote]}
 
     async def _kept_changes(self, result: ToolResult) -> Mapping[str, Any]:
         """The part of the result's artifact with the changes that the call made."""
@@ -502,7 +512,7 @@ class Run:
         async def run() -> ToolResult:
             with calling(tool.name, approved=is_approved, files=files):
                 result = await invoke(tool, request.arguments, view, clock)
-            self._ran.add(view.place)
+            self._ran[view.place] = request.arguments
             result = await self._counted(tool, result)
             # Raised here and not in the tool: the tool may be a foreign client that would swallow the exception.
             if view.waits is not None:

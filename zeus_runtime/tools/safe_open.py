@@ -14,6 +14,7 @@ from zeus_runtime.disk_paths import real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.paths import WorkspaceError, join
+from zeus_runtime.tools.second_names import is_unlisted
 
 Guard: TypeAlias = Callable[[tuple[str, ...], int, tuple[str, ...]], None]
 """Raises where a place must not be reached.
@@ -84,6 +85,8 @@ class Walk:
                 self._climb()
                 continue
             status = OpenFolder(self.folders[-1], name, ()).status()
+            if status is not None and is_unlisted(self.folders[-1], name):
+                raise self._unlisted(name)
             if status is not None and stat.S_ISLNK(status.st_mode):
                 self._follow(name)
             elif not self.todo:
@@ -146,6 +149,16 @@ class Walk:
             if target.is_relative_to(root):
                 return target.relative_to(root)
         raise self._escape()
+
+    def _unlisted(self, name: str) -> Exception:
+        """Return what to raise for a second name of a file: rules know the listed one alone."""
+        if not self.create:
+            return FileNotFoundError(errno.ENOENT, "missing", name)
+        return WorkspaceError(
+            f"{printable(join(self.asked))} cannot be made: the file system takes {printable(name)} for a second name"
+            " of another file.",
+            remedy="Use another name.",
+        )
 
     def _escape(self) -> WorkspaceError:
         return WorkspaceError(

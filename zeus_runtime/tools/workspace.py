@@ -330,10 +330,22 @@ class WorkspaceFiles:
             return None
         return None if denied is None else refusal_text(*denied)
 
+    def write_question(self, path: str) -> str | None:
+        """Return the rule that lets tools write ``path`` with approval alone; None if they need none, or may not."""
+        try:
+            asked = next((each for each in self._write_rulings(path) if each[1].action == "ask"), None)
+        except WorkspaceError:
+            return None
+        return None if asked is None else f"{printable(join(asked[0]))}: {asked[1].why}"
+
     def _write_denied(self, path: str) -> tuple[tuple[str, ...], Ruling] | None:
         """Return the path and the ruling that keep tools from writing ``path`` even with approval."""
+        return next((each for each in self._write_rulings(path) if each[1].action == "deny"), None)
+
+    def _write_rulings(self, path: str) -> Iterator[tuple[tuple[str, ...], Ruling]]:
+        """Yield the rulings against writing ``path`` and against making its folders, each with what it judges."""
         if self.gate is None:
-            return None
+            return
         real = split(self.real(path))
         judged = [
             (parts, self.gate.ruling(parts, real_path(self._mounts.host_of(parts)), "write"))
@@ -341,7 +353,7 @@ class WorkspaceFiles:
         ]
         judged += [(parts, self.gate.way_ruling(parts, host)) for parts, host in self._missing_on_way(real)]
         judged.append((real, _length_ruling(real_path(self._mounts.host_of(real)))))
-        return next(((parts, each) for parts, each in judged if each and each.action == "deny"), None)
+        yield from ((parts, each) for parts, each in judged if each)
 
     def _missing_on_way(self, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield the virtual and real paths of the folders that a write makes; ``parts`` has no links."""

@@ -552,6 +552,34 @@ async def test_always_is_remembered_for_the_user(folder: Path, database_url: str
             assert pending_ids((await play(living, "go"))[-1]).keys() == {"a"}
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({}, "write_file is not on your allowlist"),
+        ({"mode": "ask"}, "every such call needs approval"),
+        ({"ask": [{"write_file": {"path": "infra/**"}}]}, 'the rule `ask: write_file {"path": "infra/**"}`'),
+    ],
+)
+async def test_a_question_says_that_a_rule_asks_about_the_file_and_offers_no_always(
+    folder: Path, options: dict[str, Any], reason: str
+) -> None:
+    (folder / "infra").mkdir()
+    writes = [calling(call("write_file", each, path=each, content="x")) for each in ("/infra/a", "/b")]
+    person = says(APPROVE)
+    yaml = f"middlewares: [{json.dumps({'approve': options})}]\nworkspace: {{access: {{infra/**: ask}}}}\n"
+    config = write_agent(folder, yaml, tools="[filesystem]")
+    async with Agent.from_config(config, directory=folder, model=script(*writes, "done")) as living:
+        await events_of(living.stream("go", approvals=person))
+    why = "/infra/a: the rule `infra/**: ask` of workspace.access asks for an approval of each change"
+    assert (person.asked[0].reason, person.asked[0].may_remember) == (f"{reason}; {why}", False)
+    assert (folder / "infra/a").exists()
+    if "mode" not in options:
+        assert (person.asked[1].reason, person.asked[1].may_remember) == (
+            "write_file is not on your allowlist",
+            True,
+        )
+
+
 async def test_an_allowlist_is_one_users_and_survives_two_who_write_it_at_once(
     folder: Path, database_url: str
 ) -> None:

@@ -77,6 +77,21 @@ def allowed(files: WorkspaceFiles, arguments: Mapping[str, Any], called: Tool | 
     return verdict(files, arguments, called, mode="ask", allow=DRAFTS) == "allow"
 
 
+def test_a_path_by_a_name_that_its_folder_does_not_list_is_unclear(
+    files: WorkspaceFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system of Windows finds `private` by its short name too, which no rule names."""
+    (tmp_path / "drafts" / "PRIVAT~1").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("drafts/PRIVAT~1")
+    files = WorkspaceFiles(tmp_path)
+    spelled = ("drafts/PRIVAT~1/key", "drafts/PRIVAT~1/new", f"{tmp_path}/drafts/PRIVAT~1", "link/key")
+    assert not any(denied(files, {"path": each}) for each in spelled)
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda at: [each for each in listed(at) if each != "PRIVAT~1"])
+    assert all(denied(files, {"path": each}) for each in spelled)
+    assert not denied(files, {"path": "drafts/new~1"})
+
+
 # Arguments that a server's tool does not have
 
 TEXT: Any = {"type": "string"}
@@ -122,6 +137,27 @@ def test_a_pattern_with_an_argument_of_some_tool_leaves_the_others_alone(files: 
     every: Any = [{"*": {"path": "private/**"}}]
     assert judged(files, LIST, {"folder": "private"}, [LIST], deny=every) == ("allow", False)
     assert judged(files, LIST, {"folder": "private"}, None, deny=deny) == ("allow", False), "not known"
+
+
+@pytest.mark.parametrize(
+    "name", ["Path", "PATH", "pa_th", "p-ath", "path ", "path\0", "\uff50\uff41\uff54\uff48"]
+)
+def test_an_argument_whose_name_is_spelled_otherwise_is_judged_too(files: WorkspaceFiles, name: str) -> None:
+    """Libraries of servers read it as the declared one."""
+    for held in (
+        {name: "private/key"},
+        {"path": "drafts/x", name: "private/key"},
+        {name: "private/key", "path": "drafts/x"},
+        {"request": {name: ["private/key"]}},
+        {"request": {"path": "drafts/x", name: {"a": 1}}},
+    ):
+        assert denied(files, held)
+        assert not allowed(files, held)
+    assert not denied(files, {"path": "drafts/x", name: "drafts/y"})
+    assert not denied(files, {"paths": "private/key", "my_path": "private/key"})
+    exact: Any = [{"s__show": {"filePath": "private/**"}}]
+    tool = server({"filePath": TEXT})
+    assert judged(files, tool, {"file_path": "private/x"}, [tool], deny=exact)[0] == "deny"
 
 
 def test_the_other_arguments_of_a_rule_still_count(files: WorkspaceFiles) -> None:

@@ -131,9 +131,11 @@ class _RemoteChat:
 
     def _say(self, prompt: str) -> int:
         from zeus_runtime.cli.remote.run import turn_of
+        from zeus_runtime.cli.remote.service import require_dotenv
         from zeus_runtime.cli.view_choice import view_for
         from zeus_runtime.events import RunFailed
 
+        require_dotenv(self._process)
         view = view_for("text", quiet=self._quiet)
         ending = self._runner.run(
             turn_of(self._client, view, prompt, agent=self._agent, session=self._session, yes=self._yes)

@@ -6,7 +6,7 @@ The service does not know them, and its files may hold them, as of a repository 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
@@ -146,22 +146,24 @@ class MaskedServiceClient(ServiceClient):
     """A client that masks what it sends and receives.
 
     Args:
-        secrets: masked, except in the token that is sent as a header.
+        look: the secrets of now, asked for before each request: a chat may be open while its user edits ``.env``. They
+            are masked, except in the token that is sent as a header.
     """
 
-    def __init__(self, url: str, token: str, secrets: Redactor) -> None:
+    def __init__(self, url: str, token: str, look: Callable[[], Redactor]) -> None:
         super().__init__(url, token)
-        self._masked = secrets
+        self._look = look
 
     def send(self, call: ServiceCall[T]) -> T:
-        question = question_about(call, self._masked)
+        secrets = self._look()
+        question = question_about(call, secrets)
         asked: ServiceApproval | None = None if question is None else super().send(question)
-        return super().send(masked_call(call, self._masked, asked))
+        return super().send(masked_call(call, secrets, asked))
 
     def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0
     ) -> Generator[ServiceEvent, None, None]:
-        masked = MaskedEvents(self._masked)
+        masked = MaskedEvents(self._look())
         with closing(super().events(run=run, session=session, after=after)) as events:
             for each in events:
                 yield from masked.passed(each)
@@ -171,19 +173,20 @@ class MaskedServiceClient(ServiceClient):
 class MaskedAsyncServiceClient(AsyncServiceClient):
     """As ``MaskedServiceClient``, for asyncio."""
 
-    def __init__(self, url: str, token: str, secrets: Redactor) -> None:
+    def __init__(self, url: str, token: str, look: Callable[[], Redactor]) -> None:
         super().__init__(url, token)
-        self._masked = secrets
+        self._look = look
 
     async def send(self, call: ServiceCall[T]) -> T:
-        question = question_about(call, self._masked)
+        secrets = self._look()
+        question = question_about(call, secrets)
         asked: ServiceApproval | None = None if question is None else await super().send(question)
-        return await super().send(masked_call(call, self._masked, asked))
+        return await super().send(masked_call(call, secrets, asked))
 
     async def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0
     ) -> AsyncGenerator[ServiceEvent, None]:
-        masked = MaskedEvents(self._masked)
+        masked = MaskedEvents(self._look())
         async with aclosing(super().events(run=run, session=session, after=after)) as events:
             async for each in events:
                 for told in masked.passed(each):

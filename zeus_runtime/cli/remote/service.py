@@ -69,12 +69,21 @@ def _reached(process: Process) -> tuple[str, str]:
     """The address and the token of a service, to which this machine's secrets do not go.
 
     Raises:
-        ConfigError: ``.env`` is there, and its secrets cannot be read.
+        ConfigError: as ``require_dotenv``.
+    """
+    require_dotenv(process)
+    return address_of(process), token_of(process)
+
+
+def require_dotenv(process: Process) -> None:
+    """Check that the secrets in ``.env`` can be known.
+
+    Raises:
+        ConfigError: it is there, and cannot be read.
     """
     from zeus_runtime.config.layers.dotenv import read_dotenv
 
     read_dotenv(process.directory / ".env", ".env")
-    return address_of(process), token_of(process)
 
 
 def client_of(process: Process) -> ServiceClient:
@@ -82,7 +91,7 @@ def client_of(process: Process) -> ServiceClient:
     from zeus_runtime.cli.remote.masked_client import MaskedServiceClient
 
     url, token = _reached(process)
-    return MaskedServiceClient(url, token, process.secrets)
+    return MaskedServiceClient(url, token, process.look)
 
 
 def async_client_of(process: Process) -> AsyncServiceClient:
@@ -90,7 +99,7 @@ def async_client_of(process: Process) -> AsyncServiceClient:
     from zeus_runtime.cli.remote.masked_client import MaskedAsyncServiceClient
 
     url, token = _reached(process)
-    return MaskedAsyncServiceClient(url, token, process.secrets)
+    return MaskedAsyncServiceClient(url, token, process.look)
 
 
 def remote_words(process: Process, *words: str) -> str:

@@ -189,7 +189,7 @@ class Learned:
 
     @property
     def count(self) -> int:
-        """How many there were; it only grows."""
+        """How often secrets came or were forgotten; it only grows."""
         # No counter of all: of two threads, one would overwrite the other's.
         return self._dropped + len(self.names)
 
@@ -208,7 +208,8 @@ class Learned:
         """Know these no longer, if they were added here."""
         # In place: another thread may learn a secret meanwhile.
         gone = [secret for secret in secrets if self.names.pop(secret, None) is not None]
-        self._dropped += len(gone)
+        # Twice: `names` has fewer, and the count must say that it changed.
+        self._dropped += 2 * len(gone)
 
 
 @dataclass(frozen=True)
@@ -429,7 +430,8 @@ class Redactor:
 
     @property
     def learned_count(self) -> int:
-        """How many secrets were learned; text masked at another count may hold one that is known now."""
+        """How often it changed which secrets are learned; text masked at another count may hold one that is known
+        now."""
         count = 0
         for each in self.learned:
             count += each.count
@@ -585,7 +587,7 @@ class Redactor:
         count = self.learned_count if self.learned else 0
         if not count:
             return self
-        # `learned` only grows, so the count alone says whether the kept redactor is stale.
+        # The count changes with each of `learned`, so it says whether the kept redactor is stale.
         kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
         if kept is None or kept[0] != count:
             known = Redactor(self.names, form=self.form)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from zeus_runtime.config.secrets.connection_strings import (
     BRACKET_SETTING,
@@ -21,6 +21,7 @@ from zeus_runtime.config.secrets.connection_strings import (
 )
 from zeus_runtime.config.secrets.encoded import text_of_base64
 from zeus_runtime.config.secrets.placeholders import (
+    PRIVATE_KEY,
     is_key,
     is_long_enough,
     is_random_item,
@@ -28,6 +29,7 @@ from zeus_runtime.config.secrets.placeholders import (
     lines_of_key,
     looks_random,
 )
+from zeus_runtime.config.secrets.references import References
 from zeus_runtime.config.secrets.running_text import (
     LOGIN_FLAG,
     is_key_like,
@@ -36,8 +38,8 @@ from zeus_runtime.config.secrets.running_text import (
     may_hold_keys,
     shell_words,
 )
-from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, Setting, read_secret_text
 
+_T = TypeVar("_T")
 _Rules: TypeAlias = Callable[[str, str], Iterator[str]]
 """The secrets in a named value: ``secrets_in``, or without those that are in base64."""
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
@@ -57,7 +59,8 @@ _SECRET_ENDS: Final = (
 """No other word ends so, and many names join them to a first word: ``PGPASSWORD``."""
 _ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
 """Ordinary words too, so the whole name and the value decide with them."""
-_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
+_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR", "STDIN", "FD"})
+"""As the last word they say from where a secret comes: ``TOKEN_FILE``, ``--password-stdin``."""
 _IDS: Final = frozenset({"ID", "IDS", "UUID", "GUID"})
 _OF_LOGIN: Final = frozenset({"SECRET", "SESSION"})
 """Before ``ID`` they say that who has it is logged in: ``VAULT_SECRET_ID``, ``SESSION_ID``."""
@@ -283,13 +286,48 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
 
     The name decides about the whole value, the text after ``Bearer`` and the items of a list (``API_KEYS``). Secrets
     in a URL, a connection string, a header or JSON are found under any name, and so are keys in running text. What
-    base64 stands for counts too: CI keeps a file with keys in such a variable, and a step writes the file.
+    base64 stands for counts too: CI keeps a file with keys in such a variable, and a step writes the file. A reference
+    (``$NAME``) is none.
     """
     texts = {value.strip(): name}
-    for secret in _as_written(name, value):
+    for secret in _apart(value, partial(_as_written, name)):
         texts[secret] = _SECRET
         yield secret
     yield from _of_encoded(texts)
+
+
+def _apart(text: str, rules: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    yield from (secret for secret, _ in _named_apart(text, lambda each: ((one, "") for one in rules(each))))
+
+
+def _named_apart(
+    text: Any, rules: Callable[[Any], Iterable[tuple[str, _T]]], *, has_names: bool = False
+) -> Iterator[tuple[str, _T]]:
+    """The parts that rules find in a text or in JSON, each with what they say of it, but none that is only a reference.
+
+    Args:
+        has_names: the rules look for names in the text.
+    """
+    references = References(looks_secret, lambda each: any(secrets_in("", each)))
+    hidden = _each_text(text, references.hidden)
+    meant = _each_text(hidden, references.with_defaults)
+    for each in (hidden,) if meant == hidden else (hidden, meant):
+        for part, said in rules(each):
+            if not references.is_only(part):
+                yield references.shown(part), said
+    if has_names and (named := references.with_named_defaults(hidden)) != hidden:
+        for part, said in rules(named):
+            if not (references.is_only(part) or references.has_named_default(part)):
+                yield references.shown(part), said
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON with each of its texts changed, but no keys."""
+    if isinstance(value, Mapping):
+        return {key: _each_text(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_each_text(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def secrets_in_file(text: str, unread: Callable[[int], object] = lambda _line: None) -> Iterator[str]:
@@ -299,6 +337,10 @@ def secrets_in_file(text: str, unread: Callable[[int], object] = lambda _line: N
     Args:
         unread: as ``secrets_of_text`` takes it.
     """
+    yield from _apart(text, partial(_in_file, unread))
+
+
+def _in_file(unread: Callable[[int], object], text: str) -> Iterator[str]:
     if _json_of(text) is not None:
         yield from filter(is_searched, _pieces(text))
         yield from (secret for secret, _ in secrets_of_text(text))
@@ -316,7 +358,9 @@ def _of_encoded(texts: Mapping[str, str]) -> Iterator[str]:
         decoded = {text: name for each, name in texts.items() if (text := text_of_base64(each))}
         if not decoded:
             return
-        found = [secret for text, name in decoded.items() for secret in _as_written(name, text)]
+        found = [
+            secret for text, name in decoded.items() for secret in _apart(text, partial(_as_written, name))
+        ]
         yield from filter(is_searched, found)
         texts = {**decoded, **dict.fromkeys(found, _SECRET)}
 
@@ -343,7 +387,7 @@ def number_text(value: Any) -> str | None:
 
 def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     """The secrets in a JSON value, each with its path."""
-    for secret, path in _found(value, (), "", secrets_in):
+    for secret, path in _named_apart(value, lambda each: _found(each, (), "", secrets_in)):
         yield secret, path
         yield from ((inner, path) for inner in _of_encoded({secret: _SECRET}))
 
@@ -422,12 +466,21 @@ def secrets_of_text(
         unread: called with the number of each line whose name says secret and whose value is in no form.
         levels: of texts within it that are read so too.
     """
-    rules = rules or _as_written
+    read = partial(_of_known_text, rules or _as_written, is_script=is_script, unread=unread, levels=levels)
+    return _named_apart(text, read, has_names=True)
+
+
+def _of_known_text(
+    rules: _Rules, text: str, *, is_script: bool, unread: Callable[[int], object], levels: int
+) -> Iterator[tuple[str, str]]:
+    # Few projects have such a text, and its patterns take time to compile.
+    from zeus_runtime.config.secrets.secret_texts import SecretSetting, read_secret_text
+
     found = read_secret_text(text, _may_say_secret, is_script=is_script)
-    yield from ((each[0], "") for each in re.finditer(PRIVATE_KEY, text))
+    yield from ((each, "") for each in private_keys(text))
     for line in (each.line for each in found.settings if not each.value):
         unread(line)
-    leaves = [Setting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
+    leaves = [SecretSetting(name, value, 0) for tree in found.trees for name, value in _leaves(tree)]
     for name, value, line, is_comment in (*(each for each in found.settings if each.value), *leaves):
         meant = name if name == "KEY" else _said(_meant(name), value)
         if "\n" not in value.strip() or is_key(value):
@@ -582,9 +635,8 @@ def _of_variable(text: str) -> Iterator[str]:
     if (value := _json_of(text)) is not None:
         for each in _texts_in(value):
             yield from _of_variable(each)
-    elif is_key(text):
-        yield from _of_secret(text) if "PRIVATE KEY" in text else ()
-    else:
+    # Of a key in a frame, the form decides; a certificate is none.
+    elif not is_key(text):
         if "://" not in text and _is_random_value(text):
             yield text
         yield from _random_words(text)
@@ -651,7 +703,14 @@ def _is_random_run(run: str) -> bool:
     return len(run) >= _LONG_RUN or (is_key_like(run) and not re.fullmatch(_NUMBERED, run))
 
 
+def private_keys(text: str) -> Iterator[str]:
+    """The private keys in a text, in PEM or of PGP, known by their form."""
+    if "PRIVATE KEY" in text:
+        yield from (each[0] for each in re.finditer(PRIVATE_KEY, text))
+
+
 def _by_shape(text: str) -> Iterator[str]:
+    yield from filter(looks_random, private_keys(text))
     if " " in text or "\t" in text:
         if (scheme := re.fullmatch(_WITH_SCHEME, text)) and looks_random(scheme[1]):
             yield scheme[1]

@@ -19,6 +19,10 @@ WAY_DIGITS: Final = 24
 START: Final = "<secret:"
 _FRAME: Final = r"-----(?:BEGIN|END) [A-Z0-9 ]+-----"
 """The first and the last line of a private key."""
+PRIVATE_KEY: Final = r"-----BEGIN {0}(?:(?!-----)[\s\S])+-----END {0}".format(
+    r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+)
+"""Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
 _BEFORE_FRAME: Final = re.compile(rf"(?<=\S)[ \t]*(?={_FRAME})")
 _AFTER_FRAME: Final = re.compile(rf"({_FRAME})[ \t]*(?=\S)")
 _BASE64_WORDS: Final = re.compile(r"[A-Za-z0-9+/]+=*(?:[ \t]+[A-Za-z0-9+/]+=*)+")

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 _UNREADABLE: Final = (
-    "it cannot be read: its former values hold, and secrets that are new in it are not masked"
+    "it cannot be read: its former values hold, and secrets that are new in it are perhaps not masked"
 )
 
 
@@ -339,15 +339,17 @@ class SecretFiles:
         return (environ,) if now == environ else (environ, now)
 
     def _of_dotenv(self, file: Path) -> Mapping[str, str]:
-        self._unread.pop(file, None)
+        # Read as one that is not loaded too, so that what is commented out is known.
+        found = self._of_env_file(file)
         try:
             variables = read_dotenv(file, ENV_NAME)
         except ConfigError:
             # Its former values hold, as they do in the config.
             self._unread[file] = _UNREADABLE
-            return {}
+            return found
+        self._unread.pop(file, None)
         self._variables[file] = variables
-        return {secret: name for name, value in variables for secret in secrets_in(name, value)}
+        return {**found, **{secret: name for name, value in variables for secret in secrets_in(name, value)}}
 
     def _of_env_file(self, file: Path) -> Mapping[str, str]:
         self._unread.pop(file, None)

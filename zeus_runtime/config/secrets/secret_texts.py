@@ -1,89 +1,71 @@
-"""Read a text that is known to hold secrets, in whatever form: to names and values, about which other rules decide."""
+"""Read a text that is known to hold secrets, in whatever form: to names and values, about which other rules decide.
+
+Lines of a ``.env`` are read as they are, and so are JSON, TOML and YAML. Elsewhere a value is what is behind a name,
+and each way to read it is a candidate: what is in quotes, the word, the rest of the line, the lines below that are
+further in. A wrong candidate does no harm, as it is in no other text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv_lines import entry_at
+from zeus_runtime.config.secrets.secret_trees import trees_of
 
-_BYTE_ORDERS: Final = (
-    (b"\xef\xbb\xbf", "utf-8"),
-    (b"\xff\xfe\x00\x00", "utf-32-le"),
-    (b"\x00\x00\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
-)
+_COMMENT: Final = re.compile(r"[ \t]*+(?:#|//|;|<!--)")
+_COMMAND: Final = re.compile(r"\$\((?:[^()<]|<(?!<)|\([^()]*+\))*+\)|`[^`\s]*+[ \t][^`\n]*+`")
+"""What a program writes: its words are no values. A text for it that begins there (``<<``) may be one."""
+_MARGIN: Final = " \t\"'|-"
 _NAME: Final = re.compile(r"(?<![\w.])(?<!\w-)[A-Za-z_][\w.-]*+")
 _BEHIND_NAME: Final = re.compile(
     r"""(?P<close>["'`”’\]}]*+)
     (?: (?:,?\s*+["']?value["']?)?+ [ \t]*+
-        (?P<sign>:[ \t]*+\w++[ \t]*+=(?=[ \t]*+["'])
-          |<<<?|=>|->|<-|[:?+]{0,2}=(?!=)|:-|:(?!//|[:?])|,(?=\s*["'])) [ \t]*+
-      | (?P<blank>[ \t]++)
-      | (?P<next></[\w:.-]++>\s*+<[\w:.-]++)?+[^<>\n]{0,300}+>\s*+(?P<tagged>[^<]{1,4000}+)</ )""",
+        (?P<sign>:[ \t]*+\w++[ \t]*+=(?=[ \t]*+["'])|<<<?|=>|<-|[:?+]{0,2}=(?!=)|:-|:(?!//|[:?])|(?<=["']),(?=\s*["'])
+          |(?:(?<=\w)|</key>\s*+<string)>(?=[^\s<"'`])) [ \t]*+
+      | [ \t]++ )""",
     re.VERBOSE,
 )
-"""A sign, a blank, or XML: ``<password>VALUE</password>``, ``<entry key="password">VALUE</entry>``. Also
-``name: NAME, value: VALUE``."""
+"""A sign or a blank. Also ``name: NAME, value: VALUE``."""
 _LONGEST: Final = 20_000
-_LONGEST_WITHIN: Final = 300
-"""Of a value with blanks and without quotes behind other text in its line."""
-_MOST: Final = f"{{0,{_LONGEST}}}"
+_LONGEST_REST: Final = 300
+"""Of a value with blanks and without quotes."""
 _QUOTED: Final = tuple(
-    re.compile(rf"[$@]?{each}(?=\s|\Z|/>|[;,)}}\]<&|>])", re.DOTALL)
-    for each in (
-        rf"('''|\"\"\")(.{_MOST}?)\1",
-        rf"(\"|')((?:(?!\1)[^\\]|\\.){_MOST}+)\1",
-        rf"(\"|')((?:(?!\1).|\1\1){_MOST}+)\1",
-        rf"(\"|')((?:(?!\1).){_MOST}+)\1",
-        r"(`)([^`\s$]*+)`",
+    re.compile(rf"[$@]?(?P<sign>{sign})(?P<text>{text}{{0,{_LONGEST}}}+)(?P=sign)", re.DOTALL)
+    for sign, text in (
+        ("'{3}|\"{3}", "(?:(?!(?P=sign)).)"),
+        ("[\"']", r"(?:\\.|(?P=sign){2}|(?!(?P=sign))[^\\])"),
+        ("[\"'`]", "(?:(?!(?P=sign)).)"),
     )
 )
-"""A quote within may have a backslash, or it is doubled, or there is none."""
-_COMMAND: Final = re.compile(r"\$\((?:[^()<]|<(?!<)|\([^()]*+\))*+\)|`[^`\n]*+\s[^`\n]*+`")
-"""What a program writes; its words are no values, unless a text for it begins there (``<<``)."""
-_FILLED_IN: Final = re.compile(r"\"?(?:\$[\w{(]|`|\{\{)")
-_OF_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*(?:\.(\w+)|[(\[][\"']?(\w+)[\"']?[)\],])")
-_ELSE: Final = re.compile(r"[^\w\"']*(?:or\s+)?([\"'])((?:(?!\1).)*+)\1")
-"""What code fills in: ``process.env.API_KEY``, ``os.environ["API_KEY"]``, ``getenv("API_KEY")``."""
-_COMMENT: Final = re.compile(r"[ \t]*+(?:\#|//|;|<!--)[#!/\s]*+")
-_BEHIND_VALUE: Final = re.compile(r"[ \t]+(?:#|//|;[ \t]).*\Z")
-_ENDS: Final = re.compile(r"""[;,|&<>(){}\[\]"'`]""")
-_ITEMS: Final = re.compile(r"[\[(](?:[^\[\]()\"']|\"[^\"]*+\"|'[^']*+')*+[\])]")
-_ITEM: Final = re.compile(r"""(["'])((?:(?!\1).)*+)\1(?!\s*(?:=>|[:=]))""")
+"""A quote within has a backslash or is doubled, or there is none."""
+_ITEM: Final = re.compile(r"""(?:[\[(,|?]|\bor)\s*+(["'])((?:\\.|(?!\1).)*+)\1(?!\s*[:=])""")
+"""A text in a list, or one that code gives: ``env("X", "VALUE")``, ``env.X || "VALUE"``."""
+_COMPUTED: Final = re.compile(r"""\"?(?:\$[\w{(]|`|\{\{)|[A-Za-z_][\w.]*+[(\[]["')]""")
+"""What a program computes: only texts in it are values."""
+_REFERENCE: Final = re.compile(r"\w+(?:\.\w+)*")
+_DEFAULT: Final = re.compile(r"\$\{\w+:?[-=]([^{}]+)\}")
+"""What a shell takes if a variable is not set: ``${PASSWORD:-VALUE}``."""
+_BEHIND_VALUE: Final = re.compile(r"(?:[ \t]+(?:#|//|;[ \t])|</).*\Z")
+_WORD: Final = re.compile(rf"\S{{0,{_LONGEST}}}")
+_WORD_END: Final = re.compile(r"""[;,|&<>(){}\[\]"'`]""")
+_QUOTE: Final = re.compile("[\"'`]")
+_GOES_ON: Final = re.compile(r"[^\s;,)}\]<&|>]|[ \t]+\w(?![\w.-]*=)")
+"""Behind a quote that some programs take for a sign of the value."""
+_AROUND: Final = ";,)}]>\"'“”‘’"
 _SHELL_SIGNS: Final = re.compile(r"""[\s;"'`|]|&&""")
-_GIVEN: Final = re.compile(
-    rf"[^\n]*<<-?\s*[\"']?(\w+)[^\n]*\n(.{_MOST}?)\n[ \t]*\1[ \t]*(?:\n|\Z)", re.DOTALL
-)
-"""A text for a command, below it: ``<<END``."""
-_ENTRY: Final = re.compile(r"[\"']?[A-Za-z_][\w.-]*+[\"']?\s*[:=]")
+_LAST_WORD: Final = re.compile(r"[^\s;|&)}\]\"']*+[ \t]*(?:\Z|[\n;#&|)}\]])")
+"""Of a command."""
+_ENTRY: Final = re.compile(r"([\"']?)[A-Za-z_][\w.-]*+\1\s*[:=]")
 _OPENED: Final = re.compile(r"[\[({'\"]{1,3}|[|>][+-]?[0-9]?")
 """A value begins that is in the lines below."""
-_BARE: Final = re.compile(rf"\S{_MOST}")
-_AROUND: Final = ";,)}]>\"'“”‘’"
-_SHELL_WORD: Final = re.compile(r"[^\s;|&)}\]]+")
-_WORD: Final = re.compile(r"\w")
-_COMMAND_END: Final = re.compile(r"[ \t]*(?:\Z|[\n;#&|)}\]])")
-_OF_OTHERS: Final = re.compile(r"[\"'`]|[,;]\Z")
-"""In a text without quotes, they say that other programs read the file too."""
-_KEY_OF_TREE: Final = re.compile(r"[\w./-]+")
 _MOST_READ: Final = 100_000
 """Characters of values that are read of a text, more than three times its own."""
-_MOST_LEVELS: Final = 50
-_MOST_VALUES: Final = 100_000
 
 
-PRIVATE_KEY: Final = r"-----BEGIN {0}(?:(?!-----)[\s\S])+-----END {0}".format(
-    r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-)
-"""Also an encrypted one, whose header has dashes (``DEK-Info: AES-128-CBC``), and one of PGP."""
-
-
-class Setting(NamedTuple):
+class SecretSetting(NamedTuple):
     """A value in a text that is known to hold secrets.
 
     Args:
@@ -99,8 +81,7 @@ class Setting(NamedTuple):
     is_comment: bool = False
 
 
-@dataclass
-class SecretText:
+class SecretText(NamedTuple):
     """What is in a text that is known to hold secrets.
 
     Args:
@@ -108,85 +89,50 @@ class SecretText:
         trees: what the text is in JSON, TOML or YAML, of which each scalar is a text.
     """
 
-    settings: list[Setting] = field(default_factory=list)
-    trees: Sequence[Any] = ()
-
-
-def decoded(data: bytes) -> tuple[str, bool]:
-    """The text of a file, and whether it is sure that this is its text: by its byte-order mark, or in UTF-8.
-
-    Of another one, as much as can be told.
-    """
-    for mark, encoding in _BYTE_ORDERS:
-        if data.startswith(mark):
-            text = data[len(mark) :].decode(encoding, "replace")
-            return _with_line_ends(text), "\ufffd" not in text
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = data.decode("cp1252", "replace")
-    is_sure = "\0" not in text and len(data) == len(text.encode())
-    # Of each two bytes, UTF-16 without a mark has one zero; among other bytes, they end texts.
-    gap = "" if text.count("\0") * 3 > len(text) else "\n"
-    return _with_line_ends(text.replace("\0", gap)), is_sure
-
-
-def _with_line_ends(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    settings: Sequence[SecretSetting]
+    trees: Sequence[Any]
 
 
 def read_secret_text(text: str, says_secret: Callable[[str], bool], *, is_script: bool = False) -> SecretText:
-    """What a text holds: the lines of a ``.env`` as they are, others as JSON, YAML or TOML if the text is that, else
-    with each way to read them.
+    """What a text holds.
 
     Args:
         says_secret: whether a name says that its value is a secret. Behind such a name, a blank is enough.
         is_script: the first word of a line is a command, so no blank is behind a name.
     """
-    found = _read(text, says_secret, is_script)
+    found = _read(text, _LineReader(text, says_secret, is_script=is_script))
     if "\\\n" in text:
         # Shells and Java join such lines; other programs do not.
-        joined = _read(re.sub(r"\\\n[ \t]*", "", text), says_secret, is_script)
-        found.settings += [each for each in joined.settings if each.value]
+        joined = re.sub(r"\\\n[ \t]*", "", text)
+        more = _read(joined, _LineReader(joined, says_secret, is_script=is_script)).settings
+        found = found._replace(settings=[*found.settings, *(each for each in more if each.value)])
     return found
 
 
-def _read(text: str, says_secret: Callable[[str], bool], is_script: bool) -> SecretText:
-    found = SecretText()
-    scanned: list[Setting] = []
-    is_other = False
-    reader = _Lines(_COMMAND.sub(lambda each: re.sub(r"[^\n]", " ", each[0]), text), says_secret, is_script)
-    at = 0
+def _read(text: str, reader: _LineReader) -> SecretText:
+    exact: list[SecretSetting] = []
+    scanned: list[SecretSetting] = []
+    at, line = 0, 1
     while at < len(text):
-        line_end = _line_end(text, at)
-        comment = _COMMENT.match(text, at, line_end)
-        entry = None if comment else entry_at(text, at)
-        if entry and _OPENED.fullmatch(entry[1]):
-            entry = None
-        if entry is not None:
-            name, value, end = entry
-            line = reader.number(at)
-            found.settings += [Setting(name, each, line) for each in (value, *_defaults([value])) if each]
-            at, start = end, at
+        start, end = at, _line_end(text, at)
+        whole = SecretSetting("", text[start:end].strip(), line, is_comment=bool(_COMMENT.match(text, at)))
+        entry = entry_at(text, at)
+        if whole.is_comment or not whole.value:
+            exact += [whole] if whole.value else []
+            at = end + 1
+        elif entry and not _OPENED.fullmatch(entry[1]):
+            name, value, at = entry
+            exact += [SecretSetting(name, each, line) for each in (value, *_DEFAULT.findall(value)) if each]
             # A shell ends a value without quotes earlier than Docker does.
-            if value and _SHELL_SIGNS.search(value) and text[start:end].rstrip().endswith(value):
-                scanned += reader.settings(start, start + len(text[start:end].rstrip("\n")))[0]
-                is_other = True
+            if _SHELL_SIGNS.search(value) and text[start:at].rstrip().endswith(value):
+                scanned += reader.settings(start, at, line)[0]
         else:
-            settings, end = reader.settings(comment.end() if comment else at, line_end)
-            settings += (
-                [Setting("", text[at:line_end].strip(), reader.number(at))]
-                if text[at:line_end].strip()
-                else []
-            )
-            scanned += [each._replace(is_comment=True) for each in settings] if comment else settings
-            is_other = is_other or not comment
-            at = line_end + 1 if comment else max(line_end + 1, end)
-    if is_other:
-        found.trees, is_whole = _trees(text)
-        scanned = [each for each in scanned if each.is_comment or not is_whole]
-    found.settings += scanned
-    return found
+            settings, last = reader.settings(start, end, line)
+            scanned += [*settings, whole]
+            at = max(end + 1, last)
+        line += text.count("\n", start, at)
+    trees, is_whole = trees_of(text) if scanned else ((), False)
+    return SecretText(exact if is_whole else [*exact, *scanned], trees)
 
 
 def _line_end(text: str, at: int) -> int:
@@ -194,153 +140,117 @@ def _line_end(text: str, at: int) -> int:
     return end if end >= 0 else len(text)
 
 
-@dataclass
-class _Lines:
+class _LineReader:
     """Finds names and what is behind them, in lines of any form."""
 
-    text: str
-    says_secret: Callable[[str], bool]
-    is_script: bool
-    _counted: tuple[int, int] = (0, 1)
-    _left: int = 0
+    def __init__(self, text: str, says_secret: Callable[[str], bool], *, is_script: bool) -> None:
+        self._text = _COMMAND.sub(lambda each: re.sub(r"[^\n]", " ", each[0]), text)
+        self._says_secret, self._is_script = says_secret, is_script
+        self._left = 3 * len(text) + _MOST_READ
 
-    def __post_init__(self) -> None:
-        self._left = 3 * len(self.text) + _MOST_READ
-
-    def number(self, at: int) -> int:
-        start, line = self._counted
-        self._counted = (at, line + self.text.count("\n", start, at))
-        return self._counted[1]
-
-    def settings(self, start: int, end: int) -> tuple[list[Setting], int]:
-        """The values in a line, and where the last of them ends: perhaps below."""
-        found: list[Setting] = []
-        line, done, inner = self.number(start), start, start
-        margin = re.compile(r"""[\s"'|-]*+""").match(self.text, start)
-        first = margin.end() if margin else start
-        for named in _NAME.finditer(self.text, start, end):
-            name, is_secret = named[0], self.says_secret(named[0])
-            behind = _BEHIND_NAME.match(self.text, named.end())
+    def settings(self, start: int, end: int, line: int) -> tuple[list[SecretSetting], int]:
+        """The values in a line, and where the last one in quotes ends: perhaps below."""
+        found: list[SecretSetting] = []
+        last = start
+        for count, named in enumerate(_NAME.finditer(self._text, start, end)):
+            is_first = not count and not self._text[start : named.start()].strip(_MARGIN)
+            behind = _BEHIND_NAME.match(self._text, named.end())
+            if named.start() < last and not (behind and behind["sign"] == "="):
+                continue
             if self._left < 0:
                 # Each name in a long line is before all that follows, which would take quadratic time.
-                return [*found, Setting(name, "", line)], end
-            if (
-                behind is None
-                and is_secret
-                and named.start() == first
-                and not self.text.startswith("(", named.end())
-            ):
-                found += [Setting(name, "", line)] if _WORD.search(self.text, named.end(), end) else []
-            if behind is None or named.start() < done or (named.start() < inner and behind["sign"] != "="):
-                continue
-            if behind["tagged"]:
-                if behind["next"] and not is_secret:
-                    continue
-                values, last = _of_xml(behind["tagged"]), behind.start("tagged")
-            elif behind["sign"] and (behind["sign"] != "," or (is_secret and behind["close"])):
-                if behind.end() > end and not is_secret:
-                    continue
-                values, last = self._values(behind.end(), is_secret, is_first=named.start() == first)
-                if behind["sign"] == ",":
-                    values = [each for each in values if not self.says_secret(each)]
-                elif is_secret and (not values or behind["sign"] == "<<"):
-                    values = self._below(start, end)
-                    rest = self.text[behind.end() : end].strip()
-                    is_open = behind["sign"] == "<<" or "<<" in rest or _OPENED.fullmatch(rest)
-                    found += [Setting(name, "", line)] if is_open and not values else []
-            elif is_secret and behind["blank"]:
-                values, last = self._behind_blank(named, behind, named.start() == first), behind.end()
-            else:
-                continue
-            found += [Setting(name, each, line) for each in dict.fromkeys(values) if each]
+                return [*found, SecretSetting(named[0], "", line)], end
+            values, at = self._behind(named, behind, end, is_first=is_first)
+            found += [SecretSetting(named[0], each, line) for each in dict.fromkeys(values)]
             self._left -= sum(map(len, values))
-            inner = max(inner, last)
-            done = last if is_secret else max(done, last if last > end else done)
-        return found, max(done, inner)
+            last = max(last, at)
+        return found, last
 
-    def _values(self, at: int, is_secret: bool, *, is_first: bool) -> tuple[list[str], int]:
-        """The readings of what begins at a place, and where it ends: none if there is nothing that can be read."""
-        end = min(_line_end(self.text, at), at + (_LONGEST if is_first else _LONGEST_WITHIN))
-        readings = [each for pattern in _QUOTED if (each := pattern.match(self.text, at))]
-        if readings:
-            quoted = {each[2]: each[1] for each in readings}
-            values = [form for text, sign in quoted.items() for form in _forms(text, sign)]
-            if is_secret and any(sign * 2 in text for text, sign in quoted.items()):
-                values.append(_shell_word(self.text[at:end]))
-            ends = min(each.end() for each in readings)
-            rest = self.text[ends:end].strip() if ends <= end else ""
-            # Docker takes quotes as signs of a value that does not end there.
-            if rest[:1].isalnum() and is_secret and not re.match(r"[\w.-]+=", rest):
-                values.append(self.text[at:end].strip())
-            return [*values, *_defaults(values)], max(each.end() for each in readings)
-        rest = self.text[at:end].strip()
-        is_comment = self.text[at - 1] in " \t" and rest.startswith(("#", "//"))
-        if not rest or is_comment or "<<" in rest or _OPENED.fullmatch(rest):
-            return [], at
-        if is_secret and (items := _ITEMS.match(self.text, at)):
-            return [each[2] for each in _ITEM.finditer(items[0])] or [""], items.end()
-        if _FILLED_IN.match(rest):
-            return [*_defaults([rest]), ""], at
-        code = _OF_CODE.match(rest)
-        instead = _ELSE.match(rest, code.end()) if code else None
-        if code and self.says_secret(code[1] or code[2]):
-            return [instead[2] if instead else ""], at
-        whole = _BEHIND_VALUE.sub("", rest)
-        word = _BARE.match(self.text, at)[0]  # type: ignore[index]
-        cut = _ENDS.split(word.lstrip("\"'"))[0]
-        values = [word.strip(_AROUND), cut, *(_forms(whole, '"') if is_secret else [whole])]
-        # A quote that does not begin here ends a text around the name, such as a header.
-        values += [re.split("[\"'`]", whole)[0].rstrip(_AROUND)] if whole[0] not in "\"'" else []
-        shell = _shell_word(rest) if re.search("[\"']", word) else ""
-        return [*values, shell, *([instead[2]] if instead else [])], at
+    def _behind(
+        self, named: re.Match[str], behind: re.Match[str] | None, end: int, *, is_first: bool
+    ) -> tuple[Sequence[str], int]:
+        """The candidates for the value of a name, an empty one if it cannot be read, and where a quoted one ends."""
+        is_secret = self._says_secret(named[0])
+        if behind and behind["sign"]:
+            return self._assigned(behind["sign"], behind.end(), is_secret=is_secret)
+        if behind is None:
+            is_other = is_first and re.match(r"[^(>\n].*\w", self._text[named.end() : end])
+            return [""] if is_secret and is_other else (), 0
+        before = self._text[max(0, named.start() - 1) : named.start()]
+        is_within = before in tuple("$={\"'`") and before != behind["close"][:1]
+        is_command = self._is_script and is_first and not named[0].isupper()
+        if not is_secret or is_within or is_command:
+            return (), 0
+        return self._argument(behind.end(), is_first=is_first)
 
-    def _below(self, start: int, end: int) -> list[str]:
-        """The text of the lines below that are further in: a block of YAML, a value in a line of its own."""
+    def _assigned(self, sign: str, at: int, *, is_secret: bool) -> tuple[Sequence[str], int]:
+        """The values behind a sign."""
+        rest = self._rest(at)
+        if is_secret and sign != "<<<" and "<<" in f"{sign}{rest}":
+            # A private key is found anywhere.
+            return [] if self._text.startswith("-----BEGIN", _line_end(self._text, at) + 1) else [""], 0
+        values, last = self._values(at, rest)
+        if is_secret and not last and not values and (not rest or _OPENED.fullmatch(rest)):
+            return self._below(at, is_opened=bool(rest)), 0
+        return [each for each in values if sign != "," or not self._is_reference(each)], last
+
+    def _argument(self, at: int, *, is_first: bool) -> tuple[Sequence[str], int]:
+        """The values behind a blank: ``--password VALUE``, ``set DB_PASSWORD VALUE``."""
+        rest = self._rest(at)
+        if rest.startswith(tuple("-$=!<>|&")):
+            return (), 0
+        values, last = self._values(at, rest)
+        if self._is_script and not _LAST_WORD.match(self._text, last or at):
+            return (), 0
+        if not last and not is_first:
+            values = [each for each in values if " " not in each]
+        return [each for each in values if not self._is_reference(each)], last
+
+    def _is_reference(self, value: str) -> bool:
+        """Whether a value is the name of another one that is a secret: ``process.env.API_KEY``."""
+        return _REFERENCE.fullmatch(value) is not None and self._says_secret(value)
+
+    def _rest(self, at: int) -> str:
+        """The rest of a line without a comment; the blank before it may make it one."""
+        end = min(_line_end(self._text, at), at + _LONGEST_REST)
+        return _BEHIND_VALUE.sub("", self._text[at - 1 : end])[1:].strip()
+
+    def _values(self, at: int, rest: str) -> tuple[Sequence[str], int]:
+        """The candidates for a value that begins at a place, and where it ends if it is in quotes."""
+        quoted = [each for pattern in _QUOTED if (each := pattern.match(self._text, at))]
+        last = max((each.end() for each in quoted), default=0)
+        values = [form for each in quoted for form in _forms(each["text"], each["sign"])]
+        values += _DEFAULT.findall(rest)
+        is_whole = last and not _GOES_ON.match(self._text, last)
+        if not is_whole and (not rest or _OPENED.fullmatch(rest)):
+            return (), last
+        word = _WORD.match(self._text, at)[0]  # type: ignore[index]
+        cut = _WORD_END.split(word.lstrip("\"'[({"))[0]
+        is_computed = _COMPUTED.match(rest) or (not set(word).isdisjoint(".[{") and self._is_reference(cut))
+        if not is_computed:
+            values.append(_shell_word(rest).rstrip(_AROUND))
+        if not is_whole:
+            values += [each[2] for each in _ITEM.finditer(rest) if not self._is_reference(each[2])]
+        if not is_whole and not is_computed:
+            # A quote that does not begin here ends a text around the name, such as a header.
+            text = _QUOTE.split(rest)[0].rstrip(_AROUND)
+            values += [word.strip(_AROUND), cut, text, *_forms(rest, '"')]
+        return [each for each in values if each], last
+
+    def _below(self, at: int, *, is_opened: bool) -> Sequence[str]:
+        """The text of the lines below that are further in, and each of them."""
         self._left -= 1000
-        if self.text.find("<<", start, end) >= 0:
-            given = _GIVEN.match(self.text, start)
-            return [given[2], given[2].strip()] if given else []
-        margin = re.compile(r"[ \t]*").match(self.text, start)
-        depth = len(margin[0]) if margin else 0
-        block = re.compile(rf"(?:\n(?:[ \t]{{{depth + 1}}}[^\n]*|[ \t]*(?=\n))){{1,200}}").match(
-            self.text, end
-        )
-        lines = [each.strip() for each in block[0].strip("\n").split("\n")] if block else []
-        opener = self.text[end - 1]
-        if lines and opener in "[({":
-            # What is in braces has names; a piece of it that looks random is a secret all the same.
-            return ["\n".join(lines)] if opener == "{" else [each.strip("\"',;") for each in lines]
-        if not lines or _ENTRY.match(lines[0]):
-            return []
-        joined = ["\n".join(lines), " ".join(lines), *lines[:1]]
-        return [*joined, *(each.strip("\"',;") for each in joined)]
-
-    def _behind_blank(self, named: re.Match[str], behind: re.Match[str], is_first: bool) -> list[str]:
-        at, sign = behind.end(), self.text[named.start() - 1 : named.start()].strip()
-        is_apart = sign not in "$={" and (sign not in "\"'" or sign == behind["close"][:1])
-        if (
-            (sign and not is_apart)
-            or self.text[at : at + 1] in "-$=!<>|&"
-            or (self.is_script and is_first and not named[0].isupper())
-        ):
-            return []
-        values, last = self._values(at, is_secret=True, is_first=is_first)
-        is_word = last == at
-        if is_word and (word := _SHELL_WORD.match(self.text, at)):
-            if self.is_script and re.search("[\"']", word[0]):
-                return []
-            last = word.end()
-        if self.is_script and not _COMMAND_END.match(self.text, last):
-            return []
-        if not is_first and is_word:
-            values = [each for each in values if not re.search(r"\s", each)]
-        return [each for each in values if not self.says_secret(each)]
-
-
-def _of_xml(text: str) -> list[str]:
-    from html import unescape
-
-    return [text.strip(), unescape(text.strip())]
+        line = self._text[self._text.rfind("\n", 0, at) + 1 : at]
+        depth = len(line) - len(line.lstrip(" \t"))
+        further = rf"(?:\n(?:[ \t]{{{depth + 1}}}[^\n]*|[ \t]*(?=\n))){{0,200}}"
+        block = re.compile(further).match(self._text, _line_end(self._text, at))
+        lines = [each.strip() for each in block[0].strip().split("\n")]  # type: ignore[index]
+        if not lines[0]:
+            return [""] if is_opened else ()
+        if _ENTRY.match(lines[0]):
+            # Each has a name of its own; in a text of such lines what looks random counts all the same.
+            return ["\n".join(lines)] if is_opened else ()
+        return ["\n".join(lines), " ".join(lines), *filter(None, (each.strip("\"',;") for each in lines))]
 
 
 def _forms(text: str, sign: str) -> Iterator[str]:
@@ -348,19 +258,13 @@ def _forms(text: str, sign: str) -> Iterator[str]:
     yield text
     yield text.replace(sign * 2, sign)
     if "\\" in text:
-        letters = {"n": "\n", "t": "\t", "r": "\r"}
-        joined = re.sub(r"\\\n[ \t]*", "", text)
+        letters = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
         yield re.sub(
             r"\\(?:u([0-9A-Fa-f]{4})|(.))",
             lambda each: chr(int(each[1], 16)) if each[1] else letters.get(each[2], each[2]),
-            joined,
+            text,
             flags=re.DOTALL,
         )
-
-
-def _defaults(values: Sequence[str]) -> list[str]:
-    """What a shell takes if a variable is not set: ``${PASSWORD:-VALUE}``."""
-    return [found[1] for each in values for found in re.finditer(r"\$\{\w+:?[-=]([^{}]+)\}", each)]
 
 
 def _shell_word(text: str) -> str:
@@ -369,88 +273,6 @@ def _shell_word(text: str) -> str:
 
     lexer = shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
-    try:
+    with suppress(ValueError):
         return lexer.get_token() or ""
-    except ValueError:
-        return ""
-
-
-def _trees(text: str) -> tuple[Sequence[Any], bool]:
-    """What a text is in JSON, TOML or YAML, and whether all of it is that; of YAML with an error, what is before it."""
-    import tomllib
-
-    from zeus_runtime.strict_json import read_json
-
-    if text.lstrip().startswith(("{", "[")):
-        with suppress(ValueError):
-            return [read_json(text)], True
-    try:
-        tree = tomllib.loads(text)
-    except (ValueError, RecursionError):
-        documents, is_whole = _yaml(text)
-        return documents, is_whole and bool(documents) and all(map(_has_plain_keys, documents))
-    return [tree], True
-
-
-def _has_plain_keys(tree: Any) -> bool:
-    """Whether a tree is no text that is YAML by chance: ``see the docs: here``."""
-    if isinstance(tree, Mapping):
-        return all(map(_KEY_OF_TREE.fullmatch, tree)) and all(map(_has_plain_keys, tree.values()))
-    return not isinstance(tree, list) or all(map(_has_plain_keys, tree))
-
-
-def _yaml(text: str) -> tuple[list[Any], bool]:
-    """The maps and lists of YAML by its events, so without regard to tags, keys that are written twice, and the kinds
-    of scalars."""
-    import yaml
-
-    loader: Any = yaml.SafeLoader
-    if yaml.__with_libyaml__:
-        from yaml.cyaml import CParser  # type: ignore[attr-defined]
-
-        loader = CParser
-    documents: list[Any] = []
-    open_ones: list[Any] = [documents]
-    keys: list[str | None] = [None]
-    anchors: dict[str, Any] = {}
-    is_text = True
-    try:
-        events: Any = yaml.parse(text, Loader=loader)
-        for count, event in enumerate(events):
-            if len(open_ones) > _MOST_LEVELS or count > _MOST_VALUES:
-                return documents, False
-            kind = type(event).__name__
-            if kind in ("MappingEndEvent", "SequenceEndEvent"):
-                open_ones.pop()
-                keys.pop()
-                continue
-            if kind == "AliasEvent":
-                value = anchors.get(event.anchor, "")
-            elif kind == "ScalarEvent":
-                value = event.value
-                is_text = is_text and not (event.implicit[0] and _OF_OTHERS.search(value))
-            elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-                value = {} if kind == "MappingStartEvent" else []
-            else:
-                continue
-            if kind != "AliasEvent" and event.anchor and isinstance(value, str):
-                # What an alias stands for that is no text is found where it is written.
-                anchors[event.anchor] = value
-            into = open_ones[-1]
-            if isinstance(into, list):
-                into.append(value)
-            elif keys[-1] is None:
-                keys[-1] = value if isinstance(value, str) else ""
-                value = value if not isinstance(value, str) else None
-            else:
-                key = keys[-1]
-                # Of a key that is written twice, each value counts; a number changes no name.
-                key = f"{key}{count}" if key in into else key
-                into[key], keys[-1] = value, None
-            if isinstance(value, dict | list):
-                open_ones.append(value)
-                keys.append(None)
-    except yaml.YAMLError:
-        return [each for each in documents if not isinstance(each, str)], False
-    is_whole = is_text and all(not isinstance(each, str) for each in documents)
-    return [each for each in documents if not isinstance(each, str)], is_whole
+    return ""

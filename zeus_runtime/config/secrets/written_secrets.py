@@ -22,13 +22,13 @@ from zeus_runtime.config.secrets.parts import (
     key_files_of_entry,
     key_files_of_words,
     places_variables,
+    private_keys,
     secrets_in,
     secrets_in_file,
     secrets_of_text,
     secrets_within,
 )
 from zeus_runtime.config.secrets.running_text import is_key_like
-from zeus_runtime.config.secrets.secret_texts import PRIVATE_KEY, decoded
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder
@@ -48,13 +48,18 @@ _POSTGRES_LINE: Final = r"(?!#)(?:(?:[^:\\]|\\.)*:){4}((?:[^:\\]|\\.|\\\Z)+)(?::
 """``host:port:database:user:password``, with a backslash before each ``:`` and backslash in them."""
 _EXAMPLES: Final = frozenset({"example", "sample", "template", "dist"})
 """In the name of a file of variables, between its dots: its values are for people to replace."""
-_REFERENCE: Final = r"\$\w+|\$\{[^}]*\}|\$\(.*|`.*`"
-"""A value that a shell or a library fills in: its text is in scripts, and is no secret."""
+_PROGRAMS: Final = frozenset(".cjs .cts .go .js .jsx .mjs .mts .php .py .pyi .rb .ts .tsx".split())
+"""The endings of files in which a text has quotes; a word without them is a name."""
+_IN_QUOTES: Final = r"""(?s:(\"\"\"|'''|`)(.*?)\1)|"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'"""
 _NO_TEXT: Final = "it is no text in UTF-8 or UTF-16, so Zeus does not know all secrets in it"
 _AS_PATH: Final = ("/", "./", "../", "~")
 
 Unread: TypeAlias = Callable[[str], object]
 """Is told why secrets in a file may not be known."""
+
+
+def _untold(_why: str) -> None:
+    return
 
 
 def written_secrets(value: Any) -> dict[str, str]:
@@ -268,7 +273,7 @@ def _texts(node: Node) -> Iterator[str]:
 
 
 def secrets_of_key_file(
-    path: Path, environ: Mapping[str, str], *, variable: str = "", unread: Unread = lambda _why: None
+    path: Path, environ: Mapping[str, str], *, variable: str = "", unread: Unread = _untold
 ) -> dict[str, str]:
     """The secrets in a file that a library reads keys from, to their names: those in JSON, and private keys in PEM.
 
@@ -280,11 +285,9 @@ def secrets_of_key_file(
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return {}
-        text, is_sure = decoded(path.read_bytes())
+        text, unread = _text_of(path.read_bytes(), unread if variable else _untold)
     except (OSError, ValueError):
         return {}
-    if variable and not is_sure:
-        unread(_NO_TEXT)
     told = partial(_tell_line, unread)
     if places_variables(variable):
         is_script = variable == SOURCED and not only_sets_variables(text)
@@ -301,14 +304,14 @@ def secrets_of_key_file(
         return dict.fromkeys(
             (*([whole] if is_one else ()), *passwords, *secrets_in_file(whole, told)), variable
         )
-    return {key[0]: path.name for key in re.finditer(PRIVATE_KEY, text)}
+    return dict.fromkeys(private_keys(text), path.name)
 
 
-def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[str, str]:
+def secrets_of_env_file(path: Path, unread: Unread = _untold) -> dict[str, str]:
     """The secrets in a file of variables that is not loaded (``.env.local``), to their names, as those of a ``.env``.
 
     Its other readers have other rules, so each line counts that has a name and a value. Of an example, what looks like
-    a key counts: ``change-me-in-production`` is in other texts.
+    a key counts: ``change-me-in-production`` is in other texts. Of a program, that and what is in quotes.
 
     Args:
         unread: called if secrets in it may not be known.
@@ -320,15 +323,39 @@ def secrets_of_env_file(path: Path, unread: Unread = lambda _why: None) -> dict[
         data = stream.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
-    text, is_sure = decoded(data)
+    text, unread = _text_of(data, unread)
+    is_program = path.suffix.lower() in _PROGRAMS and not only_sets_variables(text)
     is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
-    if not is_sure:
-        unread(_NO_TEXT)
+    told = (lambda _line: None) if is_program else partial(_tell_line, unread)
+    written = _in_quotes(text) if is_program else ""
     return {
         secret: f"{path.name}/{name}" if name else path.name
-        for secret, name in _of_variables(text, _of_value, partial(_tell_line, unread)).items()
-        if not is_example or is_key_like(secret)
+        for secret, name in _of_variables(text, secrets_in, told).items()
+        if is_key_like(secret) or not (is_example or (is_program and secret not in written))
     }
+
+
+def _text_of(data: bytes, unread: Unread) -> tuple[str, Unread]:
+    """The text of a file, and what is told about its lines.
+
+    Of a binary file nothing is: it is encrypted, or a program's own, and nobody can make it a text.
+    """
+    # Few projects have such a file.
+    from zeus_runtime.config.secrets.encodings import decoded, is_binary
+
+    text, is_sure = decoded(data)
+    if is_sure:
+        return text, unread
+    if is_binary(data):
+        return text, _untold
+    unread(_NO_TEXT)
+    return text, unread
+
+
+def _in_quotes(program: str) -> str:
+    """The texts in a program, as they are written and as they are meant, each in lines of its own."""
+    texts = ["".join(filter(None, each.groups()[1:])) for each in re.finditer(_IN_QUOTES, program)]
+    return "\n".join((*texts, *(re.sub(r"\\(.)", r"\1", each) for each in texts if "\\" in each)))
 
 
 def _of_variables(
@@ -338,10 +365,6 @@ def _of_variables(
     for secret, name in secrets_of_text(text, rules, is_script=True, unread=told):
         found[secret] = found.get(secret) or name
     return found
-
-
-def _of_value(name: str, value: str) -> Iterator[str]:
-    yield from () if re.fullmatch(_REFERENCE, value) else secrets_in(name, value)
 
 
 def _of_env(is_script: bool, name: str, value: str) -> Iterator[str]:

@@ -58,6 +58,10 @@ class Approve(Middleware):
             preview = await preview_of(tool, arguments, self._secrets, self._session)
             reason = with_targets(request.reason, self._files, tool, arguments)
             request = replace(request, preview=preview, reason=reason)
+            if why := self._asked_by_file(tool, arguments):
+                # An entry of the allowlist would not spare the question about this file.
+                told_too = "" if verdict.reason in why else f"; {why}"
+                request = replace(request, reason=f"{request.reason}{told_too}", may_remember=False)
         decision = await self._decision(request, verdict)
         if verdict.action == "deny":
             return ToolResult(
@@ -131,6 +135,13 @@ class Approve(Middleware):
         if verdict.action in ("ask", "listed") and (refusal := self._refused_anyway(tool, arguments)):
             verdict = Verdict("deny", refusal)
         return tool, arguments, verdict
+
+    def _asked_by_file(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+        """Return the rule by which a file that the call writes needs an approval, whatever the mode; else None."""
+        if tool.access != "write":
+            return None
+        paths = (each for name, each in arguments.items() if name in tool.paths and isinstance(each, str))
+        return next(filter(None, map(self._files.write_question, paths)), None)
 
     def _refused_anyway(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
         """Return why the workspace would refuse the call in any case, so that the user need not be asked; else None."""

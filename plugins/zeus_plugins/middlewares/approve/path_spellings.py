@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.approve.readings import LONGEST
 from zeus_plugins.middlewares.approve.rules import Spelling, is_path
-from zeus_runtime.plugin.files import WorkspaceError, folded, parts_below, parts_of
+from zeus_runtime.plugin.files import WorkspaceError, folded, parts_below, parts_of, passes_unlisted
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin.files import WorkspaceFiles
@@ -170,7 +170,7 @@ def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[
     `allow` must fit them as well, and `deny` fits one of them.
 
     Raises:
-        WorkspaceError: there are too many.
+        WorkspaceError: there are too many, or nobody can tell which file a name means that its folder does not list.
     """
     given = os.path.expanduser(host)  # noqa: PTH111 - pathlib raises if there is no home
     starts = {given, f"{workspace.root}/{path.lstrip('/')}"}
@@ -180,6 +180,8 @@ def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[
     starts = {"/" + each.lstrip("/") for each in starts if each.startswith("/")}
     # A server may resolve a `..` before it looks for the entries.
     for start in sorted(starts | set(map(os.path.normpath, starts))):
+        if len(start) <= LONGEST and passes_unlisted(start):
+            raise WorkspaceError("The path has a second name of a file.")
         for real in like(start):
             yield set().union(*_on_host(workspace, real)) or {Spelling(parts_of(real))}
 

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from posixpath import normpath
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from unicodedata import normalize
 from urllib.parse import unquote
 
 from zeus_plugins.middlewares.approve.commands import is_command_pattern
@@ -242,19 +243,29 @@ class Rule:
 
 
 def _named(name: str, value: Any) -> Iterator[Any]:
-    """Yield the values under a name at any depth: a server's tool may take its arguments in one object."""
+    """Yield the values under a name at any depth: a server's tool may take its arguments in one object.
+
+    Libraries of servers take a name in another case for it too (Go's JSON, .NET), and `file_path` for `filePath`.
+    """
+    same = _spelling(name)
     # A stack and no recursion: a model's arguments may be nested very deeply.
     left = [value]
     while left:
         each = left.pop()
         if isinstance(each, Mapping):
-            if name in each:
-                yield each[name]
-            elif UNCLEAR in each:
+            found = [key for key in each if key == name or _spelling(key) == same]
+            yield from (each[key] for key in found)
+            if not found and UNCLEAR in each:
                 yield each
-            left += [inner for key, inner in each.items() if key != name]
+            left += [inner for key, inner in each.items() if key not in found]
         elif isinstance(each, list | tuple):
             left += each
+
+
+@lru_cache(maxsize=4_096)
+def _spelling(name: str) -> str:
+    """Return the letters and digits of an argument's name, which are the same in all its spellings."""
+    return "".join(filter(str.isalnum, normalize("NFKC", name).casefold()))
 
 
 _DATA: Final = frozenset({"default", "const", "enum", "examples"})

@@ -1,0 +1,132 @@
+"""A reference to a variable within a value is no secret; a value with more than references is one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.config.secrets.parts import secrets_in, secrets_of_text
+from zeus_runtime.config.secrets.placeholders import is_searched
+from zeus_runtime.config.secrets.written_secrets import written_secrets
+
+VALUE = "x7ghs9Kq2LmW4RtZ8vBn"
+REFERENCES = [
+    "$DB_PASSWORD",
+    "$db_password",
+    "$dbPassword",
+    "${DB_PASSWORD}",
+    "${DB_PASSWORD:?must be set}",
+    "${DB_PASSWORD:-}",
+    "${DB_PASSWORD:-${POSTGRES_PASSWORD}}",
+    "$(DB_PASSWORD)",
+    "$(cat /run/secrets/db-password)",
+    "$(op read 'op://shop/db (prod)/password')",
+    "`cat /run/secrets/db-password`",
+    "%DB_PASSWORD%",
+    "$env:DB_PASSWORD",
+    "{{ db_password }}",
+    "{{ .Values.db.password | quote }}",
+    "${{ secrets.DB_PASSWORD }}",
+]
+FORMS = [
+    ("DB_PASSWORD", "PART"),
+    ("DATABASE_URL", "postgresql://app:PART@db/shop"),
+    ("DATABASE_URL", "postgresql://$DB_USER:PART@$DB_HOST:$DB_PORT/$DB_NAME"),
+    ("HUB_URL", "https://hub.example.com/v1?api_key=PART"),
+    ("CONNECTION", "Server=db;Password=PART;User=app"),
+    ("CONNECTION", "host=db user=app password=PART"),
+    ("AUTHORIZATION", "Bearer PART"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=PART"),
+    ("HUB_ARGS", "--token PART"),
+    ("HUB_ARGS", "--token=PART"),
+    ("API_KEYS", "PART,PART"),
+    ("APP_SECRETS", '{"a": "PART"}'),
+]
+
+
+def found_in(name: str, value: str) -> set[str]:
+    """The secrets of a variable, of a line in a file of variables and of a server's ``env``."""
+    by_line = (secret for secret, _ in secrets_of_text(f"{name}={value}\n", secrets_in, is_script=True))
+    by_entry = written_secrets({"env": {name: value}})
+    return set(filter(is_searched, (*secrets_in(name, value), *by_line, *by_entry)))
+
+
+@given(form=st.sampled_from(FORMS), reference=st.sampled_from(REFERENCES))
+def test_a_value_of_references_has_no_secret(form: tuple[str, str], reference: str) -> None:
+    name, value = form
+    assert found_in(name, value.replace("PART", reference)) == set()
+
+
+PASSWORDS = st.from_regex(r"\A\$?[a-z]{2}[0-9][A-Z][a-z][0-9]{2}[A-Za-z]{3}[0-9]{1,3}!?\Z").filter(
+    lambda each: len(set(each)) > 5
+)
+
+
+@given(form=st.sampled_from(FORMS), password=PASSWORDS)
+def test_a_value_with_a_random_part_has_a_secret(form: tuple[str, str], password: str) -> None:
+    name, value = form
+    # A shell fills in what has a `$` in a command, whatever its name.
+    part = password.lstrip("$") if name == "HUB_ARGS" else password
+    found = {*secrets_in(name, value.replace("PART", part))}
+    assert any(part in each for each in found)
+
+
+@pytest.mark.parametrize(
+    "part", ["$ecret-Pass9!", "$ecretPass9", "pa$$WORD-of-ann", "$UMMER!night", "blue${X}otter"]
+)
+def test_a_password_with_a_dollar_is_a_secret(part: str) -> None:
+    assert part in {*secrets_in("DB_PASSWORD", part)}
+    assert part in {*secrets_in("DATABASE_URL", f"postgresql://app:{part}@db/shop")}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "${OTHER:-VALUE}",
+        "${OTHER:-${THIRD:=VALUE}}",
+        "postgresql://app:${OTHER:-VALUE}@$DB_HOST/shop",
+        "$(curl -H 'X-Api-Key: VALUE' https://hub.example.com)",
+        "{{ lookup('url', 'https://ann:VALUE@hub.example.com') }}",
+        "${VALUE}",
+        "Bearer $VALUE",
+        "$HOME/VALUE",
+        "os.VALUE.token",
+        "`VALUE`",
+    ],
+)
+def test_a_secret_within_a_reference_is_one(value: str) -> None:
+    assert any(VALUE in each for each in secrets_in("DB_PASSWORD", value.replace("VALUE", VALUE)))
+
+
+def test_what_a_reference_has_for_a_default_is_a_secret_by_itself() -> None:
+    assert "blue-otter-42" in {*secrets_in("SMTP_URL", "smtp://$SMTP_USER:${SMTP_PASS:-blue-otter-42}@mail")}
+    found = {
+        *secrets_of_text(
+            "docker run -e PW=${DB_PASSWORD:-blue-otter-42} shop\n# ${DB_PASSWORD:-red-otter-42}\n"
+        )
+    }
+    assert "blue-otter-42" in {secret for secret, _ in found}
+    assert not any("red" in secret for secret, _ in found)
+
+
+@pytest.mark.parametrize(
+    "line", ["$db_password = 'VALUE';", '$env:DB_PASSWORD = "VALUE"', "$DB_PASSWORD := `VALUE`"]
+)
+def test_a_variable_that_a_line_sets_is_the_name_of_a_secret(line: str) -> None:
+    assert VALUE in {secret for secret, _ in secrets_of_text(line.replace("VALUE", VALUE))}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "process.env.API_KEY",
+        'os.environ["API_KEY"]',
+        "getenv('API_KEY')",
+        "$_ENV['API_KEY']",
+        "<your-api-key>",
+    ],
+)
+def test_code_that_names_a_value_and_a_word_to_fill_in_are_no_secrets(value: str) -> None:
+    assert [*secrets_in("SHOP_API_KEY", value)] == []
+    assert [*secrets_in("AUTHORIZATION", f"Bearer {value}")] in ([], [f"Bearer {value}"])
