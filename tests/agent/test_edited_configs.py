@@ -177,8 +177,12 @@ async def test_a_text_that_an_edited_text_names_is_looked_at_from_then_on(
         put(tmp_path, {"others.json": SERVERS})
         await agent.run(" ".join(OF_SERVERS))
         await agent.run("conf/first.txt")
+        assert searched == [1, 1], "once for each edit"
+        put(tmp_path, {"zeus.prod.yaml": "", "others.json": NO_SERVERS})
+        await agent.run(" ".join(OF_SERVERS))
+        await agent.run("conf/first.txt")
     assert written(tmp_path, *OF_SERVERS) == []
-    assert searched == [1, 1], "once for each edit"
+    assert searched == [1, 1, 1], "also for a text that no other text names now"
 
 
 async def test_what_a_valid_text_only_mentions_stays_open(tmp_path: Path) -> None:
