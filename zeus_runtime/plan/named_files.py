@@ -183,8 +183,9 @@ class _Named:
         return {**self._configs, **self._servers_at}
 
     def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
-        """Leave out the commands of a tree from now on, but not those of its files, which may have changed since."""
-        self._known += self._commands(tree, marked, files=False)
+        """Leave out the commands of a tree from now on."""
+        # Those of its files may have changed since, if the present texts are asked for.
+        self._known += self._commands(tree, marked, files=bool(self._checked.document.files))
 
     def files(self, tree: _Tree) -> Iterator[NamedFile]:
         """The files that one tree names."""
