@@ -18,6 +18,15 @@ HEAD: Final = "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, suba
 HELPER: Final = "agents: {helper: {description: Helps., config: sub/helper.yaml}}\n"
 BELOW: Final = "version: 1\nname: helper\nmodel: gpt-4o\ntools: [filesystem]\n"
 PROMPT: Final = "instructions: {file: prompts/review.md}\n"
+ALONE: Final = (
+    "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, {mcp: {files: [servers.json]}}]\n"
+)
+"""Without a sub-agent, whose look finds the same files."""
+SERVERS: Final = """{"mcpServers": {
+  "n": {"command": "npx", "args": ["-y", "x@1", "--token-file", "./keys/tok"]},
+  "s": {"command": "python3", "args": ["-I", "tools/server.py"]}
+}}"""
+OF_SERVERS: Final = ("tools/server.py", ".npmrc", "node_modules/x.js", "keys/tok")
 FILES: Final = {
     "zeus.yaml": HEAD + HELPER,
     "zeus.prod.yaml": "version: 1\n",
@@ -64,7 +73,7 @@ def put(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def agent_of(folder: Path) -> Agent:
+def agent_of(folder: Path, files: Mapping[str, str] = FILES) -> Agent:
     """An agent that writes to each of its prompt's words."""
 
     def answer(request: ModelRequest) -> str | object:
@@ -78,8 +87,8 @@ def agent_of(folder: Path) -> Agent:
             )
         )
 
-    put(folder, FILES)
-    (folder / "conf").mkdir()
+    put(folder, files)
+    (folder / "conf").mkdir(exist_ok=True)
     return Agent.from_config(directory=folder, environ={}, model=PositionModel(answer))  # type: ignore[arg-type]
 
 
@@ -97,6 +106,83 @@ async def test_a_run_changes_nothing_that_the_config_names_since_an_edit(tmp_pat
         assert written(tmp_path, *closed, *files) == []
         await agent.run(" ".join(closed))
         assert written(tmp_path, *closed) == [], "also later, in another session"
+
+
+NO_SERVERS: Final = '{"mcpServers": {}}'
+OVERLAY: Final = "tools: [{mcp: {files: [others.json]}}]\n"
+PREPARED: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, str], tuple[str, ...]]]] = {
+    "its own servers": ({}, {"servers.json": SERVERS}, OF_SERVERS),
+    "an overlay's servers": (
+        {"zeus.prod.yaml": OVERLAY, "others.json": NO_SERVERS},
+        {"others.json": SERVERS},
+        OF_SERVERS,
+    ),
+    "an overlay's new servers": ({"zeus.prod.yaml": OVERLAY}, {"others.json": SERVERS}, OF_SERVERS),
+    "an overlay's new base": (
+        {"zeus.prod.yaml": "extends: conf/base.yaml\n"},
+        {"conf/base.yaml": PROMPT.replace("prompts", "../prompts")},
+        ("prompts/review.md",),
+    ),
+    "a base of a base that an overlay misspells": (
+        {
+            "zeus.prod.yaml": "extend: conf/mid.yaml\n",
+            "conf/mid.yaml": "extend: ./base.yaml\n",
+            "conf/base.yaml": "",
+        },
+        {"conf/base.yaml": PROMPT.replace("prompts", "../prompts")},
+        ("prompts/review.md",),
+    ),
+    "a new base in an overlay that is no YAML": (
+        {"zeus.prod.yaml": "extends: conf/base.yaml\nmetadata: ["},
+        {"conf/base.yaml": PROMPT.replace("prompts", "../prompts")},
+        ("prompts/review.md",),
+    ),
+    "a preset of an overlay's Home": (
+        {"zeus.prod.yaml": "homes: [./team]\n", "team/configs/a.yaml": "version: 1\n"},
+        {"team/configs/b.yaml": PROMPT.replace("prompts", "../../prompts")},
+        ("prompts/review.md",),
+    ),
+    "the settings of a service": (
+        {"zeus-serve.yaml": "access_log: json\n"},
+        {"zeus-serve.yaml": "extends: ./conf/base.yaml\ntls: {certificate: ./c, key: ./keys/tok}\n"},
+        ("conf/base.yaml", "keys/tok"),
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", PREPARED)
+async def test_a_text_that_another_text_names_is_looked_at_too(tmp_path: Path, edit: str) -> None:
+    before, edited, closed = PREPARED[edit]
+    own = {"zeus.yaml": ALONE, "servers.json": NO_SERVERS, "tools/server.py": "", "prompts/review.md": ""}
+    async with agent_of(tmp_path, {**own, **before}) as agent:
+        await agent.run("conf/first.txt")
+        await agent.run("conf/first.txt")  # not seen with the database, which the first run made
+        put(tmp_path, edited)
+        await agent.run(" ".join((*closed, *edited)))
+    assert written(tmp_path, *closed, *edited) == []
+
+
+async def test_a_text_that_an_edited_text_names_is_looked_at_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed_beside, searched = edited_configs.closed_beside, []
+    monkeypatch.setattr(
+        edited_configs, "closed_beside", lambda *given: (searched.append(1), closed_beside(*given))[1]
+    )
+    texts = {"zeus.yaml": ALONE, "servers.json": NO_SERVERS, "tools/server.py": "", "zeus.prod.yaml": ""}
+    async with agent_of(tmp_path, texts) as agent:
+        await agent.run("conf/first.txt")
+        put(tmp_path, {"zeus.prod.yaml": OVERLAY})
+        await agent.run("conf/first.txt")
+        put(tmp_path, {"others.json": SERVERS})
+        await agent.run(" ".join(OF_SERVERS))
+        await agent.run("conf/first.txt")
+        assert searched == [1, 1], "once for each edit"
+        put(tmp_path, {"zeus.prod.yaml": "", "others.json": NO_SERVERS})
+        await agent.run(" ".join(OF_SERVERS))
+        await agent.run("conf/first.txt")
+    assert written(tmp_path, *OF_SERVERS) == []
+    assert searched == [1, 1, 1], "also for a text that no other text names now"
 
 
 async def test_what_a_valid_text_only_mentions_stays_open(tmp_path: Path) -> None:

@@ -114,6 +114,30 @@ def test_what_a_text_only_mentions_stays_open(checked: Checked, text: str) -> No
     assert _there(checked, text) <= {"zeus.yaml"}
 
 
+@pytest.mark.parametrize("place", ["./shared", "../project/shared", "{}/shared", "~/shared", "./shared/"])
+def test_a_folder_in_a_text_that_is_no_yaml_counts_if_it_is_spelled_as_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    project = tmp_path / "project"
+    monkeypatch.setenv("HOME", str(project))
+    for each in ("shared/configs/a.yaml", "shared/prompts/SOUL.md", "texts/rev.md", "texts/free.md"):
+        (project / each).parent.mkdir(parents=True, exist_ok=True)
+        (project / each).write_text("version: 1\ninstructions: {file: ../../texts/rev.md}\n")
+    checked = _edited(project, "")
+    text = f"homes: [{place.format(project)}]\nmetadata: ["
+    found = {each.file.resolve() for each in _spelled(checked, text).files if each.role != "absent"}
+    assert project / "shared" in found
+    (preset,) = _spelled(checked, text).layers[1:]
+    assert preset.file.name == "a.yaml", "what a Home has is read on"
+    found = spelled_files(checked, [project / "shared/prompts"]).files
+    assert project / "shared" not in {each.file.resolve() for each in found}, "nor where another agent works"
+    prose = f"# Work in {place.format(project)} today.\nhomes: [shared]\nx: [./, /]\nmetadata: ["
+    assert {each.file.resolve() for each in _spelled(checked, prose).files} & {
+        project,
+        project / "shared",
+    } == set()
+
+
 def test_prose_closes_a_file_by_its_path_alone(checked: Checked) -> None:
     (checked.directory / "package.json").write_text('{"version": "1", "main": "main.py"}')
     prose = "instruction: See src/app.py, package.json, and the README."

@@ -639,6 +639,40 @@ async def test_the_files_of_an_edited_config_are_closed_to_turns_that_run_and_wh
     await found.aclose()
 
 
+@pytest.mark.parametrize(
+    ("file", "closed"),
+    [
+        ("zeus-serve.yaml", "extends: ./base.yaml"),
+        ("base.yaml", "tls: {certificate: ./chain.pem}"),
+        ("conf/serve.yaml", "extends: ../base.yaml"),
+        (".zeus/configs/team.yaml", "version: 1\nextends: ../../base.yaml"),
+    ],
+)
+async def test_what_an_edited_text_names_that_no_agent_has_loaded_is_closed_to_turns_that_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, closed: str
+) -> None:
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    (tmp_path / "conf").mkdir(), (tmp_path / ".zeus/configs").mkdir(parents=True)
+    for each in ("zeus-serve.yaml", "conf/serve.yaml"):
+        (tmp_path / each).write_text("extends: ./base.yaml\n" if file == "base.yaml" else "")
+    for each in ("base.yaml", "chain.pem", "free.txt"):
+        (tmp_path / each).write_text("")
+    write_agent(tmp_path)
+    found = service_of(tmp_path, script("Done."), settings="conf/serve.yaml").hosting
+    (agent,) = found
+    gate = agent.of(ANN).plan.context.workspace
+    monkeypatch.setattr(hosting, "closed_beside", lambda *_: pytest.fail("nothing has changed"))
+    await found.look()
+    monkeypatch.undo(), monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    name = re.search(r"(\w+[.](yaml|pem))\W*$", closed)[1]  # type: ignore[index]
+    assert gate.write_refusal(name) is None
+    (tmp_path / file).write_text(closed)
+    await found.look()
+    assert gate.write_refusal(name)
+    assert gate.write_refusal("free.txt") is None
+    await found.aclose()
+
+
 @pytest.mark.parametrize("is_working", [True, False])
 async def test_a_changed_config_is_read_while_turns_run_also_if_nobody_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_working: bool

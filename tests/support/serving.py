@@ -31,14 +31,19 @@ def service_of(
     model: Any,
     configs: Sequence[str] = ("zeus.yaml",),
     environ: Mapping[str, str] = MappingProxyType({}),
+    settings: str = "",
 ) -> Service:
-    """A service of the configs in ``folder``."""
+    """A service of the configs in ``folder``, whose tools know of the file with its settings if there is one."""
     hub = Hub()
 
     def hosted(name: str) -> HostedAgent:
         def read(sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
             text, trust = (None, recorded_trust({}, "all")) if edited is None else edited
-            return check(folder / name, sets=sets, directory=folder, environ=environ, trust=trust, text=text)
+            checked = check(
+                folder / name, sets=sets, directory=folder, environ=environ, trust=trust, text=text
+            )
+            files = [folder / settings] if settings else []
+            return checked.served_with(checked.document, files=files, folders=())
 
         return HostedAgent(read, hub.stored, model)
 

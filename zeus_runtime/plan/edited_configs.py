@@ -1,13 +1,14 @@
-"""Closing what edited texts of configs name, to the tools of agents that were planned before the edit."""
+"""Closing what edited texts name, to the tools of agents that were planned before the edit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zeus_runtime.config.secrets.secret_files import states
 from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.tools.moved_links import FollowedDeciding
 
@@ -24,7 +25,8 @@ def closed_beside(checked: Checked, others: Sequence[Checked]) -> FollowedDecidi
 
 
 class EditedConfigs:
-    """Closes what the configs of one agent name since they were edited, to its runs that begin later.
+    """Closes what the texts name that decide about one agent and were edited, loaded or not, to its runs that begin
+    later.
 
     The plan stays as it is. What is closed stays closed as long as the config is used.
 
@@ -41,17 +43,29 @@ class EditedConfigs:
         self._family = [(each, looks[each.secret_files]) for each in (*below, checked)]
         self._known = self._texts()
 
-    async def close(self) -> None:
-        """Close what the configs name that changed until the last look."""
+    async def close(self, close: Callable[[Sequence[Checked]], Awaitable[None]] | None = None) -> None:
+        """Close what the texts name of which one changed until the last look.
+
+        Args:
+            close: closes what these configs name; None for this agent alone.
+        """
         texts = self._texts()
-        if texts != self._known:
-            self._checked.closed_later.take(await asyncio.to_thread(self._closed))
+        # Those that only other texts name, such as a file of servers of a config that is not loaded.
+        further = dict(self._checked.closed_later.texts)
+        now = states(further)
+        if texts != self._known or now != further:
+            await (close or self._close)(await asyncio.to_thread(self._now))
             self._known = texts
+            # What changed while it was searched is found by the next look.
+            self._checked.closed_later.texts.update(now)
 
     def _texts(self) -> Sequence[Mapping[Path, object]]:
         return [look.texts for _, look in self._family]
 
-    def _closed(self) -> FollowedDeciding:
+    async def _close(self, found: Sequence[Checked]) -> None:
+        self._checked.closed_later.take(await asyncio.to_thread(closed_beside, self._checked, found))
+
+    def _now(self) -> Sequence[Checked]:
         from zeus_runtime.plan.spelled_files import fits
 
         work = [*self._checked.work_beside, *(folder for each, _ in self._family for folder in each.work)]
@@ -60,4 +74,4 @@ class EditedConfigs:
             # With the present `.env`, whose values may be names of files.
             now = replace(each, document=replace(each.document, environ=look.environ))
             found.append(now.with_files_unread() if fits(now) else now.with_files_unfit(work))
-        return closed_beside(self._checked, found)
+        return found

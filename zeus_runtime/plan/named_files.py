@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -105,18 +105,20 @@ class NamedByTexts(NamedTuple):
 
     Args:
         files: the files.
+        texts: the configs and files of MCP servers among them, there or not.
         unsound: those that cannot be parsed or do not fit their schema, so that they may name more; each with what
             counts of it.
     """
 
     files: Sequence[NamedFile]
+    texts: Collection[Path]
     unsound: Mapping[Path, Searched]
 
 
 def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> NamedByTexts:
     """The files that a config names, loaded or replaced, and those of configs that this run did not load.
 
-    The files of the loaded commands are not among them: they are in ``checked.parts``, with their digests.
+    The files of the commands in the loaded texts are not among them: they are in ``checked.parts``, with their digests.
 
     Args:
         unloaded: the configs that the document was not read from.
@@ -129,7 +131,9 @@ def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> NamedBy
     schema = checked.document.schema or {}
     unsound = [each.file for each in unloaded if not is_sound_config(each, schema)]
     return NamedByTexts(
-        tuple(files), {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")}
+        tuple(files),
+        named.texts,
+        {**dict.fromkeys(unsound, "misfits"), **dict.fromkeys(named.unsound, "text")},
     )
 
 
@@ -165,6 +169,7 @@ class _Named:
         self._servers = dict(_entries(servers))
         self._known: list[Command | _Value] = []
         self._servers_at: dict[Path, UnloadedConfig] = {}
+        self._configs: dict[Path, None] = {}
 
     @property
     def unsound(self) -> Iterator[Path]:
@@ -172,13 +177,20 @@ class _Named:
         found = self._servers_at.items()
         return (file for file, each in found if is_file(file) and not are_sound_servers(each, self._schema))
 
+    @property
+    def texts(self) -> Collection[Path]:
+        """The configs and the files of MCP servers that the trees name."""
+        return {**self._configs, **self._servers_at}
+
     def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
         """Leave out the commands of a tree from now on."""
-        self._known += self._commands(tree, marked, defaults=False)
+        # Those of its files may have changed since, if the present texts are asked for.
+        self._known += self._commands(tree, marked, files=bool(self._checked.document.files))
 
     def files(self, tree: _Tree) -> Iterator[NamedFile]:
         """The files that one tree names."""
         for file in named_configs(tree.root, tree.folders, tree.folder):
+            self._configs[file] = None
             yield NamedFile(file, "read")
         for path in (("storage", "url"), ("workspace", "root")):
             node = find(tree.root, path)
@@ -258,12 +270,12 @@ class _Named:
             yield NamedFile(file, "sent", holds_keys=True)
 
     def _commands(
-        self, tree: _Tree, marked: Sequence[Marked], *, defaults: bool = True
+        self, tree: _Tree, marked: Sequence[Marked], *, files: bool = True
     ) -> Iterator[Command | _Value]:
         """The servers that a tree has started, and the values of its options that are executed.
 
         Args:
-            defaults: with the defaults of variables in files of servers, too.
+            files: with those in its files of servers.
         """
         yield from (_Value(each.text) for each in marked if "value" in each.executes)
         if commands := [each.words for each in marked if each.words]:
@@ -278,21 +290,20 @@ class _Named:
         if browser is not None and browser.is_map and plain(browser).get("server") is None:
             yield from _command({"command": BROWSER_SERVER.command, "args": BROWSER_SERVER.args})
         for each in marked:
-            if "servers" in each.executes:
-                readings = self._servers_of(tree.file(each.node))
-                yield from chain.from_iterable(readings if defaults else readings[:1])
+            if files and "servers" in each.executes:
+                yield from self._servers_of(tree.file(each.node))
 
     def _servers_in(self, file: Path) -> UnloadedConfig:
         if file not in self._servers_at:
             self._servers_at[file] = servers_at(file, self._checked.environ)
         return self._servers_at[file]
 
-    def _servers_of(self, file: Path) -> list[list[Command]]:
+    def _servers_of(self, file: Path) -> Iterator[Command]:
         """The servers in a file; its reader reports an entry that is not sound, which leaves out no other here."""
-        return [
-            [each for key in SERVERS for _, entry in _entries(find(tree, (key,))) for each in _command(entry)]
-            for tree in self._servers_in(file).trees
-        ]
+        for tree in self._servers_in(file).trees:
+            for key in SERVERS:
+                for _, entry in _entries(find(tree, (key,))):
+                    yield from _command(entry)
 
     def _project(self, tree: _Tree) -> Project:
         checked = self._checked

@@ -12,8 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
+from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE, TEXT_SUFFIXES
 from zeus_runtime.config.secrets.parts import key_files
+from zeus_runtime.config.secrets.secret_files import states
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     holds_keys,
@@ -28,7 +29,7 @@ from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path, state_folder
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
-from zeus_runtime.plan.named_files import NamedFile, named_files, named_modules, of_runner
+from zeus_runtime.plan.named_files import NamedByTexts, NamedFile, named_files, named_modules, of_runner
 from zeus_runtime.plan.protected_python import LIBRARY_PATHS, add_runtime
 from zeus_runtime.plan.protecting import (
     DECIDES,
@@ -83,10 +84,14 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     # Last the agent itself, whose own word on a file counts. A service reads the others again when their files change.
     agents = (*checked.beside, checked)
     work = tuple(dict.fromkeys(chain.from_iterable(map(work_folders, agents))))
+    # An agent's routes too, which a text of another agent may name.
+    places = tuple(dict.fromkeys((*work, *chain.from_iterable(each.work for each in agents))))
     forms: set[str] = set()
     of_runners: dict[NamedFile, None] = {}
+    texts: dict[Path, None] = {}
     for each in agents:
-        unloaded, named = _named(each, work)
+        unloaded, named, searched = _named(each, places)
+        texts |= dict.fromkeys(searched)
         forms.update(named_modules(each, unloaded))
         of_runners |= dict.fromkeys(file for file in named if file.role in _OF_RUNNERS)
         of_runners |= dict.fromkeys(of_runner(found) for part in each.parts for found in part.looked_up)
@@ -105,8 +110,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         _add_linked_keys(deciding, each, work)
         _add_environment(deciding, each)
         _add_git(deciding, each)
-    for file in (*_service_files(checked, work), *checked.service_files):
+    for file in dict.fromkeys((*_service_files(checked, places), *checked.service_files)):
         add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
+        texts |= dict.fromkeys([file] if file.suffix in TEXT_SUFFIXES else ())
     for folder in checked.service_folders:
         deciding.served |= {real_path(folder)}
         for at in dict.fromkeys((str(folder.absolute()), real_path(folder))):
@@ -118,10 +124,18 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     add_runtime(deciding, checked, forms)
     # Last, because of two patterns for a name the first one counts, and that of the home folder closes reading too.
     _add_looked_up(deciding, of_runners, work)
+    # What was known of one before holds: a plan of before was not told of its change.
+    deciding.texts |= {**states(texts), **deciding.texts}
 
 
-def _named(checked: Checked, work: Collection[Path]) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile]]:
-    """The configs that this run did not load, and the files that all configs name, or spell where one is not sound."""
+def _named(
+    checked: Checked, work: Collection[Path]
+) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile], Iterable[Path]]:
+    """What configs name, or spell where one is not sound.
+
+    Returns:
+        The configs that this run did not load; the files; and the texts that were searched, with those that would be.
+    """
     unloaded = (*unloaded_configs(checked.document, checked.private_homes, checked.trust.paths),)
     found = named_files(checked, unloaded)
     spelled = [] if checked.spelled is None else [checked.spelled]
@@ -130,9 +144,18 @@ def _named(checked: Checked, work: Collection[Path]) -> tuple[Sequence[UnloadedC
 
         spelled.append(spelled_files(checked, work, given=found.unsound))
     layers = (*chain.from_iterable(each.layers for each in spelled),)
-    further = named_files(checked, layers).files if layers else ()
-    files = dict.fromkeys((*found.files, *further, *chain.from_iterable(each.files for each in spelled)))
-    return (*unloaded, *layers), tuple(files)
+    further = named_files(checked, layers) if layers else NamedByTexts((), (), {})
+    of_texts = (*chain.from_iterable(each.files for each in spelled),)
+    files = dict.fromkeys((*found.files, *further.files, *of_texts))
+    texts = (
+        *(each.file for each in (*unloaded, *layers)),
+        *found.texts,
+        *further.texts,
+        *(file for each in of_texts if (file := _plain(each)).suffix in TEXT_SUFFIXES),
+        # A new preset changes its folder.
+        *(each.file / "configs" for each in files if each.role == "home"),
+    )
+    return (*unloaded, *layers), tuple(files), texts
 
 
 def _add_looked_up(deciding: Deciding, of_runners: Iterable[NamedFile], work: Sequence[Path]) -> None:
@@ -151,13 +174,14 @@ def _add_looked_up(deciding: Deciding, of_runners: Iterable[NamedFile], work: Se
 
 
 def _service_files(checked: Checked, work: Collection[Path]) -> Iterator[Path]:
-    """The settings of a service in the working directory, or trusted by their path, and what they extend, with the
-    database, certificate and keys that any of them names.
+    """The settings of a service in the working directory, trusted by their path, or in use, and what they extend, with
+    the database, certificate and keys that any of them names.
 
     Also settings that are not there: the next `zeus serve` in this folder would read them.
     """
     given = (each for each in checked.trust.paths if each.name == SERVICE_FILE)
-    settings = dict.fromkeys((checked.directory / SERVICE_FILE, *given))
+    used = (each for each in checked.service_files if each.suffix in TEXT_SUFFIXES)
+    settings = dict.fromkeys((checked.directory / SERVICE_FILE, *given, *used))
     yield from settings
     environ = checked.document.environ
     layers = [*chain.from_iterable(with_extended(each, environ) for each in settings)]

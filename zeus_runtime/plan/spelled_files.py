@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from glob import escape
@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from zeus_runtime.config.layers.files import CONFIG_SUFFIX, DISCOVERED
+from zeus_runtime.config.layers.files import CONFIG_SUFFIX, DISCOVERED, TEXT_SUFFIXES
 from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.secrets.sound_texts import SERVERS, is_sound_config, misfit_values, misfits
 from zeus_runtime.config.secrets.unloaded_configs import (
@@ -48,7 +48,8 @@ _BETWEEN: Final = re.compile(r"(?:[\s\"'`\[\]{}(),:;|&<>=]|\.(?=\s|$))+")
 """What is between the paths of a text: the signs of YAML, of a shell, and of sentences."""
 _PATH: Final = re.compile(r"/|\w\.\w")
 _SPACE: Final = re.compile(r"\s")
-_READ: Final = (CONFIG_SUFFIX, ".yml", ".json")
+_FOLDER: Final = re.compile(r"(?:\.{0,2}|~\w*)/")
+"""How a folder begins that counts: one without is often a name in prose, such as `src/`."""
 
 
 class Spelled(NamedTuple):
@@ -105,8 +106,11 @@ def spelled_files(
             waiting += [
                 (each.file, "text" if each.file.suffix == ".json" else searched)
                 for each in files
-                if each.file.suffix in _READ and each.role != "absent"
+                if each.file.suffix in TEXT_SUFFIXES and each.role != "absent"
             ]
+            # A folder may be a Home with presets.
+            folders = [each.file / "configs" for each in files if each.role == "program"]
+            waiting += [(each, searched) for folder in folders for each in folder.glob(f"*{CONFIG_SUFFIX}")]
     return Spelled(tuple(layers.values()), tuple(found))
 
 
@@ -137,6 +141,7 @@ class _Text:
         values = [*self._values()]
         if not trees:
             yield from self._keys(values)
+            yield from self._folders(values)
         yield from self._databases(values)
         words = map(_from_home, (*values, *_BETWEEN.split("\n".join((text, *values)))))
         named = {word: [_at(each, word) for each in folders] for word in words if is_path(word)}
@@ -196,6 +201,11 @@ class _Text:
             for place in (Path(_at(each, _from_home(value))) for each in self._project.folders):
                 if is_file(place) and (value in said or written_in(file_text(place) or "")):
                     yield NamedFile(place, "sent", holds_keys=True)
+
+    def _folders(self, values: Iterable[str]) -> Iterator[NamedFile]:
+        """The folders in a text that cannot be parsed, such as Homes."""
+        found = self._covered([_from_home(each) for each in values if _FOLDER.match(each)])
+        yield from (NamedFile(each, "program") for each in found.paths if each.is_dir())
 
     def servers(self) -> Iterator[Path]:
         """The files that it names as those of MCP servers."""

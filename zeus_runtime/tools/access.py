@@ -415,6 +415,7 @@ class Deciding:
         around: the working directories, and the folders of the configs.
         served: the real paths of folders whose configs a service runs: a command makes nothing in them.
         sources: the configs whose files have been added.
+        texts: the texts in which these files were searched, there or not, with what tells a changed one.
     """
 
     def __init__(self) -> None:
@@ -436,6 +437,7 @@ class Deciding:
         self.around: dict[Path, None] = {}
         self.served: frozenset[str] = frozenset()
         self.sources: list[DecidingSource] = []
+        self.texts: dict[Path, object] = {}
 
     def add(
         self,

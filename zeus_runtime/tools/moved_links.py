@@ -54,12 +54,15 @@ class FollowedDeciding(Deciding):
     protected.
 
     Args:
-        later: what a service closes after the planning, by ``take``; shared by the plans of one content of a config.
+        later: what is closed after the planning, by ``take``; shared by the plans of one content of a config, with the
+            texts that they were searched in.
     """
 
     def __init__(self, later: FollowedDeciding | None = None) -> None:
         super().__init__()
         self._later = later
+        if later is not None:
+            self.texts = later.texts
         self._additions: list[_Addition] = []
         self._seen: _FollowedLinks | None = None
 
@@ -121,6 +124,7 @@ class FollowedDeciding(Deciding):
     def take(self, other: FollowedDeciding) -> None:
         """Close what ``other`` closes, for the plans that have this as their ``later``; it only grows."""
         self.include(other)
+        self.texts |= other.texts
         known = {each[:3] for each in self._additions}
         self._additions += [each for each in other._additions if each[:3] not in known]
 

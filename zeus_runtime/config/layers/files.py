@@ -34,6 +34,8 @@ SERVICE_FILE: Final = "zeus-serve.yaml"
 """The settings of a service, which it reads from the working directory without being told."""
 CONFIG_SUFFIX: Final = ".yaml"
 """Of the configs in a folder that a service runs."""
+TEXT_SUFFIXES: Final = (CONFIG_SUFFIX, ".yml", ".json")
+"""How the names of configs, settings and files of MCP servers end."""
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 

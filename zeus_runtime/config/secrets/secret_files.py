@@ -59,7 +59,9 @@ _UNREADABLE: Final = (
 )
 
 
-class _State(NamedTuple):
+class LookState(NamedTuple):
+    """What tells a changed file from the former one."""
+
     is_folder: bool
     inode: int
     size: int
@@ -117,7 +119,7 @@ class SecretFiles:
         self._listings = FolderListings(is_workspace)
         self._homes = homes
         self._given = (*given, document.directory / SERVICE_FILE)
-        self._seen: dict[object, Mapping[Path, _State | None]] = {}
+        self._seen: dict[object, Mapping[Path, LookState | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
         self._unread: dict[Path, str] = {}
         self._anew: dict[Path, Document] = {}
@@ -194,10 +196,10 @@ class SecretFiles:
     def _look(self, sources: Iterable[_Source], found: dict[str, str]) -> None:
         for each in sources:
             seen = self._seen.get(each.key)
-            if seen is not None and seen == _states(seen):
+            if seen is not None and seen == states(seen):
                 continue
             # First the states: a change while they are read is found by the next look.
-            self._seen[each.key] = _states(each.paths())
+            self._seen[each.key] = states(each.paths())
             for secret, name in each.read().items():
                 found.setdefault(secret, name)
 
@@ -415,13 +417,16 @@ def _together(each: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
     return {secret: name for found in each for secret, name in found.items()}
 
 
-def _states(paths: Iterable[Path]) -> Mapping[Path, _State | None]:
+def states(paths: Iterable[Path]) -> Mapping[Path, LookState | None]:
+    """The state of each file or folder; None for one that is not there."""
     return {path: _state(path) for path in paths}
 
 
-def _state(path: Path) -> _State | None:
+def _state(path: Path) -> LookState | None:
     try:
         found = path.stat()
     except (OSError, ValueError):
         return None
-    return _State(S_ISDIR(found.st_mode), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return LookState(
+        S_ISDIR(found.st_mode), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    )

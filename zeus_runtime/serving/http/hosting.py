@@ -17,7 +17,7 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
-from zeus_runtime.plan.edited_configs import closed_beside
+from zeus_runtime.plan.edited_configs import EditedConfigs, closed_beside
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.store.service_keys import KEY_FORM
 from zeus_runtime.tools.moved_links import FollowedDeciding
@@ -25,6 +25,7 @@ from zeus_runtime.tools.run_to_completion import all_tried
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
+    from zeus_runtime.config.secrets.secret_files import SecretFiles
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -106,6 +107,9 @@ class HostedAgent:
     checked: Checked = field(init=False)
     _files: Mapping[Path, _Stats] = field(init=False)
     _looked: float = field(init=False)
+    _looked_at_texts: float = field(init=False)
+    _looks: Mapping[SecretFiles, SecretFiles] = field(init=False)
+    _edited: EditedConfigs = field(init=False)
     _agents: dict[Owner | None, Agent] = field(init=False, default_factory=dict)
     _used: dict[Owner | None, float] = field(init=False, default_factory=dict)
     _failed: dict[Owner | None, _Failed] = field(init=False, default_factory=dict)
@@ -120,7 +124,7 @@ class HostedAgent:
 
     def __post_init__(self) -> None:
         self._use(_family_of(self.read(())), {})
-        self._looked = self.now()
+        self._looked = self._looked_at_texts = self.now()
 
     @property
     def name(self) -> str:
@@ -331,6 +335,19 @@ class HostedAgent:
         for each in self._closed_later:
             each.take(found)
 
+    async def close_edited(self, close: Callable[[Sequence[Checked]], Awaitable[None]]) -> None:
+        """Close what the texts name that decide about the agent, if one was edited; looked at once in a while only.
+
+        Args:
+            close: closes the files of configs to the turns of the service.
+        """
+        now = self.now()
+        if now - self._looked_at_texts >= LOOK_SECONDS:
+            self._looked_at_texts = now
+            for each in self._looks.values():
+                each.changed()
+            await self._edited.close(close)
+
     async def aclose(self) -> None:
         """Cancel all runs and close all agents."""
         agents = (*(each for _, each in self._former), *self._agents.values())
@@ -419,6 +436,8 @@ class HostedAgent:
         self._closed_later.add(later)
         beside = replace(self.family[-1].standing_beside(self._beside), closed_later=later)
         self.checked = self._remembering(beside)
+        self._looks = {each.secret_files: each.secret_files.copy() for each in self.family}
+        self._edited = EditedConfigs(self.checked, self.family[:-1], self._looks)
         if former is not None:
             self.checked.secrets.keep(former.secrets, self._former_secrets)
 
@@ -472,7 +491,16 @@ class Hosting:
                     try:
                         await self._close_files(await each.unfit())
                     except Exception as error:  # noqa: BLE001 - as in `read_again`
-                        _log.error("the files of the agent %s stay open: %s", each.name, _as_told(error))
+                        self._tell_open(each, error)
+            # Such as the settings of the service, and configs that no agent has loaded.
+            for each in self._agents:
+                try:
+                    await each.close_edited(self._close_files)
+                except Exception as error:  # noqa: BLE001 - as in `read_again`
+                    self._tell_open(each, error)
+
+    def _tell_open(self, agent: HostedAgent, error: Exception) -> None:
+        _log.error("the files of the agent %s stay open: %s", agent.name, _as_told(error))
 
     async def _close_files(self, family: Sequence[Checked]) -> None:
         for each in self._agents:
