@@ -207,6 +207,7 @@ async def _previewed(
         plan: that of the outermost agent.
         entries: the names under ``agents`` that lead to the agent.
     """
+    # The secrets of the run, or the digest would be another one than the run's.
     redactor = checked.secrets
     for entry in entries:
         if entry not in plan.agents:

@@ -382,9 +382,9 @@ class ApprovalBroker:
         return noted
 
     async def _change(self, tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
-        # Not masked: the decision is bound to the texts themselves.
         session = "" if self._thread is None else self._thread.session
-        return await preview_of(tool, arguments, self._secrets, session)
+        change = await preview_of(tool, arguments, self._secrets, session)
+        return change and masked(change, self._told)
 
     async def _asked_before(self) -> bool:
         """Whether this run has asked anything yet, also before a resume."""

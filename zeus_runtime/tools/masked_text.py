@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, START
 from zeus_runtime.tools.paths import WorkspaceError
-from zeus_runtime.tools.preview import masked_changes
+from zeus_runtime.tools.preview import Preview, masked
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -30,7 +30,7 @@ def masked_result(result: ToolResult, secrets: Redactor, known: Redactor) -> Too
     """
     if result.changes:
         # Once: a second time, the placeholder of a secret would be a text that only looks like one.
-        result = replace(result, changes=masked_changes(result.changes, known.told, path=known.text))
+        result = replace(result, changes=masked(Preview(result.changes), known).changes)
     if not secrets.forms:
         return result
     return replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import ZeusError
@@ -49,24 +49,16 @@ class Preview:
         problem: why the changes cannot be computed; the arguments are shown instead.
         facts: further lines for the person, such as whose memory it is. A decision is not bound to them: what decides
             them belongs into ``Tool.setting``.
-        sealed: once masked, the digest of the texts themselves.
     """
 
     changes: tuple[Change, ...] = ()
     stands_for: tuple[str, ...] = ()
     problem: str = ""
     facts: tuple[str, ...] = ()
-    sealed: str = field(default="", repr=False)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all changes (current text, effect and place), or of the reason why there are none to show.
-
-        Of the texts without a mask: processes that know different secrets show one change differently, and an approval
-        of it holds in each of them.
-        """
-        if self.sealed:
-            return self.sealed
+        """SHA-256 of all changes (current text, effect and place), or of the reason why there are none to show."""
         if self.problem or not self.changes:
             return f"{_PROBLEM}{_sha256(self.problem)}"
         return ",".join(next(_signatures(each, {})) for each in self.changes)
@@ -161,19 +153,13 @@ def _edit(change: Change) -> tuple[int, list[str], list[str]]:
 
 
 def masked(preview: Preview, secrets: Redactor) -> Preview:
-    """Return the preview without known secrets, as a person is shown it; its digest stays.
+    """Return the preview without known secrets, as a person is shown it and as a decision is bound to it.
 
     A text that only looks like a placeholder differs from the secret that the placeholder stands for.
     """
     changes = masked_changes(preview.changes, secrets.told, path=secrets.text)
     facts = tuple(map(secrets.text, preview.facts))
-    return replace(
-        preview,
-        changes=changes,
-        problem=secrets.text(preview.problem),
-        facts=facts,
-        sealed=preview.digest,
-    )
+    return replace(preview, changes=changes, problem=secrets.text(preview.problem), facts=facts)
 
 
 def masked_changes(

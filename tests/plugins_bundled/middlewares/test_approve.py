@@ -1607,33 +1607,6 @@ async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way
     assert (folder / "made.txt").exists()
 
 
-async def test_an_approval_holds_whose_process_knew_fewer_secrets_than_the_run(folder: Path) -> None:
-    """Such as one that looked at one session's files, of a service that also knows another session's."""
-    key = "Zz4Wn6Tb1Hc8Jd0Fq2"
-    (folder / "conf.ini").write_text(f"a=1\nother={key}\n")
-    edit = call("edit_file", "c", path="/conf.ini", old="a=1", new="b=2")
-    model = script(calling(edit), "done")
-    config = write_agent(
-        folder, f"middlewares: [{{approve: {{mode: ask}}}}]\n{storage(SQLITE_URL)}", tools="[filesystem]"
-    )
-
-    def knowing(environ: dict[str, str]) -> Agent:
-        return Agent.from_config(config, directory=folder, model=model, environ=environ)
-
-    async with knowing({"API_KEY": key}) as asking:
-        ending = (await events_of(asking.stream("go")))[-1]
-        assert isinstance(ending, RunFailed)
-        (pending,) = ending.details["pending"]
-    async with knowing({}) as deciding:
-        seen = await deciding.previewed(pending["id"])
-        assert seen.preview is not None
-        assert key in seen.preview.changes[0].after
-        await deciding.decide(ending.session, {pending["id"]: APPROVE})
-    async with knowing({"API_KEY": key}) as asking:
-        told = await events_of(asking.resume(ending.session))
-    assert (folder / "conf.ini").read_text() == f"b=2\nother={key}\n", told
-
-
 REMOVED = call("run_command", "c", command="rm a.txt")
 SAVED = call("memory_save", "c", content="The tests run on Linux.", scope="project")
 
