@@ -348,6 +348,8 @@ def test_no_server_opens_a_file_past_a_rule(files: WorkspaceFiles, text: str) ->
 @example("drafts/../private/key")
 @example("drafts/out/key")
 @example("%2e%2e/work/private/key")
+@example("a\\b/../private/drafts")
+@example("drafts/a\\b/../private/key")
 def test_no_servers_template_opens_a_file_past_a_rule(files: WorkspaceFiles, steps: str) -> None:
     for start, at in (("x://", ""), (f"file://{files.root}/", f"{files.root}/")):
         places = [

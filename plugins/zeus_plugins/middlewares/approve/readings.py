@@ -238,17 +238,17 @@ def _paths_after(rest: str) -> Iterator[str]:
     if _BROKEN_ESCAPE.search(rest):
         yield "\0"
         return
-    # For a browser's parser a backslash is a slash.
-    rest = rest.replace("\\", "/")
-    if rest.startswith("//"):
-        cut = rest.removeprefix("//")
-        forms = (cut, f"/{cut.partition('/')[2]}")
-    else:
-        forms = (rest, f"/{rest}")
-    for form in forms:
-        for each in (form, re.split("[?#]", form, maxsplit=1)[0]):
-            yield each
-            yield _unquoted(each)
+    # For a browser's parser a backslash is a slash; for others it is a sign of a name.
+    for meant in dict.fromkeys((rest, rest.replace("\\", "/"))):
+        if meant.startswith("//"):
+            cut = meant.removeprefix("//")
+            forms = (cut, f"/{cut.partition('/')[2]}")
+        else:
+            forms = (meant, f"/{meant}")
+        for form in forms:
+            for each in (form, _cut(form)):
+                yield each
+                yield _unquoted(each)
 
 
 def trims(text: str) -> tuple[str, ...]:
