@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import links_passed, real_path
+from zeus_runtime.disk_paths import is_file, links_passed, real_path
 from zeus_runtime.trust.package_runners import LookedUp
 
 if TYPE_CHECKING:
@@ -30,10 +30,12 @@ def environments(named: Iterable[Path], project: Project) -> Iterator[LookedUp]:
     on_path = (project.directory / each / "python" for each in project.path.split(os.pathsep) if each)
     for file in dict.fromkeys(chain(chain.from_iterable(map(_ways, named)), on_path)):
         near = (file.parent, file.parent.parent)
-        # Also where there is none: Python takes packages from where a new one says.
-        yield from (LookedUp(each, _MARK, True) for each in near if project.has(each))
+        is_of_programs = near[0].name in _PROGRAMS
+        if is_of_programs or (is_file(file) and os.access(file, os.X_OK)):
+            # Also where there is none: Python takes packages from where a new one says.
+            yield from (LookedUp(each, _MARK, True) for each in near if project.has(each))
         folders = {file: False}
-        if near[0].name in _PROGRAMS:
+        if is_of_programs:
             folders[near[1]] = not os.path.lexists(near[1])
         for folder, is_to_be_made in folders.items():
             holds_work = any(each.is_relative_to(folder) for each in project.places)
