@@ -189,6 +189,20 @@ def test_the_rules_of_an_agent_count_for_the_agents_below_it(folder: Path) -> No
     assert task("read") == task("read") != task("write")
 
 
+def test_a_task_is_bound_to_the_servers_of_its_agent_that_a_file_names(folder: Path) -> None:
+    (folder / "sub.yaml").write_text("version: 1\nmodel: gpt-5.2\ntools: [{mcp: {files: [servers.json]}}]\n")
+    agents = {"helper": {"description": "helps", "config": "sub.yaml"}}
+
+    def task(*places: str) -> str:
+        servers = {place[0]: {"command": "db", "args": [place]} for place in places}
+        (folder / "servers.json").write_text(json.dumps({"mcpServers": servers}))
+        keys = {"agents": agents, "tools": ["subagents"], "memory": None, "knowledge": []}
+        return settings(folder, **keys)["task"]
+
+    assert len({task("db staging"), task("db prod"), task("db staging", "hr")}) == 3
+    assert task("db staging", "hr") == task("hr", "db staging")
+
+
 def test_rules_say_the_same_in_any_order_and_without_rules_nothing_is_said(folder: Path) -> None:
     rules = {"a/**": "read", "b/**": "write"}
     one = settings(folder, **{"workspace.access": rules})

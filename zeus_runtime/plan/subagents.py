@@ -132,11 +132,12 @@ def bound_to_agents(tools: Iterable[Tool], agents: Mapping[str, PlannedAgent]) -
 def _setting(agents: Mapping[str, PlannedAgent]) -> str:
     """The part of ``Tool.setting`` that says which agents a tool starts, hashed."""
     parts = [
-        # A plan's digest has neither the settings of its tools nor the place of its workspace.
+        # A plan's digest has neither the settings of its tools and toolsets nor the place of its workspace.
         [
             name,
             plan.digest,
             [each.tool.setting for each in plan.tools],
+            [each.setting for each in plan.unopened],
             plan.context.workspace.folders_identity(),
         ]
         for name, plan in sorted((name, each.plan) for name, each in agents.items())

@@ -76,6 +76,14 @@ class Toolset:
     agent. Planning also creates one, but never opens it. The synchronous methods must not block.
     """
 
+    @property
+    def setting(self) -> str:
+        """What its sources are, as in ``Tool.setting``, and known before it is opened; empty: its options say it.
+
+        An approved call that starts an agent is bound to the settings of the agent's toolsets.
+        """
+        return ""
+
     async def open(self, tell: Tell, count: Callable[[str], int]) -> None:
         """Open the sources of the tools; return when each is open, has failed, or has used up its time to start.
 

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 RESOURCE_TOOLS: Final = ("mcp_list_resources", "mcp_read_resource")
 
 
-def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
+def resource_tools(links: Sequence[Link], setting: str) -> Sequence[Tool]:
     """``mcp_list_resources`` and ``mcp_read_resource``.
 
     Args:
         links: the servers that have resources.
+        setting: that of all servers of the toolset: a call may reach each of them.
     """
     by_name = {link.server.name: link for link in links}
+    facts = (f"of the MCP server{'s' if len(by_name) > 1 else ''} {', '.join(by_name)}",)
     server: dict[str, Any] = {"type": "string", "enum": list(by_name), "description": "The server's name."}
 
     async def list_them(run: ToolRun, server: str | None = None) -> ToolResult:
@@ -49,6 +51,8 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
             replayable_result=True,
             takes_run=True,
             timeout_seconds=_longest(links),
+            setting=setting,
+            facts=facts,
         ),
         Tool(
             name=RESOURCE_TOOLS[1],
@@ -71,6 +75,8 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
             replayable_result=True,
             takes_run=True,
             timeout_seconds=_longest(links),
+            setting=setting,
+            facts=facts,
         ),
     )
 

@@ -81,6 +81,11 @@ class McpToolset(Toolset):
         """The servers, started or not."""
         return self._servers
 
+    @property
+    def setting(self) -> str:
+        # Not only of those that are connected: an approval must hold when a server joins late.
+        return json.dumps(sorted((server.name, server.setting) for server in self._servers))
+
     async def open(self, tell: Tell, count: Callable[[str], int]) -> None:
         import asyncio
 
@@ -125,6 +130,8 @@ class McpToolset(Toolset):
 
     def foreseen(self, name: str) -> Tool | None:
         servers = [server for server in self._servers if _may_have(server, name)]
+        if name in RESOURCE_TOOLS and servers and all(server.prefix for server in servers):
+            return Tool(name, "", {}, _unopened, category="mcp", setting=self.setting)
         # A name without a prefix may be any server's.
         if len(servers) != 1 or name in RESOURCE_TOOLS:
             return None
@@ -213,7 +220,7 @@ class McpToolset(Toolset):
             for offered in link.offer.tools
         ]
         with_resources = [link for link in self._links if link.offer.resources]
-        return (*tools, *(resource_tools(with_resources) if with_resources else ()))
+        return (*tools, *(resource_tools(with_resources, self.setting) if with_resources else ()))
 
     def _deferred(self) -> frozenset[str]:
         """The servers whose tools are listed by name: those that are discoverable, and all undecided ones if their

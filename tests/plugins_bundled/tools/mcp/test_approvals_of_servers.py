@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from zeus_plugins.tools.mcp.elicitation_routing import Askers
+from zeus_plugins.tools.mcp.resources import RESOURCE_TOOLS
 
 from tests.plugins_bundled.tools.mcp.test_stdio import (
     Patient,
@@ -667,3 +668,52 @@ async def test_no_further_toolset_is_made_to_tell_of_servers_and_their_tools(
         assert [each.name for each in planned_servers(asking.plan)] == ["small"]
         (tool,) = _foreseen(asking.plan, "small__wonder")
     assert tool.setting
+
+
+READ = "middlewares: [{approve: {mode: allowlist, read_tools: ask}}]"
+
+
+@pytest.mark.parametrize(("tool", "answer"), [(RESOURCE_TOOLS[0], "approve"), (RESOURCE_TOOLS[1], "always")])
+async def test_an_approval_for_a_resource_is_for_the_servers_that_there_were(
+    tmp_path: Path, tool: str, answer: str
+) -> None:
+    arguments = {"server": "small", "uri": "small://note"} if tool == "mcp_read_resource" else {}
+    small = server()
+
+    def to(**servers: Any) -> Agent:
+        steps = calling(call(tool, "1", **arguments)), "done"
+        return agent(tmp_path, script(*steps, *steps), {"small": small, **servers}, READ)
+
+    async def asks(running: Agent) -> bool:
+        return isinstance((await play(running, "go"))[-1], RunFailed)
+
+    async with to() as asking:
+        session = (await play(asking, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await asking.pending_approvals(session)
+        assert not pending.outdated
+    moved = {**server(), "env": {"STAGE": "prod"}}
+    async with to(small=moved) as changed:
+        (told,) = await changed.pending_approvals(session)
+        assert told.outdated
+    async with to() as asking:
+        await asking.decide(session, {pending.id: Decision("approve", always=answer == "always")})
+    if answer == "approve":
+        async with to(small=moved) as changed:
+            assert isinstance((await events_of(changed.resume(session)))[-1], RunFailed)
+    else:
+        async with to() as same:
+            assert isinstance((await events_of(same.resume(session)))[-1], RunCompleted)
+            assert not await asks(same)
+        for other in ({"small": moved}, {"further": server()}):
+            async with to(**other) as changed:
+                assert await asks(changed)
+    assert list(pending.facts) == ["of the MCP server small"]
+
+
+@pytest.mark.parametrize(("prefix", "is_known"), [("db", True), ("", False)])
+async def test_the_servers_of_a_resource_are_foreseen_unless_a_server_may_have_a_tool_of_that_name(
+    tmp_path: Path, prefix: str, *, is_known: bool
+) -> None:
+    servers = {"small": server(prefix=prefix), "further": server()}
+    async with agent(tmp_path, script("done"), servers) as asking:
+        assert len([*_foreseen(asking.plan, "mcp_read_resource")]) == is_known
