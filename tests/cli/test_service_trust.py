@@ -108,7 +108,7 @@ def test_the_question_shows_which_of_many_roles_changed(project: Project, zeus: 
         terminal.press("n\n")
         terminal.end()
     gone, new = (next(each for each in asked.split("\n") if each.startswith(f"  {mark} ")) for mark in "-+")
-    around = '… "group-349": "viewer", "group-350": "{}", "group-351": "viewer", "group-352":… ('
+    around = '"group-349": "viewer", "group-350": "{}", "group-351": "viewer", "group-352":'
     assert around.format("viewer") in gone
     assert around.format("admin") in new
     for each in (gone, new):

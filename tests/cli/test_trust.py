@@ -14,7 +14,9 @@ from tests.cli.conftest import SCRIPTED, Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
 from zeus_runtime.cli import streams, trusting
-from zeus_runtime.cli.trusting import _marked
+from zeus_runtime.cli.trusting import _marked, shown
+from zeus_runtime.trust.parts import Part
+from zeus_runtime.trust.records import Record
 
 TELLING = 'from pathlib import Path\nPath(__file__).with_name("ran").touch()\n'
 """What a test sees of code that was executed."""
@@ -947,6 +949,55 @@ def test_a_script_shows_its_nuls_its_blanks_and_where_its_lines_begin(project: P
         ):
             assert line in whole.replace("\r\n", "\n")
         terminal.press("n\n")
+
+
+def changed_lines(before: str, now: str) -> list[str]:
+    """The two lines of a changed value, as the question shows them."""
+    former, part = ((("argument", value),) for value in (before, now))
+    record = Record("zeus.yaml", "server", "db", "sha256:1", former)
+    _, *lines = shown([Part("server", "db", "sha256:2", part)], [record])
+    assert [line[:4] for line in lines] == ["  - ", "  + "]
+    return [line[4:].removeprefix("argument").strip() for line in lines]
+
+
+_HOSTS = ",".join(f"host{at:03}.example.org" for at in range(60))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (f"{'w;' * 200}good{'x' * 200}", f"{'w;' * 200}evil{'x' * 200}", ("good", "evil")),
+        (_HOSTS, _HOSTS.replace("host040", "evil77"), ("host040", "evil77")),
+        (f"a{'n' * 500}b", f"A{'n' * 500}B", ("differs in characters 1 to 502; v shows it", "A")),
+        ("x" * 1_000, "x" * 1_001, ("x", "x")),
+        ("x" * 1_000, "x" * 2_000, ("", "differs in characters 1,001 to 2,000; v shows it")),
+        ("ab" * 400, f"y {'ab' * 400}", ("abab", "y ab")),
+        (f"{'n' * 300}\u2026{'m' * 99}", f"{'n' * 300}.{'m' * 99}", (r"n\u2026m", "n.m")),
+    ],
+    ids=[
+        "no blanks",
+        "commas",
+        "far apart",
+        "a repeated letter",
+        "many letters",
+        "a beginning",
+        "a sign of Zeus",
+    ],
+)
+def test_a_long_value_that_changed_shows_where(before: str, now: str, said: tuple[str, str]) -> None:
+    gone, new = changed_lines(before, now)
+    assert gone != new
+    assert said[0] in gone
+    assert said[1] in new
+    for line in (gone, new):
+        assert "more characters)" in line or "differs in characters" in line or " characters) …" in line
+        assert len(line) < 450
+
+
+def test_a_long_value_says_how_much_is_left_out_on_both_sides() -> None:
+    gone, new = changed_lines(f"{'w' * 400}1{'x' * 500}", f"{'w' * 400}23{'x' * 500}")
+    assert gone == f"(340 characters) …{'w' * 60}1{'x' * 60}… (440 more characters)"
+    assert new == f"(340 characters) …{'w' * 60}23{'x' * 60}… (440 more characters)"
 
 
 def test_a_command_without_a_terminal_shows_all_that_it_allows(plugin: Project, zeus: Zeus) -> None:

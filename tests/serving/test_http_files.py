@@ -228,6 +228,36 @@ async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Pat
         assert refused.status_code == 404
 
 
+async def test_the_files_of_a_call_are_those_with_which_it_ran(tmp_path: Path) -> None:
+    """A person changes the paths: in an argument that the tool declares, and in one whose meaning nobody knows."""
+    model = script(
+        calling(
+            call("write_file", "a", path="/asked.txt", content="x"),
+            call("record", "b", text="/asked.txt"),
+            call("write_file", "c", path="/kept.txt", content="x"),
+        ),
+        "Done.",
+    )
+    changed = {"/asked.txt": {"path": "/mine.txt", "content": "x"}, None: {"text": "/also.txt"}}
+    for name in ("asked", "also"):
+        (tmp_path / f"{name}.txt").write_text("of another")
+    write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]\n", tools="[probe, filesystem]")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        for each in (await client.get("/v1/approvals")).json():
+            instead = changed.get(each["parameters"].get("path"))
+            decision = {"decision": "approve"} | ({"changed": instead} if instead else {})
+            decided = await client.post(f"/v1/approvals/{each['id']}", json=decision)
+            assert decided.status_code == 200, decided.text
+        await until(client, run, "complete")
+        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert {each["path"] for each in listed} == {"/mine.txt", "/also.txt", "/kept.txt"}
+        content = f"/v1/sessions/{session}/artifacts/content"
+        assert (await client.get(content, params={"path": "/mine.txt"})).text == "x"
+        assert (await client.get(content, params={"path": "/asked.txt"})).status_code == 404
+
+
 NAMES = (
     "\u06af\u0632\u0627\u0631\u0634\u200c\u0647\u0627.txt",
     "Facture\u00a0n°12.txt",

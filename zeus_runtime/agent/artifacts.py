@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -16,6 +16,7 @@ from zeus_runtime.run.stored_thread import messages_after
 from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
+from zeus_runtime.tools.written_paths import MAY_HAVE_WRITTEN, path_texts
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 50_000_000
 """Of a file that is read."""
-_LONGEST_PATH: Final = 4_096
-"""The system opens no longer one (``PATH_MAX``)."""
 _CLOCKS_MS: Final = 2_000
 """How far the clock of a file system may be behind."""
 
@@ -46,7 +45,7 @@ class Artifact:
 
 
 async def artifacts(log: ThreadLog, plan: Plan, session: str) -> Sequence[Artifact]:
-    """The files that successful calls of writing tools name, and that were changed since; the last changed first.
+    """The files that successful calls of writing tools ran with, and that were changed since; the last changed first.
 
     Files that a program wrote, such as one that the shell started, are not known.
 
@@ -81,37 +80,29 @@ async def content(log: ThreadLog, plan: Plan, secrets: Redactor, session: str, p
 
 
 async def _named(log: ThreadLog, plan: Plan, session: str) -> dict[str, int]:
-    """Each text that a successful call of a writing tool has and that may be a path, and when its first result came."""
-    writing = {each.tool.name: each.tool.paths for each in plan.tools if each.tool.access == "write"}
+    """Each text with which a successful call of a writing tool ran and that may be a path, and when its result came."""
+    writing = {each.tool.name: each.tool for each in plan.tools if each.tool.access == "write"}
     found: dict[str, int] = {}
     calls: dict[str, list[str]] = {}
     for _, entry in await messages_after(log, await log.find(session), 0, None):
         message = from_payload(json.loads(entry.payload))
         for call in calls_of(message):
-            if call["name"] in writing and call["id"]:
-                calls[call["id"]] = list(_texts(call["args"], writing[call["name"]]))
+            if call["name"] in writing and call["id"] and isinstance(call["args"], dict):
+                calls[call["id"]] = path_texts(writing[call["name"]], call["args"])
         if message.type == "tool" and message.status != "error":  # type: ignore[attr-defined]
-            for text in calls.get(message.tool_call_id, ()):  # type: ignore[attr-defined]
+            named = calls.get(message.tool_call_id, [])  # type: ignore[attr-defined]
+            artifact = message.artifact  # type: ignore[attr-defined]
+            if isinstance(artifact, Mapping):
+                named = artifact.get(MAY_HAVE_WRITTEN, named)
+            for text in named:
                 # The first result: a file that is changed later is still the session's.
                 found.setdefault(text, entry.created_ms)
     return found
 
 
-def _texts(value: object, paths: Collection[str], name: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield from _texts(each, paths, key)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each, paths, name)
-    elif isinstance(value, str) and 0 < len(value) <= _LONGEST_PATH and (name in paths or "\n" not in value):
-        # Whether a file is there decides. Where no tool declares a path, a text of several lines is a content.
-        yield value
-
-
 def _there(files: WorkspaceFiles, named: dict[str, int]) -> list[Artifact]:
     found: dict[str, Artifact] = {}
-    # The model wrote these texts: one may name what Zeus keeps for another user's session.
+    # The model or a person wrote these texts: one may name what Zeus keeps for another user's session.
     with calling(None):
         for text, at_ms in named.items():
             try:

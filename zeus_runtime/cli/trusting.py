@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from zeus_runtime.trust.records import Record
 
 Answer: TypeAlias = Literal["yes", "no", "view"]
+_Range: TypeAlias = tuple[int, int]
 
 _LONGEST: Final = 300
 """Characters of a value that are shown before it is cut."""
+_AROUND: Final = 60
+"""Characters that are shown before and after a difference."""
 _LABEL: Final = 9
 """Columns of the labels, at least."""
 _ANSWERS: Final[dict[str, Answer]] = {
@@ -259,8 +262,8 @@ def shown(
         marked = [*_marked(former.sealed_lines(), now, part.lines)]
         note = _CHANGED if former.salt else _MAY_HAVE_CHANGED
         width = _label_width([line for _, line, _ in marked])
-        excerpts = [""] * len(marked) if whole else _differing([(mark, *line) for mark, line, _ in marked])
-        for (mark, line, hides), differing in zip(marked, excerpts, strict=True):
+        ranges = _differing([(mark, *line) for mark, line, _ in marked])
+        for (mark, line, hides), differing in zip(marked, ranges, strict=True):
             yield _line(mark, *line, note if hides else "", width=width, whole=whole, differing=differing)
         if all(mark == " " for mark, _, _ in marked):
             yield f"    {_UNSHOWN}"
@@ -343,24 +346,44 @@ def _line(
     *,
     width: int,
     whole: bool,
-    differing: str = "",
+    differing: _Range | None = None,
 ) -> str:
-    text = terminal_line(value)
+    text = _value(value)
     if not whole and len(text) > _LONGEST:
-        said = terminal_line(differing or text)[:_LONGEST]
-        text = f"{said}… ({len(text) - len(said):,} more characters)"
+        text = _cut(text, *(differing or (0, 0)))
     return f"  {mark} {padded(label, width)} {text}{note}"
 
 
-def _differing(marked: Sequence[tuple[str, str, str]]) -> list[str]:
-    """For each line, the words that differ from its former or later self, with those around them; else nothing.
+def _value(value: str) -> str:
+    # Where Zeus leaves something out, it writes this sign: in a value it is an escape.
+    return terminal_line(value.replace("…", r"\u2026"))
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    """The part of a text from ``start`` to ``end`` with what is around it, and how much is left out."""
+    first = max(0, start - _AROUND)
+    last = min(len(text), end + _AROUND) if end else _LONGEST
+    shown = text[first:last]
+    if len(shown) > _LONGEST:
+        half = _LONGEST // 2
+        shown = f"{shown[:half]}… ({len(shown) - 2 * half:,} characters) …{shown[-half:]}"
+        note = f" (differs in characters {start + 1:,} to {end:,}; v shows it)"
+    else:
+        note = ""
+    before = f"({first:,} characters) …" if first else ""
+    after = f"… ({len(text) - last:,} more characters)" if last < len(text) else ""
+    return f"{before}{shown}{after}{note}"
+
+
+def _differing(marked: Sequence[tuple[str, str, str]]) -> list[_Range | None]:
+    """For each line, from where to where it differs from its former or later self, as it is shown; else None.
 
     Args:
         marked: mark, label and value.
     """
-    from zeus_runtime.tools.diff import difference
+    from os.path import commonprefix
 
-    found = [""] * len(marked)
+    found: list[_Range | None] = [None] * len(marked)
     gone: dict[str, list[int]] = {}
     for at, (mark, label, value) in enumerate(marked):
         if mark == "-":
@@ -368,13 +391,11 @@ def _differing(marked: Sequence[tuple[str, str, str]]) -> list[str]:
         if mark != "+" or not gone.get(label):
             continue
         old = gone[label].pop(0)
-        before = marked[old][2]
-        if max(len(before), len(value)) > _LONGEST:
-            # Words as lines, so that the diff of files finds them.
-            diff = difference(*("".join(f"{word}\n" for word in each.split(" ")) for each in (before, value)))
-            for place, sign in ((old, "-"), (at, "+")):
-                kept = [each for each in diff.lines if each.kind in (" ", "@", sign)]
-                found[place] = " ".join("…" if each.kind == "@" else each.text[:-1] for each in kept)
+        texts = (_value(marked[old][2]), _value(value))
+        if texts[0] != texts[1]:
+            start = len(commonprefix(texts))  # noqa: RUF071 - of characters, as it is wanted here
+            ending = len(commonprefix([each[start:][::-1] for each in texts]))  # noqa: RUF071
+            found[old], found[at] = ((start, len(each) - ending) for each in texts)
     return found
 
 

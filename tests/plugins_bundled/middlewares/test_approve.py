@@ -790,6 +790,13 @@ def test_rules_that_could_never_fit_are_refused(
     assert problem in str(refused.value)
 
 
+def test_only_an_allow_rule_needs_the_spelling_of_an_argument_in_the_schema(folder: Path) -> None:
+    for kind in ("ask", "deny"):
+        agent(folder, script("x"), **{kind: [{"record": {"Text": "x"}}]})
+    with pytest.raises(ConfigError, match="record has no argument 'Text'"):
+        agent(folder, script("x"), allow=[{"record": {"Text": "x"}}])
+
+
 @pytest.mark.parametrize(("kind", "tool"), [("deny", "*"), ("ask", "read_*"), ("allow", "read_file")])
 def test_a_path_of_this_machine_into_the_workspace_is_refused_with_the_path_that_is_meant(
     folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, tool: str

@@ -160,6 +160,24 @@ def test_an_argument_whose_name_is_spelled_otherwise_is_judged_too(files: Worksp
     assert judged(files, tool, {"file_path": "private/x"}, [tool], deny=exact)[0] == "deny"
 
 
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+def test_a_rule_may_spell_an_argument_otherwise_than_the_schema(files: WorkspaceFiles, kind: str) -> None:
+    """Calls are judged so. If the tool had no such argument, each of its calls would need a person."""
+    rule: Any = {kind: [{"s__show": {"filePath": "private/**"}}]}
+    assert judged(files, OTHER, {"file_path": "private/x"}, [OTHER], **rule)[0] == kind
+    assert judged(files, OTHER, {"file_path": "drafts/x"}, [OTHER], **rule) == ("allow", False)
+    texts: Any = {kind: [{"s__show": {"Targets": "private/**"}}]}
+    tool = server({"targets": TEXT})
+    assert judged(files, tool, {"targets": '["drafts/x", "private/x"]'}, [tool], **texts)[0] == kind
+    own: Any = {kind: [{"s__show": {"Path": "private/**"}}]}
+    tool = replace(READ, paths=frozenset({"path"}))
+    assert judged(files, tool, {"path": "drafts/../private/x"}, [tool], **own)[0] == kind
+    assert judged(files, tool, {"path": "$X"}, [tool], **own)[0] == "allow", "the tool opens it as it is"
+    lines: Any = {kind: [{"s__show": {"Command": "rm *"}}]}
+    tool = replace(server({"command": TEXT}), commands=frozenset({"command"}))
+    assert judged(files, tool, {"command": "ls; rm a"}, [tool], **lines)[0] == kind
+
+
 def test_the_other_arguments_of_a_rule_still_count(files: WorkspaceFiles) -> None:
     tool = server({"file_path": TEXT, "kind": TEXT})
     deny: Any = [{"s__show": {"path": "private/**", "kind": "raw"}}]

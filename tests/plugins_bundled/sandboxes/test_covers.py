@@ -5,11 +5,13 @@ from __future__ import annotations
 import pwd
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import SimpleNamespace
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts, workspace_mounts
 from zeus_plugins.sandboxes.bubblewrap.host import host_root
+from zeus_plugins.sandboxes.bubblewrap.mounts import MOST_WORDS, too_many
 
 from tests.support.shells import need_bubblewrap
 from zeus_runtime.plugin.files import ProgramMount
@@ -139,3 +141,18 @@ def test_the_home_folder_of_the_account_is_hidden_whatever_the_variable_says(
     else:
         monkeypatch.setenv("HOME", variable)
     assert tmp_path in host_root(None).unseen
+
+
+def test_bubblewrap_takes_as_many_words_as_are_counted() -> None:
+    need_bubblewrap()
+    for more, said in ((0, "Unknown option --nonsense"), (1, "Exceeded maximum number of arguments")):
+        with TemporaryFile() as file:
+            outside = ["--args", str(file.fileno()), "--nonsense"]
+            file.write(b"--unshare-net\0" * (MOST_WORDS - len(outside) + more))
+            file.seek(0)
+            found = subprocess.run(
+                ["bwrap", *outside], pass_fds=[file.fileno()], capture_output=True, text=True, check=False
+            )
+        assert said in found.stderr
+    assert too_many((), [""] * (MOST_WORDS - 100)) is None
+    assert too_many((), [""] * (MOST_WORDS - 99)) is not None

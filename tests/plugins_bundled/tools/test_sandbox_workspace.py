@@ -447,3 +447,18 @@ def test_the_plan_says_what_programs_may_do(
     agent(tmp_path, workspace=workspace)
     assert main(["plan", str(tmp_path / "zeus.yaml")]) == 0
     assert said in capsys.readouterr().out
+
+
+async def test_too_many_mounts_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    need_bubblewrap()
+    looks = []
+
+    def look() -> Sequence[ProgramMount]:
+        looks.append(1)
+        return [ProgramMount(f"{tmp_path}/{at}.pem", "none", False) for at in range(3_000)]
+
+    box = await bubblewrap(tmp_path).create("s1")
+    with pytest.raises(SandboxError, match="3,000 files and folders have other rights") as refused:
+        await box.exec(Program(("true",), workspace=SharedWorkspace(tmp_path, look)), SandboxLimits())
+    assert "rules of workspace.access for folders instead of files" in (refused.value.remedy or "")
+    assert len(looks) == 1, "another look would find the same"

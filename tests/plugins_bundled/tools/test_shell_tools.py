@@ -26,6 +26,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zeus_plugins.sandboxes.bubblewrap import mounts
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.mounts import sees_judged
 from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of
@@ -1111,3 +1112,18 @@ async def test_a_reader_that_is_cancelled_leaves_no_half_of_a_secret(
         with pytest.raises(asyncio.CancelledError):
             await first
         assert (await second).content == "<secret:KEY>after\n[running]"
+
+
+async def test_too_many_mounts_are_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_bubblewrap()
+    monkeypatch.setattr(mounts, "MOST_WORDS", 700)
+    for at in range(200):
+        (tmp_path / f"{at}.pem").touch()
+    (refused,) = await results(
+        tmp_path, "echo ran", keys={"workspace": {"access": {"*.pem": "deny"}}}, contain="bubblewrap"
+    )
+    assert refused.is_error
+    assert "files and folders have other rights than the folders around them" in refused.content
+    assert "rules of workspace.access for folders instead of files" in refused.content

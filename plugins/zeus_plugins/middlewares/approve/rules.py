@@ -153,9 +153,9 @@ class Rule:
         opened = _with_content(tool, arguments, () if surely else self.arguments) if self.arguments else None
 
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
-            if runs is not None and name in tool.commands:
+            if runs is not None and _has(tool.commands, name):
                 return any(runs(str(pattern)) for pattern in patterns)
-            named: Named = "as_is" if name in tool.paths else "path" if is_path(name) else None
+            named: Named = "as_is" if _has(tool.paths, name) else "path" if is_path(name) else None
             return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
 
         def values(name: str) -> list[Any]:
@@ -194,7 +194,7 @@ class Rule:
         return [
             name
             for name in self.arguments
-            if not any(name in argument_names(each) for each in named)
+            if not any(_has(argument_names(each), name) for each in named)
             and not (is_free and any(True for _ in _named(name, arguments)))
         ]
 
@@ -240,6 +240,12 @@ class Rule:
     @cached_property
     def _tool(self) -> re.Pattern[str]:
         return re.compile(translate(self.tool))
+
+
+def _has(names: Iterable[str], name: str) -> bool:
+    """Whether ``name`` is one of these as ``_named`` finds it: in any spelling."""
+    same = _spelling(name)
+    return any(each == name or _spelling(each) == same for each in names)
 
 
 def _named(name: str, value: Any) -> Iterator[Any]:
@@ -330,7 +336,7 @@ def _with_content(tool: Tool, arguments: Mapping[str, Any], named: Collection[st
     def read(text: str, name: str, is_plain: bool) -> Any:
         nonlocal found
         is_path_text = name in tool.paths or is_path(name)
-        if is_plain and not is_path_text and name not in named:
+        if is_plain and not is_path_text and not _has(named, name):
             return text
         content = json_content(text)
         if content is None:
@@ -378,16 +384,18 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
     if not rule.is_exact and not meant and not may_join:
         yield Misfit(where, f"no tool of this agent matches {rule.tool!r}", None, "unknown-tool")
     for name, patterns in rule.arguments.items():
-        if meant and not may_join and not any(name in argument_names(tool) for tool in meant):
-            known = sorted({each for tool in meant for each in argument_names(tool)})
+        known = sorted({each for tool in meant for each in argument_names(tool)})
+        # `allow` takes a call's argument only by its own name.
+        is_known = name in known if where[0] == "allow" else _has(known, name)
+        if meant and not may_join and not is_known:
             yield Misfit(
                 (*where, rule.tool, name),
                 f"{rule.tool} has no argument {name!r}",
                 f"its arguments: {', '.join(known) or 'none'}",
                 "unknown-argument",
             )
-        is_command = any(name in tool.commands for tool in meant)
-        is_file = is_path(name) or any(name in tool.paths for tool in meant)
+        is_command = any(_has(tool.commands, name) for tool in meant)
+        is_file = is_path(name) or any(_has(tool.paths, name) for tool in meant)
         for index, pattern in enumerate(patterns):
             at = (*where, rule.tool, name, *((index,) if len(patterns) > 1 else ()))
             if is_command and not (isinstance(pattern, str) and is_command_pattern(pattern)):
@@ -400,7 +408,11 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 else:
                     slip = None if is_command else text_slip(pattern)
                 # Files that are opened have paths of the workspace; only a server's tool may take one of this machine.
-                if slip is None and is_file and (rule.names_all or any(name in each.paths for each in meant)):
+                if (
+                    slip is None
+                    and is_file
+                    and (rule.names_all or any(_has(each.paths, name) for each in meant))
+                ):
                     slip = _of_machine(pattern, around)
                 if slip is not None:
                     yield Misfit(at, *slip, "access-pattern")

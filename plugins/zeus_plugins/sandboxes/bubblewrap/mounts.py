@@ -16,6 +16,26 @@ MOST_STARTS: Final = 5
 """A person's editor may replace a file while a program starts; then the rights are looked up again."""
 REPLACED: Final = "files of the workspace were replaced while it started"
 
+MOST_WORDS: Final = 9_000
+"""Bubblewrap takes no more arguments, those in a file included."""
+_OTHER_WORDS: Final = 100
+"""Of these, what starts the program and is not in the file."""
+FOLDERS_INSTEAD: Final = "Tell the user: rules of workspace.access for folders instead of files."
+
+
+def too_many(mounts: Sequence[ProgramMount], words: Sequence[str]) -> str | None:
+    """Return why bubblewrap cannot make the mounts; None if it can.
+
+    Args:
+        words: all its arguments that are passed in a file.
+    """
+    if len(words) <= MOST_WORDS - _OTHER_WORDS:
+        return None
+    return (
+        f"{len(mounts):,} files and folders have other rights than the folders around them, more than bubblewrap can"
+        " mount, so no command can be run."
+    )
+
 
 def mounting(mounts: Sequence[ProgramMount]) -> Iterator[str]:
     """Yield bubblewrap's arguments that mount the workspace at its real path; a later mount covers an earlier one.

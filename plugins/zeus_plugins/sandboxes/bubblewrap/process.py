@@ -35,7 +35,7 @@ from zeus_plugins.sandboxes.bubblewrap.command import (
 )
 from zeus_plugins.sandboxes.bubblewrap.host import counts_own
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
-from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED, sees_judged
+from zeus_plugins.sandboxes.bubblewrap.mounts import FOLDERS_INSTEAD, REPLACED, sees_judged, too_many
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
 from zeus_runtime.plugin import cut_text, last_words
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError, SandboxLimit, SandboxLimits
@@ -237,7 +237,7 @@ async def standing(
     Raises:
         NotMadeError: bubblewrap could not create it, and the message is bubblewrap's; or it has other files of the
             workspace than those that were judged.
-        SandboxError: it could not be limited.
+        SandboxError: it could not be limited, or its workspace has too many mounts.
     """
     start = WORKING_FOLDER if program.workspace is None else str(program.workspace.folder)
     with ExitStack() as stack:
@@ -258,6 +258,8 @@ async def standing(
             mounts=mounts,
             start=start,
         )
+        if mounts and (reason := too_many(mounts, given)) is not None:
+            raise SandboxError(reason, remedy=FOLDERS_INSTEAD)
         arguments_fd = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
         process = _started(
             [bwrap, "--args", str(arguments_fd), "--", *waiting(identity, limits, program.arguments)],

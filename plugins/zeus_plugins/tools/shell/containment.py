@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts, workspace_mounts
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, try_out
-from zeus_plugins.sandboxes.bubblewrap.mounts import read_only_proc, sees_judged
+from zeus_plugins.sandboxes.bubblewrap.mounts import FOLDERS_INSTEAD, read_only_proc, sees_judged, too_many
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.tools.shell.processes import Start
 from zeus_runtime.plugin import OptionsError
@@ -116,7 +116,7 @@ class BubblewrapCommands:
         """Return how to start a command; it looks at all files of the workspace, so call it in a thread.
 
         Raises:
-            WorkspaceError: the workspace has too many files, or a folder of `show` may not be shown any more.
+            WorkspaceError: the workspace has too many files or mounts, or a folder of `show` may not be shown any more.
         """
         for each in self._show:
             # Also the folders of sub-agents, which are planned after the tools.
@@ -131,6 +131,8 @@ class BubblewrapCommands:
             show=self._show,
             network=self._options.network,
         )
+        if (reason := too_many(mounts, given)) is not None:
+            raise WorkspaceError(reason, remedy=FOLDERS_INSTEAD)
         return Start(
             self._bwrap,
             tuple(words),
