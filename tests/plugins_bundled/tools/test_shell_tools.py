@@ -300,7 +300,10 @@ async def test_an_agent_closes_although_a_command_has_stopped_the_process_of_all
     tmp_path: Path,
 ) -> None:
     before = set(below(os.getpid()))
-    stop = "kill -STOP $(cut -d ' ' -f 4 /proc/$PPID/stat) && echo stopped"
+    # While that process has its copies of the command's descriptors, nobody sees the command's end.
+    stop = """process=$(cut -d ' ' -f 4 /proc/$PPID/stat)
+    while [ "$(ls /proc/$process/fd | wc -l)" -gt 3 ]; do sleep 0.01; done
+    kill -STOP $process && echo stopped"""
     (stopped,) = await results(tmp_path, stop, contain="none")
     assert stopped.content == "stopped"
     assert set(below(os.getpid())) <= before
