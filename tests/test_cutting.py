@@ -438,6 +438,7 @@ AFTER_MASKING = {
     "zeus_plugins/middlewares/eviction/preview.py": "a message, masked when it was stored",
     "zeus_plugins/middlewares/summarization/extract.py": "a message",
     "zeus_plugins/tools/filesystem/pages.py": "a line, masked a few lines above",
+    "zeus_runtime/cli/trusting.py": "a part to be trusted, masked",
     "zeus_runtime/config/messages/diagnostics.py": "a source line, masked",
     "zeus_runtime/config/yaml/sources.py": "a source line, masked one line above",
     "zeus_runtime/context/inspection/excerpts.py": "a message, masked when it was read",
