@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+
+
+@pytest.fixture
+def unlisted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Hides a name in all listings from then on."""
+
+    def hide(name: str) -> None:
+        listed = os.listdir
+        monkeypatch.setattr(os, "listdir", lambda at: [each for each in listed(at) if each != name])
+
+    return hide
 
 
 @pytest.fixture(autouse=True)

@@ -12,17 +12,6 @@ from zeus_runtime.disk_paths import are_one_folder, is_file_name, other_spelling
 
 
 @pytest.fixture
-def unlisted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Hides a name in all listings from then on."""
-
-    def hide(name: str) -> None:
-        listed = os.listdir
-        monkeypatch.setattr(os, "listdir", lambda at: [each for each in listed(at) if each != name])
-
-    return hide
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a").touch()
     if os.path.lexists(tmp_path / "A"):

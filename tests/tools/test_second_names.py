@@ -14,17 +14,6 @@ from zeus_runtime.tools.workspace import WorkspaceFiles
 
 
 @pytest.fixture
-def unlisted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Hides a name in all listings from then on."""
-
-    def hide(name: str) -> None:
-        listed = os.listdir
-        monkeypatch.setattr(os, "listdir", lambda at: [each for each in listed(at) if each != name])
-
-    return hide
-
-
-@pytest.fixture
 def files(tmp_path: Path) -> WorkspaceFiles:
     (tmp_path / "CREDEN~1").mkdir()
     (tmp_path / "CREDEN~1" / "k").write_text("old")
