@@ -19,7 +19,6 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    literal_column,
     select,
     update,
 )
@@ -30,7 +29,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
-from zeus_runtime.store.tables import ALLOWED, APPROVAL, PARENT, THREAD, TURN
+from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, PARENT, THREAD, TURN
 from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
 
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 
 WITHDRAWN: Final = "withdrawn"
-_FINAL: Final = ("complete", "failed", "cancelled")
-"""The states of a turn that is over."""
 _MODE: Final = "approval_mode"
 # Of a SHA-256: the same request has the same id after a resume.
 _ID_DIGITS: Final = 8
@@ -699,7 +696,7 @@ _ENDED: Final = Prepared(
     select(TURN.c.run_id).where(
         TURN.c.thread == bindparam("of_thread"),
         TURN.c.run_id == bindparam("of_run"),
-        TURN.c.state.in_([literal_column(f"'{each}'") for each in _FINAL]),
+        ~IS_OPEN,
         TURN.c.ended_ms >= bindparam("asked_ms"),
     )
 )

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     event,
+    literal_column,
 )
 
 from zeus_runtime.store.compressed_columns import Packed
@@ -206,6 +207,11 @@ TURN: Final = Table(
 ``request`` (the prompt and its attachments) and ``ending`` (the terminal event) are JSON. ``mark`` is a protocol's name
 for the conversation up to the turn's end.
 """
+OPEN_STATES: Final = ("queued", "running", "waiting")
+"""Those of a turn that is not over."""
+# Literals: SQLAlchemy expands the parameters of an IN at each execution, and `Prepared` compiles once.
+IS_OPEN: Final = TURN.c.state.in_([literal_column(f"'{each}'") for each in OPEN_STATES])
+"""Whether a turn is not over."""
 # Written out, because an `Index` with `postgresql_where` imports SQLAlchemy's PostgreSQL in each process.
 _WAITING_INDEX: Final = "CREATE INDEX ix_turn_waiting ON turn (thread) WHERE state = 'waiting'"
 event.listen(TURN, "after_create", DDL(_WAITING_INDEX))  # type: ignore[no-untyped-call]

@@ -26,7 +26,7 @@ from zeus_runtime.store.approvals import open_until_in, withdraw_in
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning
 from zeus_runtime.store.snapshots import is_waiting_in, take_snapshot
-from zeus_runtime.store.tables import MESSAGE, NOTE, SNAPSHOT, THREAD, TURN
+from zeus_runtime.store.tables import IS_OPEN, MESSAGE, NOTE, OPEN_STATES, SNAPSHOT, THREAD, TURN
 from zeus_runtime.store.threads import OWNED, Owner, Thread, of_owner, owned
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "failed", "cancelled"]
 
 UNFINISHED: Final = ("queued", "running")
-_OPEN: Final = (*UNFINISHED, "waiting")
 _WENT_ON: Final = "The session went on without what it waited for."
 _CANCEL: Final = "cancel"
 """The note of a run that the process that runs it is to cancel."""
@@ -70,7 +69,7 @@ class StoredTurn:
     @property
     def is_over(self) -> bool:
         """Whether its state is final."""
-        return self.state not in _OPEN
+        return self.state not in OPEN_STATES
 
 
 async def add_turn(
@@ -244,7 +243,7 @@ def setting_state(
         is_set = _SET.changed(connection, {**values, "now_is": now_is})
         if not is_set:
             return state_in(connection, turn)
-        if now_is not in _OPEN:
+        if now_is not in OPEN_STATES:
             _ended_in(connection, turn, now)
         return now_is
 
@@ -473,11 +472,6 @@ def _read(log: ThreadLog, row: Sequence[Any]) -> StoredTurn:
     )
 
 
-def _is_open() -> ColumnElement[bool]:
-    # Literals: SQLAlchemy expands the parameters of an IN at each execution, and `Prepared` compiles once.
-    return TURN.c.state.in_([literal_column(f"'{each}'") for each in _OPEN])
-
-
 def _given(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
     return bindparam(name, type_=column.type)
 
@@ -491,7 +485,7 @@ _KNOWN: Final = Prepared(_turns().where(_OF_THREAD, _OF_RUN))
 _OF_ANY: Final = Prepared(_turns().add_columns(THREAD.c.agent).where(_OF_RUN))
 _OF_OWNER: Final = Prepared(_turns().add_columns(THREAD.c.agent).where(_OF_RUN, OWNED))
 _FIRST_OPEN: Final = Prepared(
-    _turns().where(_OF_THREAD, _is_open()).order_by(TURN.c.number).limit(literal_column("1"))
+    _turns().where(_OF_THREAD, IS_OPEN).order_by(TURN.c.number).limit(literal_column("1"))
 )
 _LAST_NUMBER: Final = Prepared(
     select(func.coalesce(func.max(TURN.c.number), literal_column("0"))).where(_OF_THREAD)
@@ -519,7 +513,7 @@ _KEY: Final = Prepared(select(THREAD.c.key).where(THREAD.c.session == bindparam(
 _STATE: Final = Prepared(select(TURN.c.state).where(_OF_SESSION, _OF_RUN))
 _SET: Final = Prepared(
     update(TURN)
-    .where(_OF_SESSION, _OF_RUN, _is_open())
+    .where(_OF_SESSION, _OF_RUN, IS_OPEN)
     .values(
         state=bindparam("now_is"),
         started_ms=func.coalesce(TURN.c.started_ms, _given("began_ms", TURN.c.started_ms)),

@@ -127,7 +127,7 @@ class _Search:
             length = self.common(start, form, at)
             if at + length == len(form):
                 return [*found, _Piece(start, start + length, at)] if found else []
-            # What stands between may begin as the secret goes on: `a.txt:2:` before its `a`.
+            # The text between two pieces may begin as the next piece does: `a.txt:2:` before its `a`.
             for own in range(length, max(0, length - _GRAM), -1):
                 after = self._next(form, at + own, start, start + own)
                 if after >= 0:

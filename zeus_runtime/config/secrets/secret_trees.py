@@ -54,7 +54,7 @@ def _yaml(text: str) -> tuple[Sequence[Any], bool]:
             if isinstance(event, yaml.CollectionEndEvent):
                 open_ones.pop()
             elif isinstance(event, yaml.AliasEvent):
-                # What an alias stands for that is no text is found where it is written.
+                # Only of texts: a map or a list is read where it is written.
                 open_ones[-1].append(anchors.get(event.anchor, ""))
             elif isinstance(event, yaml.ScalarEvent):
                 # No text is YAML by chance: ``see the docs: here``.
