@@ -137,6 +137,34 @@ def test_a_placeholder_that_the_model_writes_elsewhere_stays_a_placeholder(
     assert (project.folder / "work/settings.txt").read_text() == f"T={TOKEN}\n", "this file held it before"
 
 
+def test_a_command_with_a_placeholder_writes_no_file_and_the_model_is_told_how_to_go_on(
+    project: Project, zeus: Zeus
+) -> None:
+    shown = "<secret:SHOP_TOKEN>"
+    wrong = [
+        called("run_command", "made", command=f"cat {shown} made"),
+        called("run_command", "lost", command=f"echo 'SHOP_TOKEN={shown}' > settings.txt"),
+        called("run_command", "behind", command=f"echo '{shown}' > behind", background=True),
+        called("run_command", "words", command=["sh", "-c", f"cat {shown} words"]),
+    ]
+    right = [called("run_command", "right", command='echo "$SHOP_TOKEN" > copy; cmp copy .token && cat copy')]
+    with Provider(Reply(calls=wrong), Reply(calls=right), Reply("done")) as provider:
+        shell = {"shell": {"contain": "none", "env": {"SHOP_TOKEN": "${SHOP_TOKEN}"}}}
+        configured(project, provider, tools=[shell])
+        project.write("work/.token", f"{TOKEN}\n")
+        # Without it, the shell would find no file to read from, and write none.
+        project.write("work/secret:SHOP_TOKEN", "")
+        result = zeus("run", "zeus.yaml", "go")
+        assert result.exit_code == 0, result.err
+        told = results(provider)
+        for each in ("made", "lost", "behind", "words"):
+            assert told[each].startswith(f"run_command was not run: {shown} is a placeholder for a secret.")
+        assert told["right"] == shown
+    files = {path.name for path in (project.folder / "work").iterdir()}
+    assert files == {"settings.txt", ".token", "secret:SHOP_TOKEN", "copy"}
+    assert (project.folder / "work/settings.txt").read_text() == SETTINGS
+
+
 def test_a_secret_cannot_be_found_by_guessing_at_it(project: Project, zeus: Zeus) -> None:
     guesses = [
         called("grep", "g", pattern=f"={TOKEN[:6]}"),

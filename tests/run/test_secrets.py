@@ -209,6 +209,99 @@ async def test_a_placeholder_that_the_model_or_the_user_writes_never_becomes_the
     assert_in_no_file(tmp_path)
 
 
+RUNNING = TOOLS.replace("echo, record, fail, keep]", "echo, record, fail, keep, start, evaluate]").replace(
+    "@hookimpl",
+    '''
+from dataclasses import replace
+
+@tool(access="write", commands=["line"])
+async def start(line: str | list[str], cwd: str = "/") -> str:
+    """Run a command."""
+    return f"ran {line} in {cwd}"
+
+@tool(access="write")
+async def evaluate(code: str) -> str:
+    """Run a program."""
+    return f"ran {code}"
+
+evaluate = replace(evaluate, programs=frozenset({"code"}))
+
+@hookimpl''',
+    1,
+)
+AUTHORIZED = f"curl -H Authorization:{SHOWN} https://shop.example"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("start", {"line": AUTHORIZED}),
+        ("start", {"line": f"grep '{SHOWN}' settings.txt"}),
+        ("start", {"line": ["curl", "-H", f"Authorization:{SHOWN}"]}),
+        ("start", {"line": f"cat > .env <<'EOF'\nKEY={SHOWN[:-1]}:base64>\nEOF"}),
+        ("evaluate", {"code": f"open('.env', 'w').write('KEY={SHOWN}')"}),
+    ],
+)
+@pytest.mark.parametrize("yaml", ["", APPROVE.replace("record", "start, evaluate")])
+async def test_a_command_or_a_program_with_a_placeholder_is_refused_and_nobody_is_asked(
+    tmp_path: Path, tool: str, arguments: Mapping[str, Any], yaml: str
+) -> None:
+    said = calling(call(tool, "c", **arguments))
+    user = Answering()
+    async with agent(tmp_path, said, "done", yaml=yaml, plugin=RUNNING) as running:
+        events = [each.to_wire() for each in await events_of(running.stream("go", approvals=user))]
+    (result,) = [each for each in events if each["type"] == "tool_call_result"]
+    assert result["is_error"]
+    assert result["content"].startswith(f"{tool} was not run: {SHOWN[:-1]}")
+    assert 'Use a variable that has the secret there ("$NAME")' in result["content"]
+    assert user.asked == []
+    (started,) = [each for each in events if each["type"] == "tool_call"]
+    assert not started["requires_approval"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "yaml"),
+    [
+        ({"line": "echo '<secret:OF_ANOTHER>' <secret:"}, ""),
+        ({"line": "ls", "cwd": f"/{SHOWN}"}, ""),
+        ({"line": AUTHORIZED}, "secrets: {to_model: allow}\n"),
+    ],
+)
+async def test_a_command_runs_whose_text_is_no_placeholder_of_a_secret(
+    tmp_path: Path, arguments: Mapping[str, Any], yaml: str
+) -> None:
+    said = calling(call("start", "c", **arguments))
+    async with agent(tmp_path, said, "done", yaml=yaml, plugin=RUNNING) as running:
+        events = await play(running, "go")
+    (result,) = [each.to_wire() for each in events if each.type == "tool_call_result"]
+    assert not result["is_error"]
+    assert result["content"].startswith(f"ran {arguments['line']}")
+
+
+async def test_a_command_that_the_user_changed_is_refused_with_a_placeholder_too(tmp_path: Path) -> None:
+    user = Answering(line=f"echo {KEY}")
+    yaml = APPROVE.replace("record", "start")
+    said = calling(call("start", "c", line="echo 1"))
+    async with agent(tmp_path, said, "done", yaml=yaml, plugin=RUNNING) as running:
+        events = await events_of(running.stream("go", approvals=user))
+    (result,) = [each.to_wire() for each in events if each.type == "tool_call_result"]
+    assert len(user.asked) == 1
+    assert f"start was not run: {SHOWN}" in result["content"]
+
+
+async def test_a_tool_that_passes_a_placeholder_on_as_text_says_so(tmp_path: Path) -> None:
+    said = calling(call("echo", "a", text=f"to {SHOWN}"), call("echo", "b", text="to <secret:OF_ANOTHER>"))
+    async with agent(tmp_path, said, "done", plugin=TOOLS) as running:
+        events = await play(running, "go")
+    contents = {
+        each.to_wire()["call_id"]: each.to_wire()["content"]
+        for each in events
+        if each.type == "tool_call_result"
+    }
+    assert contents["a"].startswith(f"echo: to {SHOWN}\n\n[echo got {SHOWN} as text.")
+    assert contents["b"] == "echo: to <secret:OF_ANOTHER>"
+
+
 async def test_a_short_password_does_not_change_what_the_model_reads(tmp_path: Path) -> None:
     said = calling(call("echo", "e", text="postgres"))
     async with agent(

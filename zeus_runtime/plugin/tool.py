@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.define import tool as tool
     from zeus_runtime.tools.dispatch import fitted_arguments as fitted_arguments
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
+    from zeus_runtime.tools.masked_text import placeholder_refusal as placeholder_refusal
     from zeus_runtime.tools.modes import has_connectors as has_connectors
     from zeus_runtime.tools.modes import permitted as permitted
     from zeus_runtime.tools.preview import Change as Change
@@ -74,6 +75,7 @@ _ROOMS = {
     "fitted_arguments": "tools.dispatch",
     "has_connectors": "tools.modes",
     "permitted": "tools.modes",
+    "placeholder_refusal": "tools.masked_text",
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",
     "json_problem": "strict_json",

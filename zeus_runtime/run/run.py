@@ -48,7 +48,7 @@ from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.kept_changes import CHANGES, kept
-from zeus_runtime.tools.masked_text import masked_result
+from zeus_runtime.tools.masked_text import masked_result, passed_on_as_text, placeholder_refusal
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.preview import Preview, masked_changes, preview_of
@@ -439,6 +439,8 @@ class Run:
             return _rejected(tool.name, decision)
         if decision is not None and decision.arguments is not None:
             request = replace(request, arguments=dict(decision.arguments))
+        if why := placeholder_refusal(tool, request.arguments, self._resources.secrets):
+            return ToolResult(why, is_error=True)
         files = self._resources.workspace
         if why := self._resources.approvals.refusal(tool, request.arguments, files):
             return ToolResult(
@@ -517,6 +519,8 @@ class Run:
             with calling(tool.name, approved=is_approved, files=files):
                 result = await invoke(tool, request.arguments, view, clock)
             self._ran[view.place] = request.arguments
+            if told := passed_on_as_text(tool, request.arguments, self._resources.secrets):
+                result = replace(result, content=result.content + told)
             result = await self._counted(tool, result)
             # Raised here and not in the tool: the tool may be a foreign client that would swallow the exception.
             if view.waits is not None:

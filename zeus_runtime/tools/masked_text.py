@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, START
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.preview import Preview, masked
+from zeus_runtime.tools.question import texts_of
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
-    from zeus_runtime.tools.tool import ToolResult
+    from zeus_runtime.tools.tool import JSON, Category, Tool, ToolResult
 
 OPEN_BYTES: Final = 2**15
 """A secret is shorter, however it is written."""
 _WIDE: Final = ("utf-16-le", "utf-16-be")
+_PASS_ON: Final[frozenset[Category]] = frozenset(("web", "mcp", "oauth", "browser", "desktop", "custom"))
+"""The tools that give their arguments to others. Zeus's own write placeholders where a model reads them."""
 _LIKE_PLACEHOLDER: Final = re.compile(rf"{START}[^\s<>]*>?")
 
 
@@ -143,6 +146,41 @@ def placeholders_left(data: bytes, secrets: Redactor) -> str:
         f" Written as plain text: {', '.join(left)}. A placeholder becomes the secret only in a file that already"
         " holds that secret."
     )
+
+
+def placeholder_refusal(tool: Tool, arguments: Mapping[str, JSON], secrets: Redactor) -> str | None:
+    """Why a call does not run that has the placeholder of a secret in a command or a program; None if none has.
+
+    A shell would read ``<`` and ``>`` as redirections, and a program would write the placeholder over the secret.
+    """
+    found = secrets.placeholders_in(
+        "\n".join(_texts(arguments, lambda name: name in tool.commands or name in tool.programs))
+    )
+    if not found:
+        return None
+    return (
+        f"{tool.name} was not run: {', '.join(found)} is a placeholder for a secret. A command or a program would get"
+        " the placeholder as text and not the secret, and a shell would read < and > as redirections. Use a variable"
+        ' that has the secret there ("$NAME"), or let the command read it from its file. File tools find and keep a'
+        " placeholder in a file that holds the secret. To only mention the secret, write its name without < and >."
+    )
+
+
+def passed_on_as_text(tool: Tool, arguments: Mapping[str, JSON], secrets: Redactor) -> str:
+    """A note for the model about placeholders of secrets that a call gave to others; empty if there are none."""
+    if tool.category not in _PASS_ON:
+        return ""
+    found = secrets.placeholders_in("\n".join(_texts(arguments, lambda name: name not in tool.paths)))
+    if not found:
+        return ""
+    return (
+        f"\n\n[{tool.name} got {', '.join(found)} as text. A placeholder becomes the secret only in a file that"
+        " already holds that secret.]"
+    )
+
+
+def _texts(arguments: Mapping[str, JSON], is_meant: Callable[[str], bool]) -> Iterator[str]:
+    return (text for name, value in arguments.items() if is_meant(name) for text in texts_of(value))
 
 
 def _put_back(data: bytes, held: str, secrets: Redactor, shown: str = "") -> bytes:

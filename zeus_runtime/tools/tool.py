@@ -219,6 +219,7 @@ class Tool:
             written. An argument such as ``path`` or ``target_dir`` is else a path that may be read in other ways.
         commands: names of the arguments that a shell runs, or that are the words of one command; rules judge each
             command in them.
+        programs: names of the arguments that are a program's source text.
         replayable_arguments: names of large arguments that can be read again elsewhere (a written file's content).
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take, without the time in which the user is asked.
@@ -247,6 +248,7 @@ class Tool:
     access: Access = "write"
     paths: frozenset[str] = frozenset()
     commands: frozenset[str] = frozenset()
+    programs: frozenset[str] = frozenset()
     replayable_arguments: frozenset[str] = frozenset()
     replayable_result: bool = False
     takes_run: bool = False

@@ -74,6 +74,25 @@ async def test_files_go_in_code_works_on_them_and_files_come_out(tmp_path: Path)
     assert (tmp_path / "results/out.txt").read_text() == "6"
 
 
+async def test_code_with_a_placeholder_of_a_secret_does_not_run(tmp_path: Path) -> None:
+    bubblewrap(tmp_path)
+    shown = "<secret:SHOP_TOKEN>"
+    (tmp_path / "zeus.yaml").write_text('{"version": 1, "model": "gpt-4o", "tools": ["sandbox"]}')
+    (tmp_path / "shop-Secret-abc123XYZ").write_text("1,2,3\n")
+    steps = [
+        calling(("execute_code", {"code": f"print({shown!r})"})),
+        calling(("execute_code", {"code": f"cat {shown} made", "language": "shell"})),
+        calling(("create_sandbox", {"files": [f"/{shown}"]})),
+    ]
+    environ = {"SHOP_TOKEN": "shop-Secret-abc123XYZ"}
+    model = ScriptedModel([*steps, "done"])
+    running = Agent.from_config(directory=tmp_path, model=model, environ=environ)
+    code, shell, copied = [each for each in await events(running) if isinstance(each, ToolCallResult)]
+    assert code.content.startswith(f"execute_code was not run: {shown} is a placeholder for a secret.")
+    assert shell.content == code.content
+    assert copied.content.startswith(f"Copied /workspace/{shown} (6 bytes)."), "the name of an entry"
+
+
 class Reader:
     """Reads each question, then does something elsewhere, and approves."""
 

@@ -14,7 +14,13 @@ from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.approval import ApprovalRequest
 from zeus_runtime.plugin.middleware import Middleware
-from zeus_runtime.plugin.tool import ToolResult, fitted_arguments, permitted, preview_of
+from zeus_runtime.plugin.tool import (
+    ToolResult,
+    fitted_arguments,
+    permitted,
+    placeholder_refusal,
+    preview_of,
+)
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import RunContext
@@ -129,8 +135,10 @@ class Approve(Middleware):
         if isinstance(arguments, str):
             return None
         ruled = self._policy.ruled(tool, arguments)
-        if (ruled is None or ruled.action != "deny") and permitted(tool, self._mode) is not None:
-            return tool, arguments, Verdict("allow", "the mode refuses it, so nobody needs to approve it")
+        if (ruled is None or ruled.action != "deny") and (
+            permitted(tool, self._mode) or placeholder_refusal(tool, arguments, self._secrets)
+        ):
+            return tool, arguments, Verdict("allow", "it does not run, so nobody needs to approve it")
         verdict = ruled or await self._by_user(tool)
         if verdict.action in ("ask", "listed") and (refusal := self._refused_anyway(tool, arguments)):
             verdict = Verdict("deny", refusal)

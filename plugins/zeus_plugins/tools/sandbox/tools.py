@@ -135,7 +135,7 @@ def _execute_code(options: Options, backend: SandboxBackend, workspace: Workspac
             },
         )
 
-    return execute_code
+    return replace(execute_code, programs=frozenset({"code"}))
 
 
 def _where(options: Options, capabilities: SandboxCapabilities) -> str:
