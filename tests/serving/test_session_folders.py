@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +13,13 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from tests.serving.test_http_keys import bearer, keyed, made
+from tests.serving.test_http_keys import bearer, keyed, made, ready_database
 from tests.serving.test_http_users import NAMING, OF_ONE
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.tools.approval import Decision
 
 OWN: Final = "workspace: {root: work, per: session}\nmiddlewares: [approve]\n"
@@ -32,9 +34,9 @@ UNKNOWN: Final = " ".join(map(secret, range(10, 60)))
 WRITES: Final = calling(call("write_file", "w", path="/x.txt", content=UNKNOWN))
 
 
-def keep(folder: Path, session: str, number: int) -> str:
+def keep(folder: Path, number: int) -> str:
     """A new secret in a new file of a session's folder."""
-    (folder / "work" / session / f".env.n{number}").write_text(f"A_TOKEN={secret(number)}\n")
+    (folder / f".env.n{number}").write_text(f"A_TOKEN={secret(number)}\n")
     return secret(number)
 
 
@@ -59,11 +61,11 @@ async def waiting(
 
 async def test_a_prompt_is_masked_before_the_session_has_a_plan(tmp_path: Path) -> None:
     async with waiting(tmp_path) as (client, session, _, _):
-        old = keep(tmp_path, session, 10)
+        old = keep(tmp_path / "work" / session, 10)
         waits = (await client.get("/v1/approvals")).text
         assert secret(11) in waits
         assert old not in waits
-        given = keep(tmp_path, session, 1)
+        given = keep(tmp_path / "work" / session, 1)
         answer = await client.post(
             f"/v1/sessions/{session}/runs", json={"prompt": f"see {given}!"}, params={"queue": 1}
         )
@@ -90,7 +92,7 @@ async def test_a_decision_is_masked_before_the_session_has_a_plan(
 ) -> None:
     async with waiting(tmp_path) as (client, session, run, _):
         (pending,) = (await client.get("/v1/approvals")).json()
-        given = keep(tmp_path, session, 1)
+        given = keep(tmp_path / "work" / session, 1)
         body = {
             name: {**each, "content": f"not {given}"}
             if isinstance(each, dict)
@@ -104,7 +106,10 @@ async def test_a_decision_is_masked_before_the_session_has_a_plan(
     assert b"<secret:.env.n1/A_TOKEN-" in stored(tmp_path)
 
 
-async def test_every_route_that_names_a_session_looks_at_its_folder_first(tmp_path: Path) -> None:
+async def unmasked_routes(
+    client: httpx.AsyncClient, session: str, run: str, folder: Path, agent: Agent
+) -> list[str]:
+    """The routes that name a session and do not mask what its folder has got just before the request."""
     routes = [(each, given) for each, given in (*OF_ONE.items(), *NAMING.items())]
     names = ("{session}", "{run}", "{approval}")
     named = [
@@ -116,20 +121,43 @@ async def test_every_route_that_names_a_session_looks_at_its_folder_first(tmp_pa
     # A rollback gives up what waits, and at the end there is no session.
     named.sort(key=lambda each: (each[0] == "DELETE", "/approvals/" not in each[1]))
     late = []
+    (pending,) = (await client.get("/v1/approvals")).json()
+    values = {"session": session, "run": run, "approval": pending["id"], "number": "1"}
+    for number, (method, path, given) in enumerate(named, 10):
+        new = keep(folder, number)
+        body = {**given, "json": {"sessions": [session]}} if "{session}" in repr(given) else given
+        request = client.build_request(method, path.format(**values), **body)
+        answer = await client.send(request, stream=True)
+        # A stream of events has no end.
+        shown = await anext(answer.aiter_text(1_000_000 if "/events" not in path else None), "")
+        await answer.aclose()
+        if new in shown or agent.masked(f"see {new}!") == f"see {new}!":
+            late.append(f"{method} {path}: {answer.status_code}")
+    return late
+
+
+async def test_every_route_that_names_a_session_looks_at_its_folder_first(tmp_path: Path) -> None:
     async with waiting(tmp_path) as (client, session, run, agent):
-        (pending,) = (await client.get("/v1/approvals")).json()
-        values = {"session": session, "run": run, "approval": pending["id"], "number": "1"}
-        for number, (method, path, given) in enumerate(named, 10):
-            new = keep(tmp_path, session, number)
-            body = {**given, "json": {"sessions": [session]}} if "{session}" in repr(given) else given
-            request = client.build_request(method, path.format(**values), **body)
-            answer = await client.send(request, stream=True)
-            # A stream of events has no end.
-            shown = await anext(answer.aiter_text(1_000_000 if "/events" not in path else None), "")
-            await answer.aclose()
-            if new in shown or agent.masked(f"see {new}!") == f"see {new}!":
-                late.append(f"{method} {path}: {answer.status_code}")
-    assert late == []
+        assert await unmasked_routes(client, session, run, tmp_path / "work" / session, agent) == []
+
+
+async def test_every_route_that_shows_a_users_session_to_another_caller_looks_at_the_users_folder_first(
+    tmp_path: Path,
+) -> None:
+    """The token of the process reaches the sessions of all users."""
+    (tmp_path / "work").mkdir()
+    write_agent(tmp_path, OWN.replace("per: session", "per: user"), tools="[filesystem]")
+    database = await ready_database(tmp_path)
+    service = replace(service_of(tmp_path, script(WRITES, "Done.")), settings=Settings(), database=database)
+    async with serving(service) as client:
+        own = dict(client.headers)
+        client.headers.update(bearer(await made(database, "ann", user="ann")))
+        session, run = await begun(client, f"go {UNKNOWN}")
+        await until(client, run, "waiting")
+        (folder,) = (tmp_path / "work").iterdir()
+        client.headers.update(own)
+        agent = service.hosting.named(None).of(None)
+        assert await unmasked_routes(client, session, run, folder, agent) == []
 
 
 async def test_every_method_of_an_agent_that_names_a_session_looks_at_its_folder(tmp_path: Path) -> None:
@@ -154,7 +182,7 @@ async def test_every_method_of_an_agent_that_names_a_session_looks_at_its_folder
     late = []
     async with waiting(tmp_path) as (_, session, _, agent):
         for number, (name, method) in enumerate(methods):
-            new = keep(tmp_path, session, number)
+            new = keep(tmp_path / "work" / session, number)
             with suppress(ZeusError):
                 found = method(agent, **{"session": session, **further.get(name, {})})
                 if inspect.isasyncgen(found):
@@ -177,7 +205,7 @@ async def test_another_callers_turn_is_masked_by_what_the_folder_of_the_session_
         session, run = await begun(client, "go")
         await until(client, run, "complete")
         client.headers.update(own)
-        given = keep(tmp_path, session, 1)
+        given = keep(tmp_path / "work" / session, 1)
         _, run = await begun(client, f"see {given}!", session)
         await until(client, run, "complete")
     assert given.encode() not in stored(tmp_path)

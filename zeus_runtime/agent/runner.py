@@ -25,7 +25,7 @@ from zeus_runtime.plan.workspace_secrets import agents_of
 from zeus_runtime.registry import Observers
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.attachments import brought_along, pictures_left_out
-from zeus_runtime.run.connections import ConnectionPool, Connections
+from zeus_runtime.run.connections import ConnectionPool, Connections, plans
 from zeus_runtime.run.emitter import Emitter
 from zeus_runtime.run.stored_thread import mode_note
 from zeus_runtime.run.turn import Compaction, Session, new_session_id
@@ -325,13 +325,15 @@ class Runner:
 
     @property
     def has_folders_of_sessions(self) -> bool:
-        """Whether a session has folders of its own."""
-        return self._plans.are_of_sessions
+        """Whether a session may have other folders than the agent: its own, or those of another user."""
+        whose = {each.config.workspace.per for each in plans(self._plan)}
+        return "session" in whose or (self._owner is None and "user" in whose)
 
     async def look_at(self, log: ThreadLog, session: str) -> None:
         """Mask what changed in the folders of a session, or of that for which it works; of none where there is none."""
         if self.has_folders_of_sessions and (found := await outermost_of(log, session)) is not None:
-            self._plans.look(found)
+            # An agent of no user shows the sessions of all users.
+            self._plans.look(found, await log.owner_of(found) if self._owner is None else None)
 
     def look(self) -> None:
         """Mask what changed in the files whose text makes secrets, before anything is stored or shown."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.connections import Connections
+    from zeus_runtime.store.threads import Owner
 
 KEPT: Final = 16
 """Plans of sessions that do not run now. What such a plan opened, such as MCP servers, stays open until it goes.
@@ -100,21 +101,17 @@ class SessionPlans:
         idle = [each for each in kept if each != session and each not in self._lent]
         return idle[: max(0, len(idle) - KEPT)]
 
-    @property
-    def are_of_sessions(self) -> bool:
-        """Whether a session has folders of its own."""
-        return differs_by_session(self._plan)
-
-    def look(self, session: str = "") -> None:
+    def look(self, session: str = "", owner: Owner | None = None) -> None:
         """Mask what is new in the folders in which the agent and a session of it work; the session needs no plan.
 
         Args:
             session: an outermost one; empty for the agent's own folders alone.
+            owner: the user of a service to whom it belongs, if that is not the agent's own user.
         """
-        if session and self.are_of_sessions:
+        if session and (owner is not None or differs_by_session(self._plan)):
             # Not with the session's policies: they are read with another redactor than the one that masks.
-            own = self._secrets_of.pop(session, None) or WorkspaceSecrets(at_session(self._family, session))
-            self._secrets_of[session] = own
+            own = self._secrets_of.pop(session, None)
+            self._secrets_of[session] = own or WorkspaceSecrets(at_session(self._family, session, owner))
         for each in self._looks(session):
             each.look()
         for gone in self._idle([each for each in self._secrets_of if each not in self._made], session):
