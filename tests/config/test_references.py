@@ -30,6 +30,15 @@ REFERENCES = [
     "{{ db_password }}",
     "{{ .Values.db.password | quote }}",
     "${{ secrets.DB_PASSWORD }}",
+    "[YOUR-PASSWORD]",
+    "[your db password]",
+    "prefix-${DB_PASSWORD}",
+    "v1.$DB_PASSWORD",
+]
+PLACES = [
+    "op://vault/item/field",
+    "op://Our Vault/db (prod)/admin/password",
+    "file:///run/secrets/db-password",
 ]
 FORMS = [
     ("DB_PASSWORD", "PART"),
@@ -62,6 +71,40 @@ def test_a_value_of_references_has_no_secret(form: tuple[str, str], reference: s
     # The whole text is the secret of who keeps it in base64.
     encoded = b64encode(f"{name}={value}\n".encode()).decode()
     assert reference not in {*secrets_in("SHOP_SECRET", encoded)}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("name", "value"), [each for each in FORMS if "PART@" not in each[1] and "PART;" not in each[1]]
+)
+def test_the_place_of_a_secret_in_its_keeper_is_none(name: str, value: str, place: str) -> None:
+    assert found_in(name, value.replace("PART", place)) == set()
+    # Behind the scheme is what a vault has for a name, and no value.
+    assert any(VALUE in each for each in secrets_in(name, value.replace("PART", f"op://vault/{VALUE}/x")))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("DATABASE_URL", "postgresql://db/shop/main?password=blue-otter-42", "blue-otter-42"),
+        ("DATABASE_URL", "postgresql://ann:blue-otter-42@db/shop/main", "blue-otter-42"),
+        ("JDBC_URL", "jdbc:sqlserver://db/shop/main;password=blue-otter-42", "blue-otter-42"),
+        ("DB_PASSWORD", "[blue-otter]", "[blue-otter]"),
+        ("DB_PASSWORD", "blue-otter-${X}", "blue-otter-${X}"),
+        ("DB_PASSWORD", "Sommer2024-${X}", "Sommer2024-${X}"),
+        ("DB_PASSWORD", "prefix-$ecretPass", "prefix-$ecretPass"),
+    ],
+)
+def test_an_address_a_list_and_a_password_with_a_reference_behind_it_keep_their_secret(
+    name: str, value: str, secret: str
+) -> None:
+    assert secret in {*secrets_in(name, value)}
+
+
+def test_a_list_in_a_file_of_secrets_is_no_text_to_fill_in() -> None:
+    found = {secret for secret, _ in secrets_of_text("passwords: [blue-otter]\nDB_PASSWORD: [my-password]\n")}
+    assert "blue-otter" in found
+    assert not any("my-password" in each for each in found)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +186,21 @@ def test_a_variable_that_a_line_sets_is_the_name_of_a_secret(line: str) -> None:
 def test_code_that_names_a_value_and_a_word_to_fill_in_are_no_secrets(value: str) -> None:
     assert [*secrets_in("SHOP_API_KEY", value)] == []
     assert [*secrets_in("AUTHORIZATION", f"Bearer {value}")] in ([], [f"Bearer {value}"])
+
+
+@pytest.mark.parametrize(
+    ("value", "no_secrets"),
+    [
+        ('os.environ["DB_PASSWORD"]', ["os.environ", "os.environ["]),
+        ("get_secret('shop-database')", ["get_secret", "get_secret("]),
+        ("$(vault read -field=token < /etc/vault)", ["$(vault read -field=token < /etc/vault"]),
+    ],
+)
+def test_of_code_in_a_file_of_secrets_only_the_texts_in_it_are_values(
+    value: str, no_secrets: list[str]
+) -> None:
+    found = {secret for secret, _ in secrets_of_text(f"DB_PASSWORD = {value}\nDB_TOKEN={value}\n")}
+    assert found.isdisjoint(no_secrets)
 
 
 def test_a_name_in_braces_is_plain() -> None:

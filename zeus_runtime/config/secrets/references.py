@@ -6,20 +6,28 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.config.secrets.running_text import is_key_like
 
 _SIGNS: Final = r"""\s:/@,;&|=?.\"'()\[\]{}<>\\-"""
 """Between the parts of a value. A ``!`` or a ``#`` is of a password."""
+_WORD: Final = r"[\w.()-]++"
+_WORDS: Final = rf"{_WORD}(?:[ ]{_WORD})*+"
+_VAULT: Final = r"[\w-]++(?:[ ][\w-]++)*+"
+"""No host of a network: an address may be a secret as a whole."""
 _REFERENCE: Final = (
     rf"(?<![^{_SIGNS}])(?:\$?\{{\{{[-\s.]*+(?P<filled>[A-Za-z_][^{{}}\n]*+)\}}\}}"
     r"|\$?\$\{!?(?P<braced>[A-Za-z_]\w*+)(?P<more>(?:[^{}\n\w](?:[^{}\n]|\{[^{}\n]*+\})*+)?)\}"
     r"|\$\((?P<command>(?:[^()<\n]|\([^()\n]*+\))*+)\)"
     r"|`(?=[^`\s]*+[^\S\n])(?P<quoted>[^`\n]++)`"
     rf"|(?:\$?\$(?:env:)?(?P<bare>[A-Za-z_]\w*+)|%(?P<percent>[A-Z_][A-Z0-9_]*+)%)(?=[${_SIGNS}]|\Z)"
-    r"(?!\s*+[.:?]{0,2}=(?!=)))"
+    r"(?!\s*+[.:?]{0,2}=(?!=))"
+    rf"|[a-z][a-z+]*+:/(?P<place>/(?:{_VAULT})?(?:/{_WORDS}(?=/))++/{_WORD})(?=[\s\"'`)\]}}]|\Z)"
+    r"|\[(?P<to_fill_in>[A-Za-z]++(?:[ _-][A-Za-z]++)++)\](?!\s*+[:=(]))"
 )
 """``{{ name }}``, ``${NAME}``, ``$(command)``, ``$NAME`` and ``%NAME%``, but for a name that a line sets (PHP). It may
-have a default: ``${NAME:-text}``."""
+have a default: ``${NAME:-text}``. Also the place of a secret in its keeper (``op://vault/item/field``), and what a
+person fills in (``[YOUR-PASSWORD]``)."""
 _PLAIN: Final = r"[A-Z0-9_]+|[a-z0-9_]+|[a-z]+(?:[A-Z][a-z]+)+"
 _DEFAULT: Final = re.compile(r":?[-=](.+)", re.DOTALL)
 _TO_FILL_IN: Final = r"<[A-Za-z]+(?:[ _-][A-Za-z]+)*>"
@@ -39,6 +47,8 @@ _ONLY: Final = (
     rf"|[A-Za-z][A-Za-z_-]*+[\"'\\]*+\s*+[:=]|[{_STAND_INS}{_SIGNS}])*+"
 )
 """References, with a scheme before them (``Bearer``), names (``token=``) and further settings (``;User=app``)."""
+_PREFIX: Final = rf"(?<![^\s:@,;&|=?\"'()\[\]{{}}<>\\])(\w++)[-./](?=[{_STAND_INS}])"
+"""``prefix-${TOKEN}``."""
 _NEXT: Final = rf"(?<=[{_STAND_INS}])[\"'`]\s[^\"'`]*\Z"
 """Behind the quote that ends a text, which some readings go beyond."""
 _BELOW: Final = rf"[{_STAND_INS}]+(?:/[\w.-]+)+"
@@ -63,7 +73,7 @@ class References:
 
     def hidden(self, text: str) -> str:
         """A text with stand-ins; as it is, if it has some already: then the caller keeps its references apart."""
-        if not re.search(r"[$%`]|\{\{", text) or re.search(f"[{_STAND_INS}]", text):
+        if not re.search(r"[$%`\[]|\{\{|://", text) or re.search(f"[{_STAND_INS}]", text):
             return text
         return re.sub(_REFERENCE, self._hide, text)
 
@@ -78,7 +88,10 @@ class References:
         # A password may begin with a `$`.
         if bare and not (bare.isupper() or "_" in bare or self._says_secret(bare)):
             return False
-        name = bare or found["filled"] or found["braced"] or found["percent"] or ""
+        # In brackets there are also lists and sections.
+        if found["to_fill_in"] and not self._says_secret(found["to_fill_in"]):
+            return False
+        name = bare or found["filled"] or found["braced"] or found["percent"] or found["place"] or ""
         if found["braced"] and not re.fullmatch(_PLAIN, name):
             return False
         within = found["command"] or found["quoted"] or found["filled"] or found["more"] or ""
@@ -113,7 +126,8 @@ class References:
     def is_only(self, part: str) -> bool:
         """Whether a part of a hidden text is a reference and nothing else, or code that names a value, or a person has
         to fill it in."""
-        text = re.sub(_NEXT, "", part)
+        # A word that no text is searched for is no secret beside a reference either.
+        text = re.sub(_PREFIX, lambda word: word[0] if is_searched(word[1]) else "", re.sub(_NEXT, "", part))
         has_any = re.search(f"[{_STAND_INS}]", part)
         code = re.fullmatch(_CODE, part)
         is_found = (

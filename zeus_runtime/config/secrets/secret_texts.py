@@ -46,8 +46,6 @@ _ITEM: Final = re.compile(r"""(?:[\[(,|?]|\bor)\s*+(["'])((?:\\.|(?!\1).)*+)\1(?
 _COMPUTED: Final = re.compile(r"""\"?(?:\$[\w{(]|`|\{\{)|[A-Za-z_][\w.]*+[(\[]["')]""")
 """What a program computes: only texts in it are values."""
 _REFERENCE: Final = re.compile(r"\w+(?:\.\w+)*")
-_DEFAULT: Final = re.compile(r"\$\{\w+:?[-=]([^{}]+)\}")
-"""What a shell takes if a variable is not set: ``${PASSWORD:-VALUE}``."""
 _BEHIND_VALUE: Final = re.compile(r"(?:[ \t]+(?:#|//|;[ \t])|</).*\Z")
 _WORD: Final = re.compile(rf"\S{{0,{_LONGEST}}}")
 _WORD_END: Final = re.compile(r"""[;,|&<>(){}\[\]"'`]""")
@@ -122,7 +120,7 @@ def _read(text: str, reader: _LineReader) -> SecretText:
             at = end + 1
         elif entry and not _OPENED.fullmatch(entry[1]):
             name, value, at = entry
-            exact += [SecretSetting(name, each, line) for each in (value, *_DEFAULT.findall(value)) if each]
+            exact += [SecretSetting(name, value, line)] if value else []
             # A shell ends a value without quotes earlier than Docker does.
             if _SHELL_SIGNS.search(value) and text[start:at].rstrip().endswith(value):
                 scanned += reader.settings(start, at, line)[0]
@@ -220,7 +218,6 @@ class _LineReader:
         quoted = [each for pattern in _QUOTED if (each := pattern.match(self._text, at))]
         last = max((each.end() for each in quoted), default=0)
         values = [form for each in quoted for form in _forms(each["text"], each["sign"])]
-        values += _DEFAULT.findall(rest)
         is_whole = last and not _GOES_ON.match(self._text, last)
         if not is_whole and (not rest or _OPENED.fullmatch(rest)):
             return (), last
