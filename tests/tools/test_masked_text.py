@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -12,8 +13,13 @@ from hypothesis import strategies as st
 
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.files import WorkspaceError, edited_masked, written_masked
-from zeus_runtime.plugin.tool import Change, ToolResult
-from zeus_runtime.tools.masked_text import masked_bytes, masked_result, placeholders_left
+from zeus_runtime.plugin.tool import Category, Change, ToolResult, tool
+from zeus_runtime.tools.masked_text import (
+    masked_bytes,
+    masked_result,
+    passed_on_as_text,
+    placeholders_left,
+)
 
 KEY = "sk-live-0123456789"
 PEM = "-----BEGIN KEY-----\nMIIEowIBAAKCAQEA7bq2\nzJ0l1mN3oP4qR5sT6uV7\n-----END KEY-----"
@@ -190,3 +196,17 @@ def test_the_changes_of_a_result_are_masked_before_a_middleware_sees_them() -> N
         found = masked_result(ToolResult("done", changes=(change,)), of_model, secrets)
         assert "hunter2" not in str(found.changes)
         assert found.changes[0].after == "other\n"
+
+
+def test_only_a_tool_that_gives_its_arguments_to_others_says_that_it_did() -> None:
+    async def function(text: str, path: str) -> str:
+        """Do it."""
+        return text + path
+
+    made = tool(function, paths=["path"])
+    called = {"text": "k=<secret:API_KEY>", "path": "/x"}
+    within: tuple[Category, ...] = ("memory", "todos", "builtin", "filesystem")
+    assert "function got <secret:API_KEY> as text" in passed_on_as_text(made, called, SECRETS)
+    assert passed_on_as_text(made, {"text": "k", "path": "/<secret:API_KEY>"}, SECRETS) == ""
+    for category in within:
+        assert passed_on_as_text(replace(made, category=category), called, SECRETS) == ""
