@@ -126,7 +126,7 @@ class References:
     def is_only(self, part: str) -> bool:
         """Whether a part of a hidden text is a reference and nothing else, or code that names a value, or a person has
         to fill it in."""
-        # A word that no text is searched for is no secret beside a reference either.
+        # Zeus searches no text for such a word, so it is not a secret beside a reference either.
         text = re.sub(_PREFIX, lambda word: word[0] if is_searched(word[1]) else "", re.sub(_NEXT, "", part))
         has_any = re.search(f"[{_STAND_INS}]", part)
         code = re.fullmatch(_CODE, part)
