@@ -335,7 +335,7 @@ def sqlite(folder: Path, statement: str) -> None:
 
 
 NOT_RUN = {
-    "none": "This call was not run: the user went on without deciding about it.",
+    "none": "This call was not run: the user continued without deciding about it.",
     "reject": "This call was rejected: no. It was not run.",
     "approve": "This call was approved, but it was not run: its turn ended before it began.",
     "answer": "This call was interrupted before it finished; whether it took effect is unknown.",
