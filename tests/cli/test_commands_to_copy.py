@@ -98,7 +98,8 @@ def test_commands_name_the_config_of_the_command_line(
     assert f"`{decide}`" in waits.err
     told = zeus("sessions", "show", session[0], *given).err
     assert (
-        f"`{' '.join(f'zeus run {run} {STAGING} --session {session[0]} --continue'.split())}` goes on" in told
+        f"`{' '.join(f'zeus run {run} {STAGING} --session {session[0]} --continue'.split())}` continues it"
+        in told
     )
     lost = zeus("sessions", "rollback", session[0], "--to", "77", *given).err
     assert f"`{' '.join(f'zeus sessions show {session[0]} {named} {STAGING}'.split())}` numbers" in lost

@@ -221,7 +221,7 @@ def test_a_limit_exits_6_and_says_how_to_go_on(zeus: Zeus, project: Project) -> 
     result = zeus("run", "zeus.yaml", "go", "--max-steps", "2")
     assert result.exit_code == 6
     assert "limits.max_steps = 2" in result.err
-    assert "go on with: zeus run zeus.yaml --set limits.max_steps=2 --continue" in result.err
+    assert "continue with: zeus run zeus.yaml --set limits.max_steps=2 --continue" in result.err
 
 
 def test_time_is_limited_from_the_command_line(zeus: Zeus, project: Project) -> None:

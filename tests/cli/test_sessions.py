@@ -106,7 +106,7 @@ def test_a_session_goes_back_and_shows_what_was_set_aside(zeus: Zeus, project: P
     result = zeus("sessions", "show", session)
     assert "B" not in result.out
     assert "1 message(s) set aside by a rollback: --all shows them" in result.err
-    assert f"`zeus run --session {session} --continue` goes on" in result.err
+    assert f"`zeus run --session {session} --continue` continues it" in result.err
     assert "── agent · 4 (set aside)\n  B" in zeus("sessions", "show", session, "--all").out
 
     assert zeus("run", "zeus.yaml", "--session", session, "--continue").exit_code == 0

@@ -52,7 +52,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(project: Project) -> None
     process.send_signal(signal.SIGINT)
     result = ended(process)
     assert result.exit_code == 130
-    assert "go on with: zeus run zeus.yaml --continue" in result.err
+    assert "continue with: zeus run zeus.yaml --continue" in result.err
 
     project.agent(CALL, "at last")
     again = ended(spawn(["run", "zeus.yaml", "--continue", "-o", "ndjson"], project.folder))

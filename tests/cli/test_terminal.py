@@ -210,7 +210,7 @@ def test_ctrl_c_stops_the_answer_and_shows_the_cursor_again(project: Project) ->
         terminal.until("thinking hard")
         terminal.press("\x03")
         assert terminal.end() == 130
-        assert "go on with: zeus run zeus.yaml --continue" in terminal.screen
+        assert "continue with: zeus run zeus.yaml --continue" in terminal.screen
         assert terminal.raw.rindex("\x1b[?25h") > terminal.raw.rindex("\x1b[?25l")
 
 

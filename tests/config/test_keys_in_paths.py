@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.config.secrets.parts import secrets_in
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.trust.masking import PartMask
 

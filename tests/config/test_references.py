@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.config.secrets.parts import secrets_in, secrets_of_text
 from zeus_runtime.config.secrets.placeholders import is_searched
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in, secrets_of_text
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 
 VALUE = "x7ghs9Kq2LmW4RtZ8vBn"

@@ -15,8 +15,8 @@ from zeus_runtime import Agent
 from zeus_runtime.config import ConfigError, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.config.secrets.parts import secrets_in
 from zeus_runtime.config.secrets.running_text import shell_words
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.secrets.written_secrets import secrets_of_file, written_secrets
 from zeus_runtime.errors import OptionsError
 from zeus_runtime.plan.validated import check

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from zeus_runtime.config import Redactor
-from zeus_runtime.config.secrets.parts import secrets_in
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, secrets_of_key_file
 
 VALUE: Final = "grey-heron-42"

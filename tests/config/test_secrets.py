@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError, Redactor, Secret
 from zeus_runtime.config.schema.construct import build
 from zeus_runtime.config.secrets.connection_strings import is_misread
+from zeus_runtime.config.secrets.key_files import key_files
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, mask_line, secrets_of_environment
-from zeus_runtime.config.secrets.parts import key_files, looks_secret, places_secret
 from zeus_runtime.config.secrets.placeholders import is_searched
+from zeus_runtime.config.secrets.secret_names import looks_secret, places_secret
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.store.database_url import without_password
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from zeus_runtime.config import Redactor
 from zeus_runtime.config.secrets.encoded import text_of_base64
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.config.secrets.parts import secrets_in
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.secrets.written_secrets import secrets_of_key_file, written_secrets
 
 LINES = ["MIIEvQIBADANBgkqhkiG9w0B", "ZZk39dkslKJDkjd93jdkLLs0", "Q0s4Zm9vYmFy"]

@@ -13,7 +13,7 @@ import pytest
 from zeus_runtime.config import ConfigError, Redactor, render
 from zeus_runtime.config.layers.mcp_files import servers_in_file
 from zeus_runtime.config.secrets.folder_listings import FolderListings
-from zeus_runtime.config.secrets.parts import SOURCED
+from zeus_runtime.config.secrets.key_files import SOURCED
 from zeus_runtime.config.secrets.written_secrets import (
     repositories_of,
     secrets_of_file,

@@ -11,7 +11,16 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.agents import Answering, PositionModel, call, calling, events_of, script, write_agent
+from tests.support.agents import (
+    TOOLS,
+    Answering,
+    PositionModel,
+    call,
+    calling,
+    events_of,
+    script,
+    write_agent,
+)
 from tests.support.databases import SQLITE_URL, storage
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime import Agent
@@ -21,25 +30,13 @@ from zeus_runtime.serving.http import hub
 from zeus_runtime.store.turns import find_turn, set_state
 from zeus_runtime.tools.approval import Decision
 
-PLUGIN = '''
+PLUGIN = (
+    TOOLS
+    + '''
 import asyncio
 from dataclasses import replace
-from pathlib import Path
-from zeus_runtime.plugin import Component, hookimpl
-from zeus_runtime.plugin.tool import tool
 
 FORM = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
-
-@tool(access="write")
-async def record(text: str) -> str:
-    """Write a line.
-
-    Args:
-        text: the line.
-    """
-    with Path(__file__).with_name("effects.txt").open("a") as file:
-        file.write(text + "\\n")
-    return "recorded"
 
 @tool(access="read")
 async def confirm(run) -> str:
@@ -53,10 +50,11 @@ async def hang() -> str:
     """Never ends."""
     await asyncio.Event().wait()
 
-@hookimpl
-def register_tools():
-    return [Component("probe", create=lambda options, context: [record, confirm, settle, hang])]
+@hookimpl(specname="register_tools")
+def register_asking():
+    return [Component("asking", create=lambda options, context: [confirm, settle, hang])]
 '''
+)
 ASKING = "middlewares: [approve]\n"
 NAMES = ("approve", "reject", "changed", "always")
 CALLS = [*(call("record", name, text=name) for name in NAMES), call("confirm", "answer")]
@@ -70,7 +68,7 @@ DECISIONS: dict[str, dict[str, Any]] = {
 
 
 def written(folder: Path, url: str = SQLITE_URL, more: str = "") -> Path:
-    return write_agent(folder, ASKING + storage(url) + more, plugin=PLUGIN)
+    return write_agent(folder, ASKING + storage(url) + more, plugin=PLUGIN, tools="[probe, asking]")
 
 
 def effects(folder: Path) -> list[str]:
@@ -222,7 +220,7 @@ def delegating(request: Any) -> Any:
 async def test_the_questions_of_a_sub_agent_end_with_the_turn(tmp_path: Path, end: End) -> None:
     config = written(tmp_path, more="agents: {scout: {description: Looks.}}\n")
     text = config.read_text().replace("[approve]", "[approve: {ask: [task]}]")
-    config.write_text(text.replace("[probe]", "[probe, subagents]"))
+    config.write_text(text.replace("asking]", "asking, subagents]"))
     async with serving(service_of(tmp_path, PositionModel(delegating))) as client:
         session, run = await begun(client, "go")
         await until(client, run, "waiting")
@@ -256,7 +254,7 @@ async def test_the_questions_of_a_sub_agent_that_failed_are_withdrawn(tmp_path: 
     written(tmp_path, more="agents: {scout: {description: Looks., config: scout.yaml}}\n")
     config = tmp_path / "zeus.yaml"
     text = config.read_text().replace("[approve]", "[approve: {allow: [task]}]")
-    config.write_text(text.replace("[probe]", "[probe, subagents]"))
+    config.write_text(text.replace("asking]", "asking, subagents]"))
 
     def answer(request: Any) -> Any:
         if "go" not in next(str(each.content) for each in request.messages if each.type == "human"):
@@ -335,7 +333,7 @@ def sqlite(folder: Path, statement: str) -> None:
 
 
 NOT_RUN = {
-    "none": "This call was not run: the user went on without deciding about it.",
+    "none": "This call was not run: the user continued without deciding about it.",
     "reject": "This call was rejected: no. It was not run.",
     "approve": "This call was approved, but it was not run: its turn ended before it began.",
     "answer": "This call was interrupted before it finished; whether it took effect is unknown.",
@@ -386,7 +384,7 @@ async def test_a_call_that_a_rule_let_run_later_had_begun(tmp_path: Path) -> Non
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
         await events_of(agent.stream("go"))
         (session,) = [each.session for each in await agent.sessions()]
-    hanging = PLUGIN.replace('return "recorded"', "await asyncio.Event().wait()")
+    hanging = PLUGIN.replace('return f"recorded: {text}"', "await asyncio.Event().wait()")
     (tmp_path / "probe.py").write_text(hanging)
     config.write_text(asking.replace("[approve]", "[approve: {allow: [record]}]"))
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:

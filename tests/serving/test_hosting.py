@@ -23,6 +23,7 @@ from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.secrets.masking import Learned
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted
+from zeus_runtime.plan.edited_configs import EditedConfigs
 from zeus_runtime.plan.validated import Checked
 from zeus_runtime.plan.workspace_root import user_name
 from zeus_runtime.serving.http import hosting
@@ -636,6 +637,61 @@ async def test_the_files_of_an_edited_config_are_closed_to_turns_that_run_and_wh
         assert str(tmp_path / "tools") in set(gate.around())
         assert (tmp_path / "tools/__pycache__", True) in set(gate.unasked())
         assert tmp_path / "kept" in set(gate.folders_of_sessions())
+    await found.aclose()
+
+
+@pytest.mark.parametrize(
+    "was_seen", [False, True], ids=["edited later", "edited between the reading and the look"]
+)
+@pytest.mark.parametrize("more", ["", "limits: {max_stepps: 9}\n"], ids=["valid", "not valid"])
+async def test_the_files_of_an_edited_config_are_closed_before_its_check_executes_them(
+    tmp_path: Path, *, more: str, was_seen: bool
+) -> None:
+    plugin = "from zeus_runtime.plugin import hookimpl\n\n@hookimpl\ndef register_tools():\n    return []\n"
+    (tmp_path / "plug.py").write_text(plugin)
+    config = write_agent(tmp_path)
+    found = service_of(tmp_path, script("Done.")).hosting
+    (agent,) = found
+    gate = agent.of(ANN).plan.context.workspace
+    read, refused, threads = agent.read, [], set()
+
+    def watched(sets: Any, edited: Any = None) -> Checked:
+        refused.append(gate.write_refusal("plug.py"))
+        return read(sets, edited)
+
+    assert gate.write_refusal("plug.py") is None
+    agent.read = watched
+    config.write_text(f"version: 1\nname: test\nmodel: x\nplugins: {{files: [plug.py]}}\n{more}")
+    if was_seen:
+        agent._look_at_texts()
+        agent._edited = EditedConfigs(agent.checked, agent.family[:-1], agent._looks)
+    for each in agent._looks.values():
+        changed = each.changed
+        each.changed = lambda look=changed: (threads.add(threading.get_ident()), look())[1]  # type: ignore[method-assign]
+    agent._looked = float("-inf")
+    await found.look()
+    assert [*map(bool, refused)] == [True]
+    assert bool(agent.problem) is bool(more)
+    assert threads
+    assert threading.get_ident() not in threads, "the loop of the service reads no files of a look"
+    assert gate.write_refusal("plug.py")
+    await found.aclose()
+
+
+async def test_the_files_of_a_config_that_is_not_valid_stay_closed_as_soon_as_another_config_is_new(
+    tmp_path: Path,
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(f"version: 1\nname: {name}\nmodel: x\n")
+    found = service_of(tmp_path, script("Done."), ("one.yaml", "two.yaml")).hosting
+    one, two = found.named("one"), found.named("two")
+    for agent, more in ((one, "instruction: {file: task.md}\n"), (two, "description: New.\n")):
+        (tmp_path / f"{agent.name}.yaml").write_text(f"version: 1\nname: {agent.name}\nmodel: x\n{more}")
+        agent._looked = float("-inf")
+        await found.look()
+    assert one.problem
+    assert two.checked.config.description == "New."
+    assert two.of(BOB).plan.context.workspace.write_refusal("task.md")
     await found.aclose()
 
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.trust import command_files
+from zeus_runtime.trust import command_files, name_search
 from zeus_runtime.trust.parts import Command, Part, Project, command_part, program_data
 
 
@@ -586,7 +586,7 @@ def test_a_plain_text_has_no_note(tmp_path: Path) -> None:
 
 
 def test_more_folders_than_are_looked_in_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_files, "MOST_BASES", 2)
+    monkeypatch.setattr(name_search, "MOST_BASES", 2)
     for name in "abc":
         (tmp_path / name).mkdir()
     assert "note" not in dict(part(Form(("x", "a", "b"), ""), tmp_path).lines)
@@ -594,7 +594,7 @@ def test_more_folders_than_are_looked_in_are_said(tmp_path: Path, monkeypatch: p
 
 
 def test_more_names_than_are_looked_up_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_files, "MOST_LOOKUPS", 200)
+    monkeypatch.setattr(name_search, "MOST_LOOKUPS", 200)
     words = tuple(f"w{number}" for number in range(100))
     assert "note" not in dict(part(Form(("x", *words[:20]), ""), tmp_path).lines)
     (said,) = (value for label, value in part(Form(("x", *words), ""), tmp_path).lines if label == "note")
@@ -794,7 +794,7 @@ def test_a_program_that_a_name_finds_in_the_project_is_covered(
 
 
 def test_a_long_path_takes_a_limited_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_files, "MOST_LOOKUPS", 100)
+    monkeypatch.setattr(name_search, "MOST_LOOKUPS", 100)
     for folders, is_cut in ((1, False), (200, True)):
         project = Project(tmp_path, (tmp_path,), ":".join(f"/no/{each}" for each in range(folders)))
         lines = command_part(Command("s", ("x", "one")), project).lines
@@ -983,7 +983,7 @@ def test_a_search_for_further_names_that_ends_early_is_told(
     (tmp_path / "cache").mkdir()
     for index in range(60):
         (tmp_path / f"cache/{index}").write_text("")
-    monkeypatch.setattr(command_files, "MOST_LOOKUPS", 40)
+    monkeypatch.setattr(name_search, "MOST_LOOKUPS", 40)
     form = Form(("x", "rules.py"), "")
     assert "note" not in dict(part(form, tmp_path).lines)
     assert "more names" in dict(part(form, tmp_path, "cache").lines)["note"]

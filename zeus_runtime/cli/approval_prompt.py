@@ -26,14 +26,14 @@ _HELP: Final = """\
   c [JSON]  run it with these arguments instead
   n [TEXT]  do not run it; TEXT tells the model why
   v         show all of it: long values, and the arguments behind a diff
-  l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
+  l         decide later: the run ends, and `zeus resume` continues it (so does Ctrl-D)"""
 
 _ANSWER_HELP: Final = """\
   c [JSON]  answer with this; without JSON you are asked field by field
   y         answer with what has a default, and nothing else
   n [TEXT]  do not answer
   v         show all of it
-  l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
+  l         decide later: the run ends, and `zeus resume` continues it (so does Ctrl-D)"""
 
 YES_NOTICE: Final = "--yes: calls that need approval run without asking in this run; `deny` rules hold."
 

@@ -44,7 +44,7 @@ HELP: Final[Mapping[str, str]] = {
     "/help": "these lines",
     "/mode [agent|ask|plan]": "show or change the mode",
     "/tools": "what the agent can call in this mode",
-    "/session [ID]": "show this session, or go on with another",
+    "/session [ID]": "show this session, or continue another",
     "/sessions": "the latest sessions",
     "/attach [FILE]": "send a file with the next prompt",
     "/new": "begin a new session",

@@ -278,7 +278,7 @@ def carry_out(process: Process, request: Request) -> int:
     if not isinstance(ending, RunFailed):
         return 0
     if ending.exit_code in (6, 130) and ending.session and request.output == "text":
-        complain(f"go on with: {request.again}", laid_out=True)
+        complain(f"continue with: {request.again}", laid_out=True)
     if ending.details.get("pending") and request.output == "text":
         complain(f"decide with: {request.deciding(ending)}", laid_out=True)
         complain(f"`{request.which.command('approvals', 'show', 'ID')}` shows a call in full")

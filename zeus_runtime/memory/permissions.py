@@ -119,9 +119,9 @@ def creation_refused(caller: Caller, scope: str) -> tuple[str, str] | None:
         return None
     if caller.scope_id(scope) is None:
         others = " or ".join(each for each in SCOPES if reach(caller, "create", each))
-        there = f"use the scope {others}" if others else "nothing can be saved here, go on without saving"
+        there = f"use the scope {others}" if others else "nothing can be saved here, continue without saving"
         return "no_scope", f"This run belongs to no {scope}: {there}."
     return (
         "forbidden",
-        f"You may not save memories of this {scope}: save it for the user, or go on without saving.",
+        f"You may not save memories of this {scope}: save it for the user, or continue without saving.",
     )

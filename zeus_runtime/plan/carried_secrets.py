@@ -7,8 +7,9 @@ from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.schema.walk import walk_with
-from zeus_runtime.config.secrets.parts import holds_headers, secrets_in
 from zeus_runtime.config.secrets.placeholders import is_searched, placeholder
+from zeus_runtime.config.secrets.secret_names import holds_headers
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.yaml.tree import walk
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from zeus_runtime.config.secrets.parts import holds_headers
+from zeus_runtime.config.secrets.secret_names import holds_headers
 from zeus_runtime.config.sqlite_url import is_sqlite
 from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import is_file

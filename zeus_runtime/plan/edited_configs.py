@@ -43,17 +43,20 @@ class EditedConfigs:
         self._family = [(each, looks[each.secret_files]) for each in (*below, checked)]
         self._known = self._texts()
 
-    async def close(self, close: Callable[[Sequence[Checked]], Awaitable[None]] | None = None) -> None:
+    async def close(
+        self, close: Callable[[Sequence[Checked]], Awaitable[None]] | None = None, *, always: bool = False
+    ) -> None:
         """Close what the texts name of which one changed until the last look.
 
         Args:
             close: closes what these configs name; None for this agent alone.
+            always: also if none changed.
         """
         texts = self._texts()
         # Those that only other texts name, such as a file of servers of a config that is not loaded.
         further = dict(self._checked.closed_later.texts)
         now = states(further)
-        if texts != self._known or now != further:
+        if always or texts != self._known or now != further:
             await (close or self._close)(await asyncio.to_thread(self._now))
             self._known = texts
             # What changed while it was searched is found by the next look.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from zeus_runtime.config.mcp import BROWSER_SERVER
 from zeus_runtime.config.schema.marked import Marked, marked_values
-from zeus_runtime.config.secrets.parts import SOURCED
+from zeus_runtime.config.secrets.key_files import SOURCED
 from zeus_runtime.config.secrets.sound_texts import SERVERS, are_sound_servers, is_sound_config
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,

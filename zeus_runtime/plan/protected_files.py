@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE, TEXT_SUFFIXES
-from zeus_runtime.config.secrets.parts import key_files
+from zeus_runtime.config.secrets.key_files import key_files
 from zeus_runtime.config.secrets.secret_files import states
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,

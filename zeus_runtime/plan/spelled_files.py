@@ -30,9 +30,9 @@ from zeus_runtime.disk_paths import expanded, is_file, is_file_name
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
 from zeus_runtime.plan.named_files import NamedFile, of_runner
-from zeus_runtime.trust.command_files import MOST_BASES
 from zeus_runtime.trust.command_words import is_path
 from zeus_runtime.trust.databases import is_database
+from zeus_runtime.trust.name_search import MOST_BASES
 from zeus_runtime.trust.package_runners import looked_up
 from zeus_runtime.trust.parts import Command, covered_by
 

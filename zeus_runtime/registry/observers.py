@@ -41,7 +41,7 @@ class Observers:
                     notices.append(
                         Notice(
                             "observer-failed",
-                            f"on_event of plugin {plugin} raised {brief(error)}; the run goes on",
+                            f"on_event of plugin {plugin} raised {brief(error)}; the run continues",
                         )
                     )
         return tuple(notices)

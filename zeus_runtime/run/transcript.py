@@ -404,7 +404,7 @@ def _not_run(asked: PendingApproval) -> str:
     """The result of a call that never began, by what was decided about it."""
     decision = asked.decision
     if decision is None:
-        return "This call was not run: the user went on without deciding about it."
+        return "This call was not run: the user continued without deciding about it."
     if decision.answer == "approve":
         return "This call was approved, but it was not run: its turn ended before it began."
     said = (

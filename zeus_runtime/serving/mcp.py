@@ -82,9 +82,7 @@ def server_of(agent: Agent, *, whole: Whole = None) -> MCPServer[Any]:
     async def run(
         prompt: Annotated[str, Field(description="What the agent is to do or answer.")],
         ctx: Context[Any, Any],
-        session: Annotated[
-            str | None, Field(description="A session to go on with; a new one without.")
-        ] = None,
+        session: Annotated[str | None, Field(description="A session to continue; a new one without.")] = None,
     ) -> CallToolResult:
         try:
             if session:  # models fill in every parameter they know

@@ -547,7 +547,7 @@ def _decidable(
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
-            remedy=f"`{zeus_command('resume', session)}` goes on; a service does by itself.",
+            remedy=f"`{zeus_command('resume', session)}` continues it; a service does so by itself.",
         )
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "failed", "cancelled"]
 
 UNFINISHED: Final = ("queued", "running")
-_WENT_ON: Final = "The session went on without what it waited for."
+_CONTINUED: Final = "The session continued without what it waited for."
 _CANCEL: Final = "cancel"
 """The note of a run that the process that runs it is to cancel."""
 
@@ -260,9 +260,9 @@ def _ended_in(connection: Connection, turn: StoredTurn, now_ms: int) -> None:
 
 
 def give_up_in(
-    connection: Connection, log: ThreadLog, thread: Thread, *states: TurnState, message: str = _WENT_ON
+    connection: Connection, log: ThreadLog, thread: Thread, *states: TurnState, message: str = _CONTINUED
 ) -> None:
-    """End what waits in a session that goes on without it, inside the transaction in which it does.
+    """End what waits in a session that continues without it, inside the transaction in which it does.
 
     The open requests of the session and its sub-agents are withdrawn, and the turn that waits is cancelled.
 

@@ -224,7 +224,7 @@ def _refuse_foreign(text: str, held: str, secrets: Redactor, shown: str) -> None
         if secrets.has_changed(match[0]) and text.count(match[0]) > shown.count(match[0]):
             raise WorkspaceError(
                 f"{match[0]} stood for another value earlier in this conversation; nothing was changed.",
-                remedy="Change only other parts of the file with an edit, or ask the user to go on in a new session,"
+                remedy="Change only other parts of the file with an edit, or ask the user to continue in a new session,"
                 " where the file is read again.",
             )
 

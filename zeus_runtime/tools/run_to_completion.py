@@ -80,6 +80,6 @@ async def finished(work: Awaitable[T]) -> T:
         return task.result()
     failure = None if task.cancelled() else task.exception()
     if failure is not None:
-        _log.warning("work that went on after its caller was cancelled has failed: %r", failure)
+        _log.warning("work that continued after its caller was cancelled has failed: %r", failure)
     # Not the failure: a caller that is cancelled must end as cancelled, or its time limits and its stop are lost.
     raise cancelled from failure

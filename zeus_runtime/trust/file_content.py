@@ -10,9 +10,10 @@ from hashlib import file_digest
 from importlib.util import source_from_cache
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from zeus_runtime.disk_paths import real_path
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.proc_files import is_proc, opened
 
 MOST_ENTRIES: Final = 1_000
@@ -20,6 +21,31 @@ MOST_ENTRIES: Final = 1_000
 CACHES: Final = "__pycache__"
 _TIMED: Final = bytes(4)
 """The flags of a compiled file that Python compares with its source's time and size (PEP 552)."""
+Held: TypeAlias = tuple[Path, str]
+"""A file, and the SHA-256 of its content."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file or folder that a word of a command names.
+
+    Args:
+        word: index of the word.
+        name: the file as the word names it.
+        path: its location.
+        content: its digest, or a description of it if the digest does not hold its content.
+        is_covered: whether the digest holds its content.
+        held: the files whose content the digest holds, each with its SHA-256.
+        unread: the files and folders in it that cannot be read, each with the reason. The digest holds their names.
+    """
+
+    word: int
+    name: str
+    path: Path
+    content: str
+    is_covered: bool = True
+    held: tuple[Held, ...] = ()
+    unread: tuple[tuple[Path, str], ...] = ()
 
 
 class Data:

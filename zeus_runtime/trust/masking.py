@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.config.secrets.masking import MASK, Redactor, secrets_of_environment
-from zeus_runtime.config.secrets.parts import holds_secret, secret_entry
 from zeus_runtime.config.secrets.placeholders import is_frame, is_key, lines_of_key, looks_random, placeholder
+from zeus_runtime.config.secrets.secret_names import holds_secret, secret_entry
 from zeus_runtime.frozen import dataclass
 
 _HOST: Final = r"(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?"

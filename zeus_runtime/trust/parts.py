@@ -15,10 +15,11 @@ from typing import Final, Literal, TypeAlias
 from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.mount_table import mount_table
-from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, covered
+from zeus_runtime.trust.command_files import Covered, covered
 from zeus_runtime.trust.compiled import are_compiled_apart
-from zeus_runtime.trust.file_content import content_of, hex_of
+from zeus_runtime.trust.file_content import Held, content_of, hex_of
 from zeus_runtime.trust.masking import BareMask, PartMask
+from zeus_runtime.trust.name_search import MOST_BASES
 from zeus_runtime.trust.package_runners import LookedUp
 
 PartKind: TypeAlias = Literal[

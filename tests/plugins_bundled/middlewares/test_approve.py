@@ -391,7 +391,7 @@ async def test_what_nobody_decides_in_time_is_decided_by_the_yaml(
         assert pending_ids((await events_of(living.resume(session)))[-1]) == {"a": name}
         now[0] += 1
         with pytest.raises(
-            UsageError, match=r"(?s)time to decide .* is over.* goes on; a service does by itself"
+            UsageError, match=r"(?s)time to decide .* is over.* continues it; a service does so by itself"
         ):
             await living.decide(session, {name: APPROVE})
         events = await events_of(living.resume(session))

@@ -177,6 +177,6 @@ def jumps(given: AgentMiddleware[Any, Any, Any], hook: str) -> set[str]:
 def unsupported(given: AgentMiddleware[Any, Any, Any], what: str) -> UnsupportedError:
     """The error for an action during a run that Zeus does not support."""
     return UnsupportedError(
-        f"the LangChain middleware {given.name!r} cannot go on: {what}",
+        f"the LangChain middleware {given.name!r} cannot continue: {what}",
         remedy="docs/how-to/langchain.md says what is honoured.",
     )

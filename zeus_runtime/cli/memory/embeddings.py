@@ -74,7 +74,7 @@ def use(process: Process, model: str, later: bool, which: ConfigArgs) -> None:
 
     `multilingual` runs offline and knows 16 languages. The model embeds a text to see that it can: an unknown name,
     wrong options, a missing key or package change nothing. Keys do not belong here, they are read from the environment.
-    Then the user's memories are embedded again. Ctrl-C stops that, and the agents of this database go on in the
+    Then the user's memories are embedded again. Ctrl-C stops that, and the agents of this database continue in the
     background.
     """
     from zeus_runtime.memory.embedding_choice import written_choice

@@ -88,7 +88,7 @@ def fork_session(
 ) -> None:
     """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change.
 
-    `zeus run --session NEW --continue` asks that step again, under the config as it is now; with a prompt, it goes on
+    `zeus run --session NEW --continue` asks that step again, under the config as it is now; with a prompt, it continues
     from there. Files of the workspace stay as they are.
 
     With --middlewares, NEW has its own policies, and keeps them. Lines that judge calls, such as `approve` and

@@ -126,7 +126,7 @@ def _tell_about(stored: StoredSession, hidden: int, redact: Redactor, which: Con
         complain(
             f"(its last turn {_UNFINISHED[stored.info.state]}:"
             f" `{which.command('run', '--session', stored.info.session, '--continue', is_argument=True)}`"
-            " goes on)"
+            " continues it)"
         )
 
 

@@ -21,7 +21,8 @@ from zeus_runtime.config.layers.plugin_home import PluginHomes
 from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
 from zeus_runtime.config.secrets.masking import HiddenStr, Redactor, secrets_of_environment, told_apart
-from zeus_runtime.config.secrets.parts import holds_secret, looks_secret, secrets_in
+from zeus_runtime.config.secrets.secret_names import holds_secret, looks_secret
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import MASK, mask_line
-from zeus_runtime.config.secrets.parts import holds_headers
+from zeus_runtime.config.secrets.secret_names import holds_headers
 from zeus_runtime.config.yaml.reader import MAX_DEPTH, read_value
 from zeus_runtime.config.yaml.sources import Sources, named_secrets_masked, unread_lines
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path

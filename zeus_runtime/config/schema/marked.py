@@ -20,7 +20,7 @@ from zeus_runtime.config.schema.markers import (
 )
 from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, branches, walk_with
-from zeus_runtime.config.secrets.parts import number_text
+from zeus_runtime.config.secrets.secret_trees import number_text
 from zeus_runtime.config.yaml.tree import Node, Path, walk
 from zeus_runtime.disk_paths import expanded
 

@@ -24,7 +24,6 @@ from zeus_runtime.config.secrets.matching import (
     without_blanks,
     wraps,
 )
-from zeus_runtime.config.secrets.parts import number_text, secret_entry, secrets_in
 from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,
@@ -39,6 +38,9 @@ from zeus_runtime.config.secrets.placeholders import (
     way_placeholder,
 )
 from zeus_runtime.config.secrets.searches import Search, Searches, TokenForm, searches_of
+from zeus_runtime.config.secrets.secret_names import secret_entry
+from zeus_runtime.config.secrets.secret_trees import number_text
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"

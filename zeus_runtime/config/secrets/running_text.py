@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+FLAG: Final = r"--?([A-Za-z][\w-]*)"
 LOGIN_FLAG: Final = r"-(?<![\w-]-)(?:[uU]|-?(?:[\w-]+-)?user)"
 """Behind it is ``user:password``."""
 _SCHEMES: Final = ("bearer", "basic", "token")

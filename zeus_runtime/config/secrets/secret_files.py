@@ -20,7 +20,8 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.marked import marked_values
 from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
 from zeus_runtime.config.secrets.folder_listings import ENV_NAME, FolderListings
-from zeus_runtime.config.secrets.parts import key_files, secrets_in
+from zeus_runtime.config.secrets.key_files import key_files
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.secrets.sound_texts import misfit_values
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,

@@ -1,17 +1,24 @@
-"""Read a text that is known to hold secrets as JSON, TOML or YAML, if it is that: each scalar is a text."""
+"""Read a text that may hold secrets as JSON, TOML or YAML, if it is that, and the texts in such a tree."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
+
+from zeus_runtime.config.secrets.random_values import is_random_name
 
 _OF_OTHERS: Final = re.compile(r"[\"'`]|[,;]\Z")
 """In a text without quotes, they say that other programs read the file too."""
 _KEY_OF_TREE: Final = re.compile(r"[\w./-]+")
 _MOST_LEVELS: Final = 50
 _MOST_VALUES: Final = 100_000
+_PUBLIC_IN_JWK: Final = frozenset("kty use key_ops alg kid x5u x5c x5t x5t#S256 crv x y n e".split())
+"""The public members of a key in JSON (RFC 7517, section 4; RFC 7518, section 6), which look random all the same."""
+_JWK_KINDS: Final = ("RSA", "EC", "OKP", "oct")
+_LEAST_KEY: Final = 10**7
+"""The least number that may be a key."""
 
 
 def trees_of(text: str) -> tuple[Sequence[Any], bool]:
@@ -83,3 +90,43 @@ def _plain(node: Any) -> Any:
         # Of a key that is written twice, each value counts; a number changes no name.
         tree[f"{name}{len(tree)}" if name in tree else name] = _plain(value)
     return tree
+
+
+def number_text(value: Any) -> str | None:
+    """A number as it is written, for a key of digits without quotes is a number; None for anything else."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def scalar_text(value: Any) -> str | None:
+    """A text or a number as a text. A number with less than eight digits before its point, such as a price, is empty:
+    it is no key, but it has a place among words."""
+    is_price = isinstance(value, float) and abs(value) < _LEAST_KEY
+    return value if isinstance(value, str) else "" if is_price else number_text(value)
+
+
+def json_of(text: str) -> Any:
+    """The mapping or list that a text is in JSON; None if it is none, or only begins so."""
+    if text[:1] not in ("{", "["):
+        return None
+    from zeus_runtime.strict_json import read_json
+
+    try:
+        return read_json(text)
+    except ValueError:
+        return None
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in JSON that may be secrets, and keys of maps that look random: a service may keep whose its keys are
+    (``{KEY: "ann"}``). The public members of a JWK are none.
+    """
+    if isinstance(value, Mapping):
+        public = _PUBLIC_IN_JWK if value.get("kty") in _JWK_KINDS else ()
+        yield from filter(is_random_name, value)
+        for name, each in value.items():
+            yield from () if name in public else texts_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts_in(each)
+    elif text := scalar_text(value):
+        yield text

@@ -20,8 +20,8 @@ from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.layers.mcp_files import once
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.folder_listings import FolderListings
+from zeus_runtime.config.secrets.key_files import key_files_of_entry, key_files_of_words
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.config.secrets.parts import key_files_of_entry, key_files_of_words
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import Node, find, of_json, plain

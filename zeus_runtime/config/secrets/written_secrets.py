@@ -15,20 +15,16 @@ from zeus_runtime.config.layers.dotenv import parse_dotenv
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate, without_variables
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.git_settings import GitFile, beginning_of, git_files
-from zeus_runtime.config.secrets.parts import (
-    SOURCED,
-    holds_secret,
-    key_files,
-    key_files_of_entry,
-    key_files_of_words,
-    places_variables,
-    private_keys,
+from zeus_runtime.config.secrets.key_files import SOURCED, key_files, key_files_of_entry, key_files_of_words
+from zeus_runtime.config.secrets.running_text import is_key_like
+from zeus_runtime.config.secrets.secret_names import holds_secret, places_variables
+from zeus_runtime.config.secrets.secret_shapes import private_keys
+from zeus_runtime.config.secrets.secrets_in_values import (
     secrets_in,
     secrets_in_file,
     secrets_of_text,
     secrets_within,
 )
-from zeus_runtime.config.secrets.running_text import is_key_like
 from zeus_runtime.config.yaml.tree import Node, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import is_folder

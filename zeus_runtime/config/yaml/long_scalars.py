@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zeus_runtime.config.secrets.parts import holds_headers
+from zeus_runtime.config.secrets.secret_names import holds_headers
 
 
 @dataclass

@@ -10,8 +10,8 @@ from typing import Final
 
 from zeus_runtime.config.messages.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.secrets.masking import MASK, Redactor, mask_line
-from zeus_runtime.config.secrets.parts import holds_headers, secret_entry
 from zeus_runtime.config.secrets.placeholders import looks_random
+from zeus_runtime.config.secrets.secret_names import holds_headers, secret_entry
 from zeus_runtime.config.yaml.tree import Mark, Path
 from zeus_runtime.frozen import dataclass
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from zeus_runtime.config.secrets.connection_strings import is_broken_login
 from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
-from zeus_runtime.config.secrets.parts import holds_headers, number_text
+from zeus_runtime.config.secrets.secret_names import holds_headers
+from zeus_runtime.config.secrets.secret_trees import number_text
 from zeus_runtime.escaping import json_shown, printable
 
 Path: TypeAlias = tuple[str | int, ...]

@@ -119,7 +119,7 @@ def _harmless(
         return Rejected(
             "sensitive",
             "The text holds what looks like a secret or a personal number, which is never kept: "
-            "leave it out and save the rest, or go on without saving.",
+            "leave it out and save the rest, or continue without saving.",
             rule=secret,
         )
     order = injection_rule(content) or (injection_rule(subject) if subject is not None else None)
@@ -174,7 +174,7 @@ def decide(
     return Rejected(
         "rate_limited",
         f"This session has saved memories of its own accord {settings.max_extractions} times within "
-        f"{settings.extraction_window_hours:g} hours, which is the limit: go on without saving, "
+        f"{settings.extraction_window_hours:g} hours, which is the limit: continue without saving, "
         "or save it when the user asks for it.",
     )
 

@@ -335,18 +335,24 @@ class HostedAgent:
         for each in self._closed_later:
             each.take(found)
 
-    async def close_edited(self, close: Callable[[Sequence[Checked]], Awaitable[None]]) -> None:
+    async def close_edited(
+        self, close: Callable[[Sequence[Checked]], Awaitable[None]], *, always: bool = False
+    ) -> None:
         """Close what the texts name that decide about the agent, if one was edited; looked at once in a while only.
 
         Args:
             close: closes the files of configs to the turns of the service.
+            always: now, edited or not.
         """
         now = self.now()
-        if now - self._looked_at_texts >= LOOK_SECONDS:
+        if always or now - self._looked_at_texts >= LOOK_SECONDS:
             self._looked_at_texts = now
-            for each in self._looks.values():
-                each.changed()
-            await self._edited.close(close)
+            await asyncio.to_thread(self._look_at_texts)
+            await self._edited.close(close, always=always)
+
+    def _look_at_texts(self) -> None:
+        for each in self._looks.values():
+            each.changed()
 
     async def aclose(self) -> None:
         """Cancel all runs and close all agents."""
@@ -360,16 +366,6 @@ class HostedAgent:
             return False
         self._looked = now
         return _stats(self._files) != self._files
-
-    @property
-    def unread(self) -> Sequence[Checked]:
-        """The family, for the files that its configs name now, valid or not."""
-        return [each.with_files_unread() for each in self.family]
-
-    async def unfit(self) -> Sequence[Checked]:
-        """The family, for the files that its configs name or spell now; they are not valid."""
-        work = self.checked.work_beside
-        return await asyncio.to_thread(lambda: [each.with_files_unfit(work) for each in self.family])
 
     async def read_again(
         self,
@@ -387,7 +383,7 @@ class HostedAgent:
         try:
             if close is not None:
                 # The check may execute files. Those of a text with a mistake are executed once it is corrected.
-                await close(self.unread)
+                await self.close_edited(close, always=True)
             family = await asyncio.to_thread(self._read_and_planned)
             if (name := family[-1].config.name) in taken:
                 raise UsageError(
@@ -482,25 +478,18 @@ class Hosting:
             return
         async with self._looking:
             due = [each for each in self._agents if each.is_due()]
-            if [each for each in due if await each.read_again(self._names_beside(each), self._close_files)]:
+            is_new = [
+                each for each in due if await each.read_again(self._names_beside(each), self._close_files)
+            ]
+            if is_new:
                 self._introduce()
-                # A new content of another config closes nothing of those that have a problem.
-                due = self._agents
-            for each in due:
-                if each.problem:
-                    try:
-                        await self._close_files(await each.unfit())
-                    except Exception as error:  # noqa: BLE001 - as in `read_again`
-                        self._tell_open(each, error)
-            # Such as the settings of the service, and configs that no agent has loaded.
+            # Also of texts that no agent has loaded, such as the settings of the service.
             for each in self._agents:
                 try:
-                    await each.close_edited(self._close_files)
+                    # A new content of another config closes nothing of those that have a problem.
+                    await each.close_edited(self._close_files, always=bool(is_new and each.problem))
                 except Exception as error:  # noqa: BLE001 - as in `read_again`
-                    self._tell_open(each, error)
-
-    def _tell_open(self, agent: HostedAgent, error: Exception) -> None:
-        _log.error("the files of the agent %s stay open: %s", agent.name, _as_told(error))
+                    _log.error("the files of the agent %s stay open: %s", each.name, _as_told(error))
 
     async def _close_files(self, family: Sequence[Checked]) -> None:
         for each in self._agents:
