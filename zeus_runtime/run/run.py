@@ -432,7 +432,12 @@ class Run:
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
         request = ApprovalRequest(
-            tool.name, arguments, str(call.place), call.id, setting=tool.setting, facts=tool.facts
+            tool.name,
+            arguments,
+            str(call.place),
+            call.id,
+            setting=tool.setting,
+            facts=tool.facts_of(arguments),
         )
         decision = await self._resources.approvals.held(tool, request)
         if decision is not None and decision.answer == "reject":
