@@ -438,6 +438,8 @@ def test_the_files_that_a_tool_wrote_are_those_that_it_declares() -> None:
     assert written_paths(declared, asked) == ["/data.csv"]
     assert written_paths(replace(declared, paths=frozenset()), asked) == ["out.csv"]
     assert written_paths(replace(declared, access="read"), asked) == []
+    several = {"to": ["/a", "/b"], "more": [{"to": "/c", "content": "/d"}], "content": "/e"}
+    assert written_paths(declared, several) == ["/a", "/b", "/c"]
 
 
 async def _nothing(**_arguments: Any) -> str:
