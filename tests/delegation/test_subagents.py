@@ -32,6 +32,7 @@ from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.store.approvals import open_approvals
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 from zeus_runtime.store.threads import Thread
+from zeus_runtime.tools.question import question_lines
 from zeus_runtime.tools.written_paths import written_paths
 
 Script = Callable[[ModelRequest], Answer]
@@ -437,6 +438,8 @@ def test_the_files_that_a_tool_wrote_are_those_that_it_declares() -> None:
     assert written_paths(declared, asked) == ["/data.csv"]
     assert written_paths(replace(declared, paths=frozenset()), asked) == ["out.csv"]
     assert written_paths(replace(declared, access="read"), asked) == []
+    several = {"to": ["/a", "/b"], "more": [{"to": "/c", "content": "/d"}], "content": "/e"}
+    assert written_paths(declared, several) == ["/a", "/b", "/c"]
 
 
 async def _nothing(**_arguments: Any) -> str:
@@ -840,6 +843,54 @@ async def test_an_approved_task_of_a_middlewares_tool_is_for_its_agent_too(folde
             await living.decide(session, {pending.id: APPROVE})
         async with planned(helper) as living:
             assert (await events_of(living.resume(session)))[-1].type == ran
+
+
+LEAD = """
+agents: {deep: {description: Computes., overrides: {tools: [sandbox]}}}
+tools: [subagents, shell]
+middlewares: [{approve: {mode: run_everything}}]
+mcpServers:
+  docs: {command: sh, args: [never]}
+  "two, words": {command: sh, args: [never]}
+  off: {command: sh, args: [never], disabled: true}
+"""
+LEADS = (
+    "{lead: {description: Leads., config: lead.yaml}, helper: {description: Reads., overrides: {mode: ask}}}"
+)
+
+
+async def test_the_question_about_a_task_tells_of_the_agent_that_gets_it(folder: Path) -> None:
+    (folder / "lead.yaml").write_text(f"version: 1\nname: lead\nmodel: gpt-4o\n{LEAD}")
+    asking = "middlewares: [{approve: {ask: [task]}}]\n"
+    model = cast(go=[calling(task("t1", "work", "lead"), task("t2", "work")), "End."])
+    async with agent(folder, model, asking, agents=LEADS) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        pending = {each.call_id: each for each in await living.pending_approvals(session)}
+        (any_agent,) = (each.tool for each in living.plan.tools if each.tool.starts_agents)
+    reach = 'may write and run commands, servers docs, "two, words"'
+    assert pending["t1"].as_json()["tool_facts"] == [
+        "sub-agent lead: config lead.yaml",
+        f"sub-agent lead: {reach}",
+        "sub-agent lead/deep: config lead.yaml",
+        f"sub-agent lead/deep: {reach}",
+    ]
+    own = ("sub-agent helper: config zeus.yaml", "sub-agent helper: may only read, no servers")
+    assert pending["t2"].facts == list(own)
+    assert {f"  {each}" for each in own} <= {each.text for each in question_lines(pending["t2"], width=200)}
+    # A tool of a plugin may start any of them.
+    assert {*own, *pending["t1"].facts} == {
+        *replace(any_agent, agent_argument="").facts_of({"agent": "helper"})
+    }
+
+
+async def test_a_secret_in_the_name_of_a_sub_agents_server_is_not_stored(folder: Path) -> None:
+    (folder / ".env").write_text("MY_TOKEN=hunter2hunter2\n")
+    yaml = "metadata: {token: '${MY_TOKEN}'}\nmiddlewares: [{approve: {ask: [task]}}]\n"
+    yaml += "mcpServers: {hunter2hunter2: {command: sh, args: [never]}}\n" + storage("sqlite:///sessions.db")
+    async with agent(folder, cast(go=[calling(task("t1", "work")), "End."]), yaml) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await open_approvals((await living._open()).log, session)
+    assert "servers <secret:MY_TOKEN>" in str(pending.facts)
 
 
 async def test_always_for_tasks_ends_when_an_agent_changes(folder: Path) -> None:

@@ -229,7 +229,7 @@ async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Pat
 
 
 async def test_the_files_of_a_call_are_those_with_which_it_ran(tmp_path: Path) -> None:
-    """A person changes the paths: in an argument that the tool declares, and in one whose meaning nobody knows."""
+    """A person changes the paths. An argument that no tool declares as a path may name a file for any reason."""
     model = script(
         calling(
             call("write_file", "a", path="/asked.txt", content="x"),
@@ -252,7 +252,7 @@ async def test_the_files_of_a_call_are_those_with_which_it_ran(tmp_path: Path) -
             assert decided.status_code == 200, decided.text
         await until(client, run, "complete")
         listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
-        assert {each["path"] for each in listed} == {"/mine.txt", "/also.txt", "/kept.txt"}
+        assert {each["path"] for each in listed} == {"/mine.txt", "/kept.txt"}
         content = f"/v1/sessions/{session}/artifacts/content"
         assert (await client.get(content, params={"path": "/mine.txt"})).text == "x"
         assert (await client.get(content, params={"path": "/asked.txt"})).status_code == 404

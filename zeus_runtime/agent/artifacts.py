@@ -16,7 +16,7 @@ from zeus_runtime.run.stored_thread import messages_after
 from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
-from zeus_runtime.tools.written_paths import MAY_HAVE_WRITTEN, path_texts
+from zeus_runtime.tools.written_paths import WROTE, written_paths
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -80,7 +80,7 @@ async def content(log: ThreadLog, plan: Plan, secrets: Redactor, session: str, p
 
 
 async def _named(log: ThreadLog, plan: Plan, session: str) -> dict[str, int]:
-    """Each text with which a successful call of a writing tool ran and that may be a path, and when its result came."""
+    """Each path with which a successful call of a writing tool ran, and when its result came."""
     writing = {each.tool.name: each.tool for each in plan.tools if each.tool.access == "write"}
     found: dict[str, int] = {}
     calls: dict[str, list[str]] = {}
@@ -88,12 +88,12 @@ async def _named(log: ThreadLog, plan: Plan, session: str) -> dict[str, int]:
         message = from_payload(json.loads(entry.payload))
         for call in calls_of(message):
             if call["name"] in writing and call["id"] and isinstance(call["args"], dict):
-                calls[call["id"]] = path_texts(writing[call["name"]], call["args"])
+                calls[call["id"]] = written_paths(writing[call["name"]], call["args"])
         if message.type == "tool" and message.status != "error":  # type: ignore[attr-defined]
             named = calls.get(message.tool_call_id, [])  # type: ignore[attr-defined]
             artifact = message.artifact  # type: ignore[attr-defined]
             if isinstance(artifact, Mapping):
-                named = artifact.get(MAY_HAVE_WRITTEN, named)
+                named = artifact.get(WROTE, named)
             for text in named:
                 # The first result: a file that is changed later is still the session's.
                 found.setdefault(text, entry.created_ms)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.yaml.tree import find
+from zeus_runtime.escaping import word
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.plan.agent_documents import laid_over, own_document
 from zeus_runtime.plan.apart import set_apart
@@ -126,7 +127,25 @@ def bound_to_agents(tools: Iterable[Tool], agents: Mapping[str, PlannedAgent]) -
     """The tools, those that start agents with the agents' plans in their setting: a task does what its agent does."""
     if not agents:
         return tuple(tools)
-    return tuple(each.within(_setting(agents)) if each.starts_agents else each for each in tools)
+    facts = {name: tuple(_facts(word(name), each)) for name, each in agents.items()}
+    return tuple(
+        replace(each.within(_setting(agents)), agent_facts=facts) if each.starts_agents else each
+        for each in tools
+    )
+
+
+def _facts(name: str, agent: PlannedAgent) -> Iterator[str]:
+    """What a person who approves a task must know of its agent, and of the agents that this one may start."""
+    plan = agent.plan
+    servers = [
+        word(each.name) for toolset in plan.unopened for each in toolset.status() if each.state != "disabled"
+    ]
+    may = (["write"] if _may_write(plan) else []) + (["run commands"] if _may_execute(plan) else [])
+    yield f"sub-agent {name}: config {agent.checked.document.source}"
+    reaches = f"servers {', '.join(servers)}" if servers else "no servers"
+    yield f"sub-agent {name}: may {' and '.join(may) or 'only read'}, {reaches}"
+    for below, each in plan.agents.items():
+        yield from _facts(f"{name}/{word(below)}", each)
 
 
 def _setting(agents: Mapping[str, PlannedAgent]) -> str:
@@ -196,6 +215,12 @@ def _may_write(plan: Plan) -> bool:
     """Whether it has tools that write, or servers, whose tools are known only when they run."""
     writes = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
     return writes or (plan.mode == "agent" and bool(plan.opens))
+
+
+def _may_execute(plan: Plan) -> bool:
+    """Whether it has tools that run commands or code, besides those of servers."""
+    callable_tools = (each.tool for each in plan.tools if each.showing == "callable")
+    return any(each.commands or each.category in ("sandbox", "shell") for each in callable_tools)
 
 
 _DEPTH: Final = ("limits", "max_subagent_depth")

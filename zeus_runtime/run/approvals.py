@@ -464,7 +464,8 @@ class ApprovalBroker:
         shown = self._known(request.arguments)
         change = request.preview and masked(request.preview, self._told)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)
-        stored = replace(request, reason=reason, schema=schema, preview=change)
+        facts = tuple(map(self._secrets.text, request.facts))
+        stored = replace(request, reason=reason, schema=schema, preview=change, facts=facts)
         if request.needs_person:
             stored = replace(stored, may_remember=False, on_timeout="reject")
         # Stored before anyone is asked: a process that is killed while the user thinks loses no question.

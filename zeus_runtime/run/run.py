@@ -54,7 +54,7 @@ from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.preview import Preview, masked_changes, preview_of
 from zeus_runtime.tools.question import MOST_LINES, shown_texts
 from zeus_runtime.tools.quota import COUNTED, PROGRAMS
-from zeus_runtime.tools.written_paths import MAY_HAVE_WRITTEN, WROTE, path_texts, written_paths
+from zeus_runtime.tools.written_paths import WROTE, written_paths
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -340,12 +340,8 @@ class Run:
         tool, ran = self._resources.toolbox.find(call["name"] or ""), self._ran.get(place)
         if tool is None or ran is None:
             return {}
-        found: dict[str, list[str]] = {}
-        for key, paths_of in ((WROTE, written_paths), (MAY_HAVE_WRITTEN, path_texts)):
-            named, wrote = (paths_of(tool, each) for each in (call["args"], ran))
-            if wrote != named:
-                found[key] = [self._resources.known.text(each) for each in wrote]
-        return found
+        named, wrote = (written_paths(tool, each) for each in (call["args"], ran))
+        return {} if wrote == named else {WROTE: [self._resources.known.text(each) for each in wrote]}
 
     async def _kept_changes(self, result: ToolResult) -> Mapping[str, Any]:
         """The part of the result's artifact with the changes that the call made."""
@@ -432,7 +428,12 @@ class Run:
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
         request = ApprovalRequest(
-            tool.name, arguments, str(call.place), call.id, setting=tool.setting, facts=tool.facts
+            tool.name,
+            arguments,
+            str(call.place),
+            call.id,
+            setting=tool.setting,
+            facts=tool.facts_of(arguments),
         )
         decision = await self._resources.approvals.held(tool, request)
         if decision is not None and decision.answer == "reject":

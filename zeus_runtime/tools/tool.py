@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from zeus_runtime.frozen import dataclass
@@ -224,6 +225,7 @@ class Tool:
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take, without the time in which the user is asked.
         starts_agents: it calls ``ToolRun.delegate``.
+        agent_argument: the name of the argument that names the agent which a call starts, if one does.
         agents: further agents that it adds to those of the config, by name; each is planned like one under ``agents``.
         takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object, for tools whose
             argument names come from outside (``run`` may be among them).
@@ -238,6 +240,7 @@ class Tool:
             hold for it; a plan says so.
         facts: what of ``setting`` the person who approves a call must see, such as its server: further lines of the
             question.
+        agent_facts: such lines for each agent that it may start, by the agent's name; a plan adds them.
     """
 
     name: str
@@ -254,18 +257,26 @@ class Tool:
     takes_run: bool = False
     timeout_seconds: float | None = None
     starts_agents: bool = False
+    agent_argument: str = ""
     agents: Mapping[str, SubAgent] = field(default_factory=dict)
     takes_whole: bool = False
     deferred: bool = False
     preview: Callable[[Mapping[str, JSON], Redactor, str], Awaitable[Preview]] | None = None
     setting: str = field(default="", repr=False)
     facts: tuple[str, ...] = ()
+    agent_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     computed: frozenset[str] = frozenset()
     past_workspace: bool = False
 
     def within(self, setting: str) -> Tool:
         """The same tool with its component's setting before its own."""
         return replace(self, setting=f"{setting} {self.setting}".strip()) if setting else self
+
+    def facts_of(self, arguments: Mapping[str, JSON]) -> tuple[str, ...]:
+        """``facts``, and those of the agent that a call starts: of all agents, if the arguments do not name one."""
+        named = self.agent_facts.get(str(arguments.get(self.agent_argument)))
+        of_agents = self.agent_facts.values() if named is None else [named]
+        return (*self.facts, *chain.from_iterable(of_agents))
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:

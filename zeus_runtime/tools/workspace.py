@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -42,6 +42,8 @@ Reach: TypeAlias = Literal["look", "read", "write"]
 """The kinds of access to a file: see that it exists, read it, change it."""
 
 _MAX_DEPTH = 200
+_PLACE_DIGITS: Final = 12
+_CONTENT_DIGITS: Final = 4
 _MAKING: Final = threading.Lock()
 """Held while a new name is judged and made: names that appear at the same time could make a git folder together."""
 _TOO_LONG: Final = Ruling(
@@ -462,6 +464,18 @@ class WorkspaceFiles:
     def identity(self, path: str) -> str:
         """Return the SHA-256 of the real place of ``path`` on this machine; ``real`` ignores that a mount is a link."""
         return hashlib.sha256(os.fsencode(self._followed(path)[2])).hexdigest()
+
+    def state(self, path: str, pieces: Iterable[bytes] = ()) -> str:
+        """Return digits that change with the real place of ``path`` and its content, for a question and its record.
+
+        Of the content they have 16 bits: enough to see a change, and too few to find a secret in it by guesses. A
+        random salt would give 16 further bits with each question.
+        """
+        identity = self.identity(path)
+        content = hashlib.sha256(identity.encode())
+        for each in pieces:
+            content.update(each)
+        return f"{identity[:_PLACE_DIGITS]}{content.hexdigest()[:_CONTENT_DIGITS]}"
 
     def _followed(self, path: str) -> tuple[tuple[str, ...], str, str]:
         """Return the prefix of a path's mount, its folder, and the path's target; the last two with links resolved."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import hashlib
 import json
 import os
 import re
@@ -710,6 +711,31 @@ async def test_the_reason_without_a_diff_names_the_whole_old_content(root: Path,
     there = await preview_of(routed, {"path": "f", "content": "new"}, Redactor())
     assert there is not None
     assert there.problem not in (one, other)
+
+
+async def test_no_digits_of_a_file_in_a_question_or_in_the_log_identify_its_content(root: Path) -> None:
+    tools = tools_of(root)
+
+    async def told(guess: str) -> tuple[str, Any]:
+        (root / "f").write_text(f"\0{guess}")
+        (root / "text").write_text(guess)
+        shown = await preview_of(tools["write_file"], {"path": "f", "content": "new"}, Redactor())
+        assert shown is not None
+        return shown.problem, (await invoke(tools["read_file"], {"path": "text"}, RUN)).state["file:/text"]
+
+    # Of 1,500 guesses, some look alike with 16 bits, and none does with 64.
+    guesses = [await told(f"guess {each}") for each in range(1_500)]
+    assert all(1_400 < len(set(each)) < 1_500 for each in zip(*guesses, strict=True))
+
+
+async def test_a_file_that_an_earlier_version_of_zeus_noted_may_be_changed(root: Path) -> None:
+    (root / "a").write_text("old")
+    earlier = {"file:/a": hashlib.blake2b(b"old", digest_size=12).hexdigest()}
+    for expected in (False, True):
+        run = run_with(Redactor(), earlier)
+        done = await invoke(tools_of(root)["edit_file"], {"path": "a", "old": "old", "new": "new"}, run)
+        assert done.is_error is expected
+        (root / "a").write_text("old, but changed")
 
 
 # Secrets in names

@@ -116,7 +116,7 @@ class Approve(Middleware):
             timeout_seconds=self._options.timeout_seconds,
             on_timeout=self._options.on_timeout,
             setting=tool.setting,
-            facts=tool.facts,
+            facts=tool.facts_of(arguments),
         )
 
     def _denied(self, tool: Tool, arguments: Mapping[str, Any], files: WorkspaceFiles) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from zeus_plugins.tools.filesystem.changed_part import MOST_COMPARED, changed_part
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 
 _MOST_DIFF_CHARACTERS: Final = 3_000
-_STATE_DIGITS: Final = 16
 _PIECE_BYTES: Final = 2**20
 
 
@@ -282,20 +282,15 @@ def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
     Raises:
         WorkspaceError: the file is not text, or too large, or cannot be read.
     """
-    state = hashlib.sha256(files.identity(path).encode())
     try:
         with files.open(path) as file:
             data = file.read(options.max_write_bytes + 1)
             kind = "too large to compare" if len(data) > options.max_write_bytes else binary_kind(data)
             if kind is None:
                 return whole_text(data)
-            while data:
-                state.update(data)
-                data = file.read(_PIECE_BYTES)
+            state = files.state(path, chain([data], iter(partial(file.read, _PIECE_BYTES), b"")))
             size = plural(file.tell(), "byte")
     except NoSuchFileError:
         return None
     # An approval is bound to these words, so they differ where the place or the content does.
-    raise WorkspaceError(
-        f"the old file {printable(files.real(path))} is {kind} ({size}, state {state.hexdigest()[:_STATE_DIGITS]})"
-    )
+    raise WorkspaceError(f"the old file {printable(files.real(path))} is {kind} ({size}, state {state})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
 _MOST_LISTED = 50
-_STATE_DIGITS = 16
 _BESIDE = """Prepare the sandbox's own folder /workspace: copy workspace files into it, or empty it.
 
 Programs see the workspace itself; copy the files that they shall change without changing the workspace. The folder's
@@ -187,13 +185,12 @@ def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: Wor
 
 def _target(workspace: WorkspaceFiles, path: str, options: Options) -> str:
     """A file that a copy would make or replace, in words that differ where its place or its content does."""
-    place, state = workspace.real(path), hashlib.sha256(workspace.identity(path).encode())
+    place = workspace.real(path)
     try:
         held = workspace.read(path, max_bytes=options.max_copy_mb * 2**20)
     except NoSuchFileError:
-        return f"becomes the new file {place} (state {state.hexdigest()[:_STATE_DIGITS]})"
-    state.update(held)
-    return f"replaces {place} ({len(held):,} bytes, state {state.hexdigest()[:_STATE_DIGITS]})"
+        return f"becomes the new file {place} (state {workspace.state(path)})"
+    return f"replaces {place} ({len(held):,} bytes, state {workspace.state(path, [held])})"
 
 
 def _described(options: Options, capabilities: SandboxCapabilities) -> str:

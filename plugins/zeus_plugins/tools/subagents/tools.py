@@ -51,7 +51,9 @@ def _task(agents: Mapping[str, SubAgent], brought: Mapping[str, SubAgent]) -> To
         access="read",
     )(task)
     # Only some sub-agents give the tool this argument.
-    return replace(made, paths=frozenset({"handles"}), starts_agents=True, agents=brought)
+    return replace(
+        made, paths=frozenset({"handles"}), starts_agents=True, agent_argument="agent", agents=brought
+    )
 
 
 def _description(agents: Mapping[str, SubAgent]) -> str:
