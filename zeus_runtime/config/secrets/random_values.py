@@ -16,7 +16,7 @@ _PLAIN_NAME: Final = r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]{2,})*|[A-Z]+)[0-9]{0,4}|[0-9
 _HOST: Final = r"(?:[\w-]+\.)+[a-z]{2,}"
 _HOST_OR_MAIL: Final = rf"(?:[\w.+-]+@)?{_HOST}(?::[0-9]+)?"
 _LONG_WORD: Final = r"[\w.+=~-]{16,}"
-"""Of a program's variable whose name says nothing, a whole value of such signs is no ordinary word."""
+"""Of a program's variable whose name says nothing, a whole value of such signs is not an ordinary word."""
 _LEAST_WORD: Final = 12
 """Shorter ones are often ids that a model needs for its calls: ``C05KQ1E1F2``."""
 _SHORT_LIST: Final = r"[\w.-]+(?:[,;][\w.-]+)+"
@@ -68,7 +68,7 @@ def marked_parts(word: str) -> Iterator[str]:
 
 
 def is_random_name(name: str) -> bool:
-    """Whether what is in the place of a name is no name: it has random letters and digits that are no words with a
+    """Whether a text in the place of a name is not a name: it has random letters and digits that are not words with a
     number, as ``enableOAuth2Login`` is."""
     return any(map(is_key_like, random_runs(name)))
 
@@ -90,7 +90,7 @@ def _is_long_random(text: str) -> bool:
 
 
 def is_token_of_user(user: str) -> bool:
-    """Whether what is in the place of a user is a token."""
+    """Whether a text in the place of a user is a token."""
     from urllib.parse import unquote
 
     return len(user) >= 16 and "@" not in unquote(user) and looks_random(user)
@@ -107,7 +107,7 @@ def is_host_or_mail(word: str) -> bool:
 
 
 def is_place(value: str) -> bool:
-    """Whether a word is a path or a pattern, so no password: ``~/.ssh/x``, ``src/*.py``; a password has signs too."""
+    """Whether a word is a path or a pattern, not a password: ``~/.ssh/x``, ``src/*.py``; a password has signs too."""
     if not re.match(rf"[/~.]|{_ROOT}", value) and "*" not in value:
         return False
     # Below its first folder a path may have any names: `/tmp/Kr4ft9werk`.

@@ -35,7 +35,7 @@ _BASIC: Final = r"(?<![\w-])(?i:Basic)\s+([A-Za-z0-9+/]+=*)"
 
 
 def secrets_by_shape(text: str) -> Iterator[str]:
-    """The secrets in a text of which no name says anything, and which is not JSON."""
+    """The secrets in a text that is not JSON, and about which no name says anything."""
     yield from filter(looks_random, private_keys(text))
     if " " in text or "\t" in text:
         if (scheme := re.fullmatch(_WITH_SCHEME, text)) and looks_random(scheme[1]):

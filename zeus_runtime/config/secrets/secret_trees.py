@@ -99,13 +99,13 @@ def number_text(value: Any) -> str | None:
 
 def scalar_text(value: Any) -> str | None:
     """A text or a number as a text. A number with less than eight digits before its point, such as a price, is empty:
-    it is no key, but it has a place among words."""
+    it is not a key, but it has a place among words."""
     is_price = isinstance(value, float) and abs(value) < _LEAST_KEY
     return value if isinstance(value, str) else "" if is_price else number_text(value)
 
 
 def json_of(text: str) -> Any:
-    """The mapping or list that a text is in JSON; None if it is none, or only begins so."""
+    """The mapping or list that a text is in JSON; None if it is not JSON, or only begins so."""
     if text[:1] not in ("{", "["):
         return None
     from zeus_runtime.strict_json import read_json
@@ -117,8 +117,8 @@ def json_of(text: str) -> Any:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """The texts in JSON that may be secrets, and keys of maps that look random: a service may keep whose its keys are
-    (``{KEY: "ann"}``). The public members of a JWK are none.
+    """The texts in JSON that may be secrets, and keys of maps that look random: a service may keep the owner of each
+    key (``{KEY: "ann"}``). The public members of a JWK are not secrets.
     """
     if isinstance(value, Mapping):
         public = _PUBLIC_IN_JWK if value.get("kty") in _JWK_KINDS else ()
