@@ -251,10 +251,21 @@ class Connectors:
     desktop: Annotated[Connector | None, Doc("A desktop; null for none.")] = None
 
 
-BROWSER_SERVER: Final = McpServer(
-    command="npx", args=("-y", "@playwright/mcp@latest", "--headless", "--isolated"), start_timeout_seconds=30
-)
-"""The browser's server where the config names none."""
+_BROWSER_FOLDER: Final = "~/.local/share/zeus-browser"
+
+
+def browser_server() -> McpServer:
+    """The browser's server where the config names none; with a home folder, it starts outside of the project.
+
+    There, no `node_modules` of the project brings another `npx` package or `node`, and no `.npmrc` another registry.
+    """
+    folder = expanded(_BROWSER_FOLDER)
+    return McpServer(
+        command="npx",
+        args=("-y", "@playwright/mcp@latest", "--headless", "--isolated"),
+        cwd=str(folder) if folder.is_absolute() else None,
+        start_timeout_seconds=30,
+    )
 
 
 class ServerProblem(NamedTuple):

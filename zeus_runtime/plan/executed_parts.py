@@ -10,7 +10,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.mcp import BROWSER_SERVER, Connectors
+from zeus_runtime.config.mcp import Connectors, browser_server
 from zeus_runtime.config.model import ProjectInstructions
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path, shown_below
@@ -223,7 +223,7 @@ def _servers(ground: PartSource) -> Iterator[Part]:
         yield from _server(ground, name, server, ("mcpServers", name))
     connectors = ground.config.connectors
     if connectors != Connectors() and connectors.browser is not None and connectors.browser.server is None:
-        yield from _server(ground, "browser", BROWSER_SERVER, ("connectors", "browser"))
+        yield from _server(ground, "browser", browser_server(), ("connectors", "browser"))
     for path, servers in server_files(document):
         if not isinstance(servers, Exception):  # the component that reads the file reports the problem
             for name, server in servers.items():

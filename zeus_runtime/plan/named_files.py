@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
-from zeus_runtime.config.mcp import BROWSER_SERVER
+from zeus_runtime.config.mcp import browser_server
 from zeus_runtime.config.schema.marked import Marked, marked_values
 from zeus_runtime.config.secrets.parts import SOURCED
 from zeus_runtime.config.secrets.sound_texts import SERVERS, are_sound_servers, is_sound_config
@@ -288,7 +288,8 @@ class _Named:
             yield from _command({**self._servers.get(name, {}), "disabled": False, **entry})
         browser = find(tree.root, ("connectors", "browser"))
         if browser is not None and browser.is_map and plain(browser).get("server") is None:
-            yield from _command({"command": BROWSER_SERVER.command, "args": BROWSER_SERVER.args})
+            server = browser_server()
+            yield from _command({"command": server.command, "args": server.args, "cwd": server.cwd})
         for each in marked:
             if files and "servers" in each.executes:
                 yield from self._servers_of(tree.file(each.node))

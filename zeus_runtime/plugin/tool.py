@@ -13,9 +13,9 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.config.layers.mcp_files import servers_in_file as servers_in_file
-    from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
+    from zeus_runtime.config.mcp import browser_server as browser_server
     from zeus_runtime.config.schema.defaults import fill_defaults as fill_defaults
     from zeus_runtime.config.schema.defaults import map_texts as map_texts
     from zeus_runtime.strict_json import json_problem as json_problem
@@ -52,7 +52,6 @@ _ROOMS = {
     "Account": "tools.toolset",
     "Apart": "tools.worker_process",
     "ApartError": "tools.worker_process",
-    "BROWSER_SERVER": "config.mcp",
     "Category": "tools.tool",
     "Change": "tools.preview",
     "Connection": "tools.toolset",
@@ -67,6 +66,7 @@ _ROOMS = {
     "ToolResult": "tools.tool",
     "ToolRun": "tools.tool",
     "Toolset": "tools.toolset",
+    "browser_server": "config.mcp",
     "all_tried": "tools.run_to_completion",
     "in_thread": "tools.worker_threads",
     "finished": "tools.run_to_completion",

@@ -27,6 +27,7 @@ from zeus_runtime.plugin import zeus_command
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.types import ListRootsResult
 
     from zeus_plugins.tools.mcp.options import Options
     from zeus_plugins.tools.mcp.servers import PlannedServer
@@ -298,6 +299,7 @@ class Link:
                 self._sieve.over(self._transport()),
                 message_handler=self._heard,
                 elicitation_callback=self.calls.elicit,
+                list_roots_callback=None if self.server.root is None else self._roots,
                 logging_callback=None,
                 cache=None,
                 mode=self._mode,
@@ -322,6 +324,12 @@ class Link:
                     )
                 self._tell_problems(offer.problems)
                 await self._stay(client)
+
+    async def _roots(self, context: Any) -> ListRootsResult:
+        from mcp.types import ListRootsResult
+
+        assert self.server.root is not None, "only a server with a root may ask for it"
+        return ListRootsResult.model_validate({"roots": [{"uri": self.server.root.resolve().as_uri()}]})
 
     async def _stay(self, client: Client) -> None:
         from zeus_plugins.tools.mcp.listening import listening

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from zeus_runtime.plugin import OptionsError
-from zeus_runtime.plugin.tool import BROWSER_SERVER, McpServer, servers_in_file
+from zeus_runtime.plugin.tool import McpServer, browser_server, servers_in_file
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.options import Options
@@ -29,6 +29,7 @@ class PlannedServer:
         category: the row of the mode table for its tools.
         prefix: the beginning of its tools' names; empty for none.
         instructions: the text of section 9 while it is connected; only for a connector.
+        root: the folder that it gets as its root, if it starts in another one, which Zeus makes.
     """
 
     name: str
@@ -36,6 +37,7 @@ class PlannedServer:
     category: Category
     prefix: str
     instructions: str = ""
+    root: Path | None = None
 
     @property
     def drives(self) -> bool:
@@ -80,7 +82,9 @@ def servers_of(
     servers = [_server(name, spec, driven.get(name), connectors, context) for name, spec in specs.items()]
     browser = connectors.get("browser")
     if browser is not None and browser.server is None:
-        servers.append(_server("browser", BROWSER_SERVER, "browser", connectors, context))
+        spec = browser_server()
+        bundled = _server("browser", spec, "browser", connectors, context)
+        servers.append(bundled if spec.cwd is None else replace(bundled, root=context.directory))
     servers.sort(key=lambda server: _ORDER.index(server.category))
     return [each for each in servers if not each.spec.disabled], [
         each for each in servers if each.spec.disabled

@@ -67,12 +67,17 @@ async def process(
     assert spec.command is not None
     words = (spec.command, *spec.args)
     place.permit(Command(server.name, words, dict(spec.env), spec.cwd or ".", spec.data, sent=spec.sent))
+    cwd = place.directory / (spec.cwd or ".")
+    if server.root is not None:
+        cwd.mkdir(parents=True, exist_ok=True)
+        # Also one that is there already: what others write in it would be executed.
+        cwd.chmod(0o700)
     base = {name: place.environ[name] for name in PASSED_ON if name in place.environ}
     parameters = StdioServerParameters(
         command=spec.command,
         args=list(spec.args),
         env={**base, **compiled_apart(place.environ), **spec.env},
-        cwd=place.directory / (spec.cwd or "."),
+        cwd=cwd,
         encoding_error_handler="replace",
     )
     path = place.directory / ".zeus" / "mcp" / log_name(server.name)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tests.plugins_bundled.tools.mcp.test_stdio import results, server, states, 
 from tests.support.agents import call, calling, play, script, write_agent
 from tests.support.mcp_servers import NODE_SERVERS
 from zeus_runtime import Agent, ConfigError
+from zeus_runtime.plan.parts_with_subagents import all_parts
+from zeus_runtime.plan.validated import examine_config
 
 DRIVEN = {"screen": server()}
 
@@ -107,11 +110,87 @@ def test_a_connector_names_a_server_that_is_there(tmp_path: Path) -> None:
         agent(tmp_path, script("done"), "connectors: {desktop: {}}")
 
 
+NPX = f"""#!{sys.executable}
+import json, os, sys
+
+def send(**message):
+    print(json.dumps({{"jsonrpc": "2.0", **message}}), flush=True)
+
+for line in sys.stdin:
+    told = json.loads(line)
+    method, name = told.get("method"), told.get("id")
+    if method == "initialize":
+        version = told["params"]["protocolVersion"]
+        info = {{"name": "npx", "version": "1"}}
+        send(id=name, result={{"protocolVersion": version, "capabilities": {{"tools": {{}}}}, "serverInfo": info}})
+    elif method == "notifications/initialized":
+        send(id="roots", method="roots/list")
+    elif method == "tools/list":
+        send(id=name, result={{"tools": []}})
+    elif name == "roots":
+        with open(os.environ["HOME"] + "/told.new", "w") as file:
+            json.dump([os.getcwd(), oct(os.stat(".").st_mode), sys.argv[1:], told["result"]["roots"]], file)
+        os.replace(file.name, os.environ["HOME"] + "/told")
+    elif name is not None:
+        send(id=name, error={{"code": -32601, "message": "no such method"}})
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder beside the project, and a folder for programs in it that comes first in ``PATH``."""
+    found = tmp_path / "home"
+    (found / "bin").mkdir(parents=True)
+    (tmp_path / "project").mkdir()
+    monkeypatch.setenv("HOME", str(found))
+    monkeypatch.setenv("PATH", f"{found / 'bin'}:{os.environ['PATH']}")
+    return found
+
+
+def npx(home: Path, text: str) -> None:
+    (home / "bin/npx").write_text(text)
+    (home / "bin/npx").chmod(0o755)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_the_browser_starts_in_a_private_folder_of_its_own_and_works_in_the_project(
+    home: Path, *, is_there: bool
+) -> None:
+    """In the project, its `.npmrc` and `node_modules` would say what `npx` starts."""
+    npx(home, NPX)
+    own, project = home / ".local/share/zeus-browser", home.parent / "project"
+    if is_there:
+        own.mkdir(parents=True)
+        own.chmod(0o777)
+    config = write_agent(project, "connectors: {browser: {}}\n")
+    async with Agent.from_config(config, directory=project, model=script("done")) as running:
+        await play(running, "go")
+        told = home / "told"
+        await until(lambda: asyncio.to_thread(told.exists), bool)
+    cwd, mode, arguments, roots = json.loads(told.read_text())
+    assert (Path(cwd), mode) == (own, "0o40700")
+    assert arguments[:2] == ["-y", "@playwright/mcp@latest"]
+    assert [each["uri"] for each in roots] == [project.as_uri()]
+
+
+def test_the_question_about_the_browser_names_the_folder_in_which_it_starts(home: Path) -> None:
+    config = write_agent(home.parent / "project", "connectors: {browser: {}}\n")
+    found = examine_config(
+        config, directory=home.parent / "project", environ={"HOME": "/in a project's .env"}
+    )
+    (part,) = (each for each in all_parts(found) if each.name == "browser")
+    assert ("cwd", str(home / ".local/share/zeus-browser")) in part.lines
+    assert not part.reads_on
+
+
+@pytest.mark.parametrize("is_named", [True, False])
 @pytest.mark.skipif(
     not (shutil.which("chromium") and (NODE_SERVERS / "@playwright/mcp/cli.js").exists()),
     reason="needs Debian's chromium and npm's @playwright/mcp",
 )
-async def test_a_real_browser_is_driven_on_a_local_page(tmp_path: Path) -> None:
+async def test_a_real_browser_is_driven_on_a_local_page(home: Path, *, is_named: bool) -> None:
+    """The files that it saves are in the project."""
+
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         body = b"<title>Shop</title><button onclick=\"document.title='bought'\">Buy</button>"
@@ -121,26 +200,25 @@ async def test_a_real_browser_is_driven_on_a_local_page(tmp_path: Path) -> None:
 
     site = await asyncio.start_server(page, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{site.sockets[0].getsockname()[1]}/"
-    playwright = {
-        "command": "node",
-        "args": [
-            str(NODE_SERVERS / "@playwright/mcp/cli.js"),
-            *("--headless", "--no-sandbox", "--isolated", "--executable-path", str(shutil.which("chromium"))),
-        ],
-        "start_timeout_seconds": 60,
-        "prefix": "",
-    }
+    cli, chromium = NODE_SERVERS / "@playwright/mcp/cli.js", shutil.which("chromium")
+    npx(home, f"#!/bin/sh\nexec node {cli} --headless --no-sandbox --isolated --executable-path {chromium}\n")
+    named = {"pw": {"command": "npx", "start_timeout_seconds": 60, "prefix": "browser"}}
+    begin = "browser__browser"
     model = script(
-        calling(call("browser_navigate", "1", url=url)),
-        calling(call("browser_evaluate", "2", function="() => document.querySelector('button').click()")),
-        calling(call("browser_evaluate", "3", function="() => document.title")),
+        calling(call(f"{begin}_navigate", "1", url=url)),
+        calling(call(f"{begin}_evaluate", "2", function="() => document.querySelector('button').click()")),
+        calling(call(f"{begin}_evaluate", "3", function="() => document.title")),
+        calling(call(f"{begin}_take_screenshot", "4", filename="shot.png", scale="css")),
         "done",
     )
+    servers, browser = (named, {"server": "pw"}) if is_named else ({}, {})
+    project = home.parent / "project"
     config = write_agent(
-        tmp_path, f"mcpServers: {json.dumps({'pw': playwright})}\nconnectors: {{browser: {{server: pw}}}}\n"
+        project, f"mcpServers: {json.dumps(servers)}\nconnectors: {{browser: {json.dumps(browser)}}}\n"
     )
-    async with Agent.from_config(config, directory=tmp_path, model=model) as running, site:
+    async with Agent.from_config(config, directory=project, model=model) as running, site:
         events = await play(running, "go")
     assert "# Browser" in model.requests[0].system
     assert "Shop" in results(events)["1"]
     assert "bought" in results(events)["3"]
+    assert (project / "shot.png").is_file(), results(events)["4"]
