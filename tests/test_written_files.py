@@ -35,7 +35,7 @@ WHERE: Final = {
         zeus_runtime/testing/vector_store_conformance zeus_plugins/sandboxes/ssh/plain""",
     "in the user's own folders, which the variables of the process name": """
         zeus_runtime/cli/prompt_input zeus_runtime/trust/compiled zeus_runtime/trust/records
-        zeus_plugins/tools/mcp/oauth/store""",
+        zeus_plugins/tools/mcp/oauth/store zeus_plugins/tools/mcp/transports""",
     "where the user says on the command line; links in `.zeus`, and at names that it adds itself, are refused": """
         zeus_runtime/cli/init zeus_runtime/cli/schema zeus_runtime/cli/serve zeus_runtime/cli/whole_file
         zeus_runtime/models/recorder zeus_runtime/testing/cases/kept_files zeus_runtime/testing/evals/__main__""",
