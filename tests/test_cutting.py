@@ -489,7 +489,7 @@ async def test_a_title_is_cut_between_words(tmp_path: Path, place: int) -> None:
         log = MaskedLog(database, KNOWN)
         await log.create_tables()
         parent = await log.open("session_p", agent="a", title=text)
-        await open_child(log, parent, "run_1", 1, agent="b", title=text, at_most=9)
+        await open_child(log, parent, "run_1", 1, {}, agent="b", title=text, at_most=9)
         children = await log.children("session_p")
         cut = (await log.info(parent)).title
         assert [each.title for each in children] == [cut]

@@ -267,7 +267,9 @@ async def test_the_session_of_a_sub_agent_works_in_the_folder_of_its_parent(tmp_
         connections = await agent._runner.connections()
         thread = await connections.log.find(session)
         (await connections.database.claim(session))()
-        child = await open_child(connections.log, thread, "a", 1, agent="test/helper", title="", at_most=1)
+        child = await open_child(
+            connections.log, thread, "a", 1, {}, agent="test/helper", title="", at_most=1
+        )
         assert child is not None
         (folder / ".env").write_text(f"A_TOKEN={secret(1)}\n")
         await agent.history(child.session)

@@ -1187,6 +1187,22 @@ def test_two_codes_of_one_secret_have_two_placeholders(ways: Sequence[Callable[[
     assert told[0] != told[1]
 
 
+@given(
+    st.lists(
+        st.sampled_from(["<secret:DEPLOY_TOKEN>", "<secret:A-2>", "cat ", " notes.txt", "<", "secret:"])
+    ).map("".join),
+    st.integers(0, 3),
+)
+@example("cat <secret:DEPLOY_TOKEN> notes.txt", 0)
+def test_what_only_looks_like_a_placeholder_is_told_however_many_secrets_are_known(
+    text: str, count: int
+) -> None:
+    known = Redactor().adding({f"unrelated-{number}-value": f"OTHER_{number}" for number in range(count)})
+    (told,) = known.told({"command": [text]})["command"]
+    assert not PLACEHOLDER.search(told)
+    assert told.replace("<not the secret:", "<secret:") == text
+
+
 TOKEN_OF_SERVICE: Final = "zeus_0123456789_" + "aB3-_" * 8 + "xyz"
 
 

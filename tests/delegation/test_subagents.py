@@ -29,6 +29,7 @@ from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
 from zeus_runtime.plugin.tool import Tool
+from zeus_runtime.sessions.trace import trace_of
 from zeus_runtime.store.approvals import open_approvals
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 from zeus_runtime.store.threads import Thread
@@ -491,6 +492,154 @@ async def test_what_a_removed_agent_had_asked_waits_no_longer_than_its_parent(
         assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
         assert await living.pending_approvals(ending.session) == []
         assert await open_approvals((await living._open()).log) == []
+
+
+SAYS = {"read": "r", "write": "w"}
+
+
+def changing(folder: Path, url: str, steps: int) -> Agent:
+    """An agent that is asked about `task` anew whenever ``steps`` is another number."""
+    rules = "middlewares: [{approve: {ask: [task, record]}}]\n" + storage(url)
+    one = {"description": "H.", "overrides": {"limits": {"max_steps": steps}}}
+    helpers = json.dumps({"one": one, "two": {"description": "H."}})
+    roles = {name: [calling(call("record", "r", text=text)), "It is done."] for name, text in SAYS.items()}
+    return agent(folder, cast(go=[calling(task("t1", "read", "one")), "End."], **roles), rules, helpers)
+
+
+async def asked_in(living: Agent, session: str) -> tuple[PendingApproval | None, dict[str, str]]:
+    """The open question about `task`, and by session what sub-agents wait for."""
+    waiting = await living.pending_approvals(session)
+    own = next((each for each in waiting if each.tool == "task"), None)
+    return own, {each.session: str(each.arguments["text"]) for each in waiting if each.tool == "record"}
+
+
+async def test_the_task_that_is_approved_is_the_one_that_goes_on(folder: Path, database_url: str) -> None:
+    """Each time a person approves another task, or one that was begun before."""
+    read, write = ({"description": "d", "prompt": each, "agent": "two"} for each in ("read", "write"))
+    async with changing(folder, database_url, 20) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        session, found = ending.session, dict[str, str]()
+    approved = [None, write, None, write, read, None]
+    for number, arguments in enumerate(approved):
+        async with changing(folder, database_url, 20 + number) as living:
+            await events_of(living.resume(session))
+            own, _ = await asked_in(living, session)
+            assert own is not None
+            assert own.interrupted == (number > 0)
+            await living.decide(session, {own.id: Decision("approve", arguments=arguments)})
+            await events_of(living.resume(session))
+            own, waiting = await asked_in(living, session)
+            assert own is None
+            assert list(waiting.values()) == ["w" if arguments == write else "r"], "no former one waits"
+            found |= waiting
+            agents = {each.session: each.agent for each in await (await living._open()).log.children(session)}
+            assert agents[next(iter(waiting))] == f"test/{'two' if arguments else 'one'}"
+    assert len(found) == len(agents) == 3, "one session for each task"
+    async with changing(folder, database_url, 25) as living:
+        (last,) = waiting
+        (name,) = [each.id for each in await living.pending_approvals(session)]
+        await living.decide(session, {name: Decision("approve")})
+        events = await events_of(living.resume(session))
+        told = results(events)["t1"].content
+        assert told.startswith("This call was begun before with the arguments {")
+        assert all(json.dumps(each) in told for each in (read, write))
+        assert last in told
+        assert effects(folder) == ["r"]
+        (run,) = await trace_of((await living._open()).log, session)
+    (made,) = [each for each in run.spans if each.kind == "tool_call"]
+    assert {each.session for each in made.spans if each.kind == "run"} == set(agents)
+
+
+async def test_a_sub_agent_that_an_older_zeus_began_goes_on(folder: Path) -> None:
+    from sqlalchemy import delete
+
+    from zeus_runtime.store.tables import NOTE
+
+    url = "sqlite:///z.db"
+    async with changing(folder, url, 20) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = ending.details["pending"]
+        await living.decide(ending.session, {pending["id"]: Decision("approve")})
+        await events_of(living.resume(ending.session))
+        _, waiting = await asked_in(living, ending.session)
+        database = (await living._open()).log.database
+        await database.run(lambda connection: connection.execute(delete(NOTE)))
+        await events_of(living.resume(ending.session))
+        assert (await asked_in(living, ending.session))[1] == waiting
+
+
+async def test_a_task_whose_secret_is_known_later_is_no_other_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = "middlewares: [{approve: {ask: [record]}}]\n" + storage("sqlite:///z.db")
+    model = cast(go=[calling(task("t1", "work long-hidden-value")), "End."], work=WORKS)
+    async with agent(folder, model, rules) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+    monkeypatch.setenv("LATER_TOKEN", "long-hidden-value")
+    async with agent(folder, model, rules) as living:
+        await events_of(living.resume(ending.session))
+        assert len(await (await living._open()).log.children(ending.session)) == 1
+
+
+async def test_a_changed_task_goes_on_under_a_config_that_asks_about_nothing(folder: Path) -> None:
+    rules = "middlewares: [{approve: {ask: [task, record]}}]\n" + storage("sqlite:///z.db")
+    other = {"description": "d", "prompt": "work more", "agent": "helper"}
+    model = cast(go=[calling(task("t1", "work")), "End."], work=WORKS)
+    # Its own rules: those of the agent above are part of what `task` is approved for.
+    (folder / "helper.yaml").write_text(write_agent(folder, rules.replace("task, ", "")).read_text())
+    helpers = "{helper: {description: Helps., config: helper.yaml}}"
+    async with agent(folder, model, rules, helpers) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = ending.details["pending"]
+        await living.decide(ending.session, {pending["id"]: Decision("approve", arguments=other)})
+        await events_of(living.resume(ending.session))
+        _, waiting = await asked_in(living, ending.session)
+    async with agent(folder, model, storage("sqlite:///z.db"), helpers) as living:
+        await events_of(living.resume(ending.session))
+        assert [each.session for each in await (await living._open()).log.children(ending.session)] == [
+            *waiting
+        ]
+
+
+async def test_a_task_begun_unasked_and_changed_then_or_denied_is_told(folder: Path) -> None:
+    rules = "middlewares: [{approve: {RULES}}]\n" + storage("sqlite:///z.db")
+    other = {"description": "d", "prompt": "work more", "agent": "helper"}
+    model = cast(go=[calling(task("t1", "work")), "End."], work=[*WORKS])
+    for then in ("ask: [task], allow: [record]", "deny: [task]"):
+        async with agent(folder, model, rules.replace("RULES", "ask: [record]")) as living:
+            ending = (await play(living, "go"))[-1]
+            assert isinstance(ending, RunFailed)
+        async with agent(folder, model, rules.replace("RULES", then)) as living:
+            events = await events_of(living.resume(ending.session))
+            own, _ = await asked_in(living, ending.session)
+            if own is not None:
+                await living.decide(ending.session, {own.id: Decision("approve", arguments=other)})
+                events = await events_of(living.resume(ending.session))
+        with_which = ' with the arguments {"description": "about work"' if own is not None else " and was"
+        assert results(events)["t1"].content.startswith(f"This call was begun before{with_which}")
+
+
+async def test_a_task_that_nobody_was_asked_about_had_begun_too(folder: Path) -> None:
+    rules = "middlewares: [{approve: {RULES: [record]}}]\n" + storage("sqlite:///z.db")
+    calls = calling(task("t1", "work"), call("record", "own", text="own"))
+    model = cast(go=[calls, "End."], work=WORKS)
+    async with agent(folder, model, rules.replace("RULES", "ask")) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+    async with agent(folder, model, rules.replace("RULES: [record]", "ask: [task, record]")) as living:
+        await events_of(living.resume(ending.session))
+        own, _ = await asked_in(living, ending.session)
+        assert own is not None
+        assert (own.interrupted, list(own.begun_with)) == (True, [])
+    async with agent(folder, model, rules.replace("RULES", "deny: [task], ask")) as living:
+        events = await events_of(living.resume(ending.session))
+        assert results(events)["t1"].content.startswith("This call was begun before and was interrupted:")
+        waiting = await living.pending_approvals(ending.session)
+        assert [each.call_id for each in waiting] == ["own"], "the turn waits, and the sub-agent does not"
 
 
 async def test_a_resumed_parent_takes_its_child_up_and_repeats_nothing(folder: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.delegation.test_subagents import cast, task
 from tests.support.agents import call, calling, events_of, script, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision, PendingApproval
@@ -53,9 +54,13 @@ async def pay(what: str) -> str:
     return "paid"
 
 @tool(access="write")
-async def confirm(run) -> str:
-    """Pay after a question."""
-    paid("begun")
+async def confirm(run, what: str = "begun") -> str:
+    """Pay after a question.
+
+    Args:
+        what: the thing.
+    """
+    paid(what)
     return str(await run.ask("Sure?", FORM))
 
 start = replace(pay, name="start", starts_agents=True)
@@ -457,13 +462,20 @@ async def test_a_call_that_runs_again_has_its_own_result_alone(folder: Path) -> 
     assert result == "paid"
 
 
-async def test_a_call_whose_file_is_rejected_was_not_begun_by_an_earlier_run(folder: Path) -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_the_model_reads_where_a_call_whose_file_is_rejected_was_stopped(
+    folder: Path, *, at_once: bool
+) -> None:
     yaml = 'middlewares: [approve]\nworkspace: {access: {"b.md": ask}}\n'
     async with agent(folder, yaml, answer=calling(call("copy", "c1"))) as living:
-        await events_of(living.stream("go", approvals=Person(YES, NO)))
+        await events_of(living.stream("go", approvals=Person(YES, NO) if at_once else None))
         (session,) = [each.session for each in await living.sessions()]
+        for decision in () if at_once else (YES, NO):
+            (pending,) = await living.pending_approvals(session)
+            await living.decide(session, {pending.id: decision})
+            await events_of(living.resume(session))
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
-    assert result == "The user rejected this call of copy. It was not run."
+    assert result == "The user rejected this call of copy. It was stopped before it opened /b.md."
 
 
 async def test_the_same_call_made_again_was_not_begun(folder: Path) -> None:
@@ -485,3 +497,93 @@ async def test_the_model_reads_that_a_call_which_never_began_was_not_run(folder:
         (session,) = [each.session for each in await living.sessions()]
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
     assert result.startswith("The user rejected this call of pay. It was not run. Do not call pay ")
+
+
+ASKED = {"ask": ["task", "confirm", {"pay": {"what": "[!a]*"}}], "allow": [{"pay": {"what": "a*"}}]}
+
+
+def any_agent(folder: Path, kind: str, approve: dict[str, Any], more: str = "", hooks: str = "") -> Agent:
+    """An agent that makes one call of ``kind``; a sub-agent pays `a`, and is asked about its next call."""
+    yaml = f"middlewares: [{hooks}{json.dumps({'approve': approve})}]\nagents: {{helper: {{description: Helps.}}}}\n"
+    config = write_agent(folder, yaml + more, plugin=PLUGIN, tools="[probe, subagents]")
+    made = task("c1", "work") if kind == "task" else call(kind, "c1", what="once")
+    paying = [calling(call("pay", "p1", what="a")), calling(call("pay", "p2", what="b")), "paid"]
+    return Agent.from_config(config, directory=folder, model=cast(go=[calling(made), "done"], work=paying))
+
+
+def changed_to(kind: str) -> dict[str, Any]:
+    return (
+        {"description": "d", "prompt": "work less", "agent": "helper"} if kind == "task" else {"what": "mine"}
+    )
+
+
+# The access of `task` is "read", so a mode lets it run.
+SECOND = ["same", "changed", "reject", "deny", "hook", "mode"]
+KINDS = [
+    (kind, each) for kind in ("pay", "confirm", "task") for each in SECOND if (kind, each) != ("task", "mode")
+]
+
+
+@pytest.mark.parametrize(("kind", "second"), KINDS)
+async def test_that_a_call_had_begun_is_told_by_each_question_and_by_each_refusal(
+    folder: Path, kind: str, second: str
+) -> None:
+    """A call that was interrupted, one that stopped to ask something, and one whose sub-agent waits."""
+    if kind == "pay":
+        session = await interrupted(folder, any_agent(folder, kind, ASKED), Person(YES))
+        (folder / "slow").unlink()
+    else:
+        (folder / "slow").unlink()
+        async with any_agent(folder, kind, ASKED) as living:
+            ending = (await events_of(living.stream("go")))[-1]
+            assert isinstance(ending, RunFailed)
+            session = ending.session
+            await living.decide(session, {ending.details["pending"][0]["id"]: YES})
+            waiting = (await events_of(living.resume(session)))[-1]
+            assert isinstance(waiting, RunFailed), "it waits for its own question"
+    begun = effects(folder)
+    assert len(begun) == 1
+    # Other settings: approvals of these tools do not hold.
+    more = "workspace: {access: {other.md: deny}}\n" + ("mode: plan\n" if second == "mode" else "")
+    hook = {"match": {"tool": kind}, "command": ["/bin/echo", '{"decision": "deny", "reason": "closed"}']}
+    hooks = json.dumps({"hooks": {"before_tool_call": [hook]}}) + ", " if second == "hook" else ""
+    approve = {"deny": [kind]} if second == "deny" else ASKED
+    answers = {"same": YES, "changed": Decision("approve", arguments=changed_to(kind)), "reject": NO}
+    async with any_agent(folder, kind, approve, more, hooks) as living:
+        events = await events_of(living.resume(session))
+        own = [
+            each for each in await living.pending_approvals(session) if each.kind == "call" and not each.agent
+        ]
+        assert [each.interrupted for each in own] == ([True] if second in answers else [])
+        if second in answers:
+            assert AGAIN in "\n".join(line.text for line in question_lines(own[0]))
+            await living.decide(session, {own[0].id: answers[second]})
+            events = await events_of(living.resume(session))
+        for _ in range(2):
+            if rest := await living.pending_approvals(session):
+                fits = {each.id: {"sure": True} if each.kind == "question" else None for each in rest}
+                yes = {name: Decision("approve", arguments=given) for name, given in fits.items()}
+                await living.decide(session, yes)
+                events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
+        stored = await living.stored_session(session)
+    if second == "same":
+        assert not result.startswith("This call was begun before")
+    else:
+        assert result.startswith("This call was begun before")
+        assert (second == "changed") == ("begun before with the arguments {" in result)
+    if second not in ("same", "changed"):
+        assert effects(folder) == begun
+    assert all(each.decision is not None or each.withdrawn for each in stored.approvals)
+
+
+async def test_a_call_that_a_rule_let_run_until_it_asked_something_had_begun(folder: Path) -> None:
+    allowed, denied = (f"middlewares: [approve: {{{rule}: [confirm]}}]\n" for rule in ("allow", "deny"))
+    answer = calling(call("confirm", "c1"))
+    async with agent(folder, allowed, answer=answer) as living:
+        ending = (await events_of(living.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+    events, _ = await resumed(agent(folder, denied, answer=answer), ending.session)
+    (told,) = [each.content for each in events if isinstance(each, ToolCallResult)]
+    assert told.startswith("This call was begun before and was interrupted:")

@@ -10,10 +10,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.messages import AIMessage
 
+from tests.delegation.test_subagents import cast, task
 from tests.support.agents import PositionModel, call, calling, script, write_agent
+from tests.support.databases import SQLITE_URL, storage
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime import Agent
 from zeus_runtime.errors import RunError
@@ -692,3 +695,58 @@ async def test_the_next_service_leaves_a_turn_that_waits(tmp_path: Path, has_gon
         state = (await client.get(f"/v1/runs/{run}")).json()["state"]
     assert state == ("cancelled" if has_gone_back else "waiting")
     assert not (tmp_path / "effects.txt").exists()
+
+
+async def test_another_task_than_the_one_that_had_begun_is_worked_on_anew(tmp_path: Path) -> None:
+    """An agent that waits is edited, so its task is asked about again, and a person changes it."""
+
+    def written(steps: int) -> None:
+        rules = {"ask": ["task", {"echo": {"text": "b*"}}], "allow": [{"echo": {"text": "a*"}}]}
+        writer = {"description": "W.", "overrides": {"limits": {"max_steps": steps}}}
+        agents = {"writer": writer, "reader": {"description": "R."}}
+        more = f"middlewares: [{json.dumps({'approve': rules})}]\nagents: {json.dumps(agents)}\n"
+        write_agent(tmp_path, more + storage(SQLITE_URL), tools="[probe, subagents]")
+
+    lines = [calling(call("echo", f"r{n}", text=text)) for n, text in enumerate(("a1", "b", "a2"))]
+    model = cast(
+        go=[calling(task("t1", "delete all", "writer")), "End."],
+        delete=[*lines, "Deleted."],
+        only=["Two."],
+    )
+
+    async def asked(client: httpx.AsyncClient, tool: str) -> str:
+        async with asyncio.timeout(20):
+            while True:
+                waiting = (await client.get("/v1/approvals")).json()
+                if found := [each["id"] for each in waiting if each["tool_name"] == tool]:
+                    return f"/v1/approvals/{found[0]}"
+                await asyncio.sleep(0.02)
+
+    async def approve(client: httpx.AsyncClient, tool: str, **more: Any) -> dict[str, Any]:
+        path = await asked(client, tool)
+        shown: dict[str, Any] = (await client.get(path)).json()
+        answer = await client.post(path, json={"decision": "approve", "seen": shown["seen"], **more})
+        assert answer.status_code == 200, answer.text
+        return shown
+
+    written(9)
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        assert (await approve(client, "task"))["interrupted"] is False
+        await asked(client, "echo")
+        await until(client, run, "waiting")
+    written(8)
+    async with serving(service_of(tmp_path, model)) as client:
+        await approve(client, "echo")
+        changed = {"description": "look", "prompt": "only list", "agent": "reader"}
+        shown = await approve(client, "task", changed=changed)
+        begun_before = "It was begun before and was interrupted: whether it took effect is unknown."
+        assert begun_before in [each["text"].strip() for each in shown["lines"]]
+        assert (await until(client, run, "complete", "failed"))["state"] == "complete"
+        messages = (await client.get(f"/v1/sessions/{session}/messages")).json()
+    (result,) = [each["content"] for each in messages if each["role"] == "tool"]
+    assert result.startswith(
+        'This call was begun before with the arguments {"description": "about delete all"'
+    )
+    assert "\n\nTwo.\n\n[reader · " in result
+    assert "Deleted." not in result

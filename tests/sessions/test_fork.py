@@ -14,7 +14,7 @@ from zeus_runtime.cli.sessions.reading import session_table
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.plugin.model import ModelRequest
-from zeus_runtime.store.tables import STEP
+from zeus_runtime.store.tables import STEP, THREAD
 
 EVICTION = """
 middlewares:
@@ -45,6 +45,16 @@ async def test_a_title_has_the_size_of_the_whole_prompt_also_in_a_fork_and_in_a_
     assert len(infos) == 2
     assert all("… (4,803 characters)" in each.title for each in infos)
     assert all(row[-1].endswith("… (4,803 characters)") for row in session_table(infos).rows)
+
+
+async def test_the_title_of_a_fork_says_its_step_also_without_a_title_of_the_session(tmp_path: Path) -> None:
+    async with agent_in(tmp_path, SQLITE_URL, PositionModel(lambda _: "done")) as agent:
+        session = await talk(agent, "one")
+        log = (await agent._open()).log
+        untitled = update(THREAD).where(THREAD.c.session == session).values(title="")
+        await log.database.run(lambda connection: connection.execute(untitled))
+        await agent.fork(session, step=1)
+        assert {each.title for each in await agent.sessions()} == {"", "(from step 1)"}
 
 
 async def test_a_fork_asks_a_step_again_with_what_it_was_asked_with(

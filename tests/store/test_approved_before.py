@@ -41,7 +41,7 @@ async def test_an_approval_of_a_call_that_was_interrupted_is_told_as_that_alone(
     async with opened_thread(tmp_path) as (log, thread):
         first = await put(log, thread, "run", ASKED, ASKED.arguments)
         await settle(log, first, Decision("approve"))
-        earlier = text("UPDATE pending_approval SET begun_epoch = -1")
+        earlier = text("UPDATE pending_approval SET begun_epoch = 1")
         await log.database.run(lambda connection: connection.execute(earlier))
         again = await put(log, thread, "run", ASKED, ASKED.arguments)
         assert (again.interrupted, again.approved_before) == (True, False)

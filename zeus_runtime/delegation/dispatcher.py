@@ -28,6 +28,7 @@ from zeus_runtime.run.transcript import GIVEN
 from zeus_runtime.run.turn import Session
 from zeus_runtime.tools import ToolResult
 from zeus_runtime.tools.approval import ApprovalPending
+from zeus_runtime.tools.changed_arguments import is_same
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.run_to_completion import finished
 
@@ -79,7 +80,8 @@ class Dispatcher:
         Raises:
             ApprovalPending: it waits for a decision.
         """
-        from zeus_runtime.store.session_tree import open_child
+        from zeus_runtime.store.approvals import withdraw
+        from zeus_runtime.store.session_tree import children_of_call, open_child
 
         planned = self.plan.agents.get(task.agent)
         if planned is None:
@@ -97,11 +99,29 @@ class Dispatcher:
         log, limits = self.connections.log, self.plan.config.limits
         parent = await log.find(self.session)
         secrets = masked_for(planned.plan, self.connections.redactor)
+        known = self.connections.redactor.masked
+        begun_with = known(task.arguments)
+        begun = await children_of_call(log, parent, task.run_id, task.place)
+        # Only the session that began with these arguments continues: each other one worked for a call that a person
+        # has changed since. Masked before they are compared: a secret may be known only since they were stored.
+        number = next(
+            (
+                each
+                for each, (_, former) in enumerate(begun)
+                if former is None or is_same(known(former), begun_with)
+            ),
+            len(begun),
+        )
+        for each, other in enumerate(begun):
+            if each != number:
+                await withdraw(log, other.thread)
         thread = await open_child(
             log,
             parent,
             task.run_id,
             task.place,
+            begun_with,
+            number=number,
             agent=f"{self.plan.config.name}/{self.connections.redactor.text(planned.name)}",
             title=secrets.text(task.description or task.prompt),
             at_most=limits.max_subagents,

@@ -154,6 +154,7 @@ class ApprovalBroker:
         self._thread: Thread | None = None
         self._run_id = ""
         self._has_asked: bool | None = None
+        self._is_resumed = True
         self._heard: set[str] = set()
         self._asked_at: set[str] = set()
         self._approved: dict[tuple[str, str], ApprovedCall] = {}
@@ -170,6 +171,7 @@ class ApprovalBroker:
             is_new: whether the run begins now, so that it has asked nothing yet.
         """
         self._thread, self._run_id = thread, run_id
+        self._is_resumed = not is_new
         if is_new:
             self._has_asked = False
 
@@ -360,8 +362,7 @@ class ApprovalBroker:
         Args:
             name: the approval's id.
         """
-        # A sub-agent's work continues where it stopped, and Zeus asks about its calls.
-        if not name or tool.starts_agents:
+        if not name:
             return run
 
         async def noted() -> ToolResult:
@@ -369,13 +370,14 @@ class ApprovalBroker:
 
             assert self._thread is not None, "a run begins before its calls"
             if name not in self._begun:
-                await note_begun(self._log, self._thread, name, begun=True)
+                # A sub-agent's work continues where it stopped, and Zeus asks about its calls.
+                await note_begun(self._log, self._thread, name, holds=tool.starts_agents)
                 self._begun.add(name)
             try:
                 return await run()
             except (ApprovalPending, AccessAsked):
                 # It stopped by itself: the approval also holds for the rest of the call, after the question.
-                await note_begun(self._log, self._thread, name, begun=False)
+                await note_begun(self._log, self._thread, name, holds=True)
                 self._begun.discard(name)
                 raise
 
@@ -387,7 +389,7 @@ class ApprovalBroker:
         return change and masked(change, self._told)
 
     async def _asked_before(self) -> bool:
-        """Whether this run has asked anything yet, also before a resume."""
+        """Whether this run has asked anything yet, or given work to a sub-agent, also before a resume."""
         from zeus_runtime.store.approvals import has_asked
 
         assert self._thread is not None, "a run begins before its calls"
@@ -418,21 +420,33 @@ class ApprovalBroker:
             return False
         return await was_interrupted(self._log, self._thread, self._run_id, request.place)
 
-    async def begun_before(self, place: int, arguments: Mapping[str, JSON]) -> str:
+    async def begun_before(
+        self, place: int, arguments: Mapping[str, JSON], ran: Mapping[str, JSON] | None
+    ) -> str:
         """A sentence for the model, if this run began the call at ``place`` before it was resumed; else empty.
+
+        A call that was refused now does not go on, and its questions are withdrawn.
 
         Args:
             arguments: those of the model, beside which others are named with which the call was begun.
+            ran: those with which it ran now, beside which only others count; None if it was refused.
         """
-        from zeus_runtime.store.approvals import begun_before
+        from zeus_runtime.store.approvals import begun_before, withdraw_during
 
-        if self._given_log is None or self._thread is None or not await self._asked_before():
+        if not self._is_resumed or self._given_log is None or self._thread is None:
             return ""
-        stored = await begun_before(self._log, self._thread, self._run_id, place)
-        if not stored:
+        here = (self._log, self._thread, self._run_id, place)
+        if not await self._asked_before() or (stored := await begun_before(*here)) is None:
             return ""
         # Masked before they are compared: a secret may be known only since they were stored.
         found, own = [self._known(each) for each in stored], self._known(arguments)
+        if ran is None:
+            await withdraw_during(*here)
+        else:
+            own = self._known(ran)
+            found = [each for each in found if not is_same(each, own)]
+            if not found:
+                return ""
         shown = " and ".join(json.dumps(each, ensure_ascii=False, default=str) for each in found)
         how = "" if all(is_same(each, own) for each in found) else f" with the arguments {shown}"
         return f"This call was begun before{how} and was interrupted: whether it took effect is unknown."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context import View
     from zeus_runtime.run.usage import UsageMeter
     from zeus_runtime.tools.pausable_timeout import Clock
+    from zeus_runtime.tools.tool import JSON
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class DelegatedTask:
         description: the task in a few words.
         handles: the files whose text a sub-agent with a slice of the context gets.
         call_id, place, run_id: identify the call.
+        arguments: those with which the call runs.
         view: the messages that the parent's model was sent last.
         meter: the parent's, which also counts the sub-agent's usage.
         emit: receives the sub-agent's events.
@@ -38,6 +40,7 @@ class DelegatedTask:
     call_id: str
     place: int
     run_id: str
+    arguments: Mapping[str, JSON]
     view: Callable[[], View]
     meter: UsageMeter
     emit: Callable[[Event], None]

@@ -384,10 +384,9 @@ class Run:
         if not is_whole:
             return ToolResult(self._unusable(name, str(call.get("error") or "unreadable")), is_error=True)
         result = await self._call_tool(made)
-        if made is asked and place in self._ran:
-            return result
-        # Whatever refused it: a middleware, the mode, its tool or a person.
-        if begun := await self._resources.approvals.begun_before(place, asked.arguments):
+        # Whatever refused it, if it did not run: a middleware, the mode, its tool or a person.
+        ran = self._ran.get(place) if made is asked else None
+        if begun := await self._resources.approvals.begun_before(place, asked.arguments, ran):
             result = replace(result, content=f"{begun} This time:\n\n{result.content}")
         return result if made is asked or result.is_error else not_called(result)
 
@@ -450,7 +449,7 @@ class Run:
         if why := await self._resources.approvals.checked(call, request.arguments):
             return ToolResult(why, is_error=True)
         clock = Clock(tool.timeout_seconds)
-        view = self._tool_run(tool, call, clock)
+        view = self._tool_run(tool, replace(call, arguments=request.arguments), clock)
         result = await self._resources.approvals.signed(
             tool, request, lambda: self._invoked(tool, request, view, clock)
         )
@@ -517,9 +516,9 @@ class Run:
         instructions: list[str] = []
 
         async def run() -> ToolResult:
+            self._ran[view.place] = request.arguments
             with calling(tool.name, approved=is_approved, files=files):
                 result = await invoke(tool, request.arguments, view, clock)
-            self._ran[view.place] = request.arguments
             if told := passed_on_as_text(tool, request.arguments, self._resources.secrets):
                 result = replace(result, content=result.content + told)
             result = await self._counted(tool, result)
@@ -536,14 +535,14 @@ class Run:
                     return result
                 return replace(result, content="\n\n".join([result.content, *instructions]))
             except AccessAsked as asked:
-                file, reason = asked.parts, f"{asked.path}: {asked.ruling.why}"
+                file, path, reason = asked.parts, asked.path, f"{asked.path}: {asked.ruling.why}"
             shows = await self._preview(tool, request)
             # Each file has its own question, so that a resumed run finds the decision about this file.
             place = f"{request.place}:{digest_of(join(file))[:16]}"
             question = replace(request, place=place, reason=reason, may_remember=False, preview=shows)
             decision = await approvals.ask(question)
             if decision.answer == "reject":
-                return _rejected(tool.name, decision)
+                return _rejected(tool.name, decision, f"It was stopped before it opened {path}.")
             if decision.instruction:
                 instructions.append(f"The user adds: {decision.instruction}")
             files |= {file, *_seen(tool, request, shows)}
@@ -570,6 +569,7 @@ class Run:
                 call_id=call.id,
                 place=call.place,
                 run_id=self.turn.run_id,
+                arguments=call.arguments,
                 view=lambda: self.transcript.view(self.transcript.answer_of(call.place) - 1),
                 meter=self._resources.meter,
                 emit=self.emit,
@@ -617,7 +617,7 @@ def _seen(tool: Tool, request: ApprovalRequest, preview: Preview | None) -> Iter
             yield split(text)
 
 
-def _rejected(tool: str, decision: Decision) -> ToolResult:
-    """The result for a call that a person rejected under another config, whose middleware is not part of this one."""
+def _rejected(tool: str, decision: Decision, how_far: str = "It was not run.") -> ToolResult:
+    """The result for a call that a person rejected under another config, or at a file that the call reached."""
     why = f": {decision.reason}" if decision.reason else ""
-    return ToolResult(f"The user rejected this call of {tool}{why}. It was not run.", is_error=True)
+    return ToolResult(f"The user rejected this call of {tool}{why}. {how_far}", is_error=True)

@@ -201,7 +201,7 @@ class SessionLifecycle:
             thread,
             name or new_session_id(),
             moment,
-            title_end=f" (from step {step})",
+            title_end=f"(from step {step})",
             policies=policies,
         )
         return made.session

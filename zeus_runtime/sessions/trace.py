@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -190,7 +191,6 @@ class _Stored:
         """Call ``number`` (from 1) of the answer at ``place``, and how it ended."""
         run = _run_of(answer.id)
         asked = [each for each in self.approvals if each.is_of(run, place + number, str(call["id"]))]
-        child = child_session(self.session, run, place + number)
         return Span(
             kind="tool_call",
             name=call["name"] or "",
@@ -201,9 +201,18 @@ class _Stored:
             state=state,
             details={"call_id": str(call["id"])},
             spans=sorted(
-                [*map(self._approval, asked), *self.children.get(child, ())], key=lambda span: span.start_ms
+                [*map(self._approval, asked), *self._helpers(run, place + number)],
+                key=lambda span: span.start_ms,
             ),
         )
+
+    def _helpers(self, run: str, place: int) -> Iterator[Span]:
+        """The runs of the sub-agents that worked for the call at ``place``, also before its arguments were changed."""
+        for number in count():
+            child = child_session(self.session, run, place, number)
+            if child not in self.children:
+                return
+            yield from self.children[child]
 
     def _approval(self, asked: PendingApproval) -> Span:
         decided = asked.decision

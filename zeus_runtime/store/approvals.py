@@ -28,10 +28,12 @@ from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
+from zeus_runtime.store.session_tree import children_at
 from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, PARENT, THREAD, TURN
 from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
+from zeus_runtime.tools.changed_arguments import is_same
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -73,7 +75,7 @@ async def put(
         LogConflictError: another process has claimed the session.
     """
     now = log.now_ms()
-    stored = {
+    stored: dict[str, Any] = {
         "tool": request.tool,
         "arguments": shown,
         "call_id": request.call_id,
@@ -93,8 +95,11 @@ async def put(
 
     def work(connection: Connection) -> PendingApproval:
         spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
-        if spent:
+        begun = _begun_in(connection, thread, run_id, request.place, _IS_EARLIER)
+        if begun is not None:
             stored["interrupted"] = True
+            if any(not is_same(each, shown) for each in begun):
+                stored["begun_with"] = begun
         if _was_approved_otherwise(connection, request, shown, *here):
             stored["approved_before"] = True
         counting = _rows().where(*here, *_about(request), ~_IS_SPENT)
@@ -219,14 +224,17 @@ async def close(
     return await owning(log.database, thread, "a question", work)
 
 
-async def note_begun(log: ThreadLog, thread: Thread, name: str, *, begun: bool) -> None:
-    """Store that the call which the request ``name`` approved begins to run now, or that it stopped to ask something.
+async def note_begun(log: ThreadLog, thread: Thread, name: str, *, holds: bool) -> None:
+    """Store that the call which the request ``name`` approved began to run.
+
+    Args:
+        holds: whether the approval still holds if the call is interrupted.
 
     Raises:
         LogConflictError: another process has claimed the session.
     """
     row = update(APPROVAL).where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name)
-    noted = row.values(begun_epoch=_EPOCH if begun else None)
+    noted = row.values(begun_epoch=-_EPOCH if holds else _EPOCH)
     await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
 
 
@@ -237,7 +245,8 @@ async def note_begun_unasked(log: ThreadLog, thread: Thread, run_id: str, place:
         LogConflictError: another process has claimed the session.
     """
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
-    noted = update(APPROVAL).where(*here, APPROVAL.c.begun_epoch.is_(None)).values(begun_epoch=_EPOCH)
+    noted = update(APPROVAL).where(*here, func.coalesce(APPROVAL.c.begun_epoch, -1) < 0)
+    noted = noted.values(begun_epoch=_EPOCH)
     await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
 
 
@@ -249,41 +258,55 @@ async def was_interrupted(log: ThreadLog, thread: Thread, run_id: str, place: st
 
 async def begun_before(
     log: ThreadLog, thread: Thread, run_id: str, place: int
-) -> Sequence[Mapping[str, Any]]:
-    """The arguments, once each, with which an interrupted run began the approved call at this place."""
-    # Also under the approval of a file that the call reached.
-    at_place = (APPROVAL.c.place == str(place)) | APPROVAL.c.place.startswith(f"{place}:")
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, at_place)
-    return await log.database.run(lambda connection: tuple(_begun_in(connection, *here, _IS_SPENT).values()))
+) -> Sequence[Mapping[str, Any]] | None:
+    """The arguments, once each, with which an earlier claim of the session began the call at this place.
+
+    Returns:
+        as far as they are known; None if nothing says that the call began.
+    """
+    return await log.database.run(
+        lambda connection: _begun_in(connection, thread, run_id, str(place), _IS_EARLIER)
+    )
 
 
 async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> PendingApproval | None:
     """The last request about the call at ``place`` if it is certain that the call never began; else None.
 
-    Nothing is known of calls that nobody was asked about. A call that asked something itself, or that gave its work to
-    a sub-agent, had begun.
+    Nothing is known of calls that nobody was asked about.
     """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
-    own = APPROVAL.c.place == str(place)
-    during = APPROVAL.c.place.startswith(f"{place}:") | APPROVAL.c.place.startswith(f"{place}.")
-    begun = select(APPROVAL.c.id).where(*here, during | (own & APPROVAL.c.begun_epoch.is_not(None)))
-    agents = select(PARENT.c.thread).where(
-        PARENT.c.parent == thread.key, PARENT.c.run_id == run_id, PARENT.c.place == place
-    )
+    own = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == str(place))
 
     def work(connection: Connection) -> PendingApproval | None:
-        if any(connection.execute(each.limit(1)).first() is not None for each in (begun, agents)):
+        if _begun_in(connection, thread, run_id, str(place)) is not None:
             return None
-        asked = _all(connection, _rows().where(*here, own), log.shown)
+        asked = _all(connection, _rows().where(*own), log.shown)
         return asked[-1] if asked else None
 
     return await log.database.run(work)
 
 
+async def withdraw_during(log: ThreadLog, thread: Thread, run_id: str, place: int) -> None:
+    """Withdraw what the call at ``place``, which does not go on, and its sub-agents have asked.
+
+    Raises:
+        LogConflictError: another process has claimed the session.
+    """
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, _during(str(place)))
+
+    def work(connection: Connection) -> None:
+        _withdraw(connection, *here)
+        for child in children_at(connection, thread.key, run_id, place):
+            withdraw_in(connection, child.thread.session)
+
+    await owning(log.database, thread, "a withdrawal", work)
+
+
 async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
-    """Whether a run has asked anything yet."""
-    query = select(APPROVAL.c.id).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
-    return await log.database.run(lambda connection: connection.execute(query.limit(1)).first() is not None)
+    """Whether a run has asked anything yet, or given work to a sub-agent."""
+    asked = select(APPROVAL.c.thread).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
+    given = select(PARENT.c.thread).where(PARENT.c.parent == thread.key, PARENT.c.run_id == run_id)
+    either = asked.union_all(given).limit(1)
+    return await log.database.run(lambda connection: connection.execute(either).first() is not None)
 
 
 async def is_asked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
@@ -487,12 +510,14 @@ def _was_approved_otherwise(
 _EPOCH: Final = (
     select(THREAD.c.epoch).where(THREAD.c.key == APPROVAL.c.thread).correlate(APPROVAL).scalar_subquery()
 )
-_IS_SPENT: Final = func.coalesce(APPROVAL.c.begun_epoch, _EPOCH) != _EPOCH
+_IS_EARLIER: Final = func.abs(func.coalesce(APPROVAL.c.begun_epoch, _EPOCH)) != _EPOCH
 """The condition that a call began under an approval in an earlier claim of its session, and so was interrupted.
 
 A run asks only about calls without a result. A call that a middleware repeats in the same claim is not asked about
 anew.
 """
+_IS_SPENT: Final = _IS_EARLIER & (func.coalesce(APPROVAL.c.begun_epoch, 0) > 0)
+"""The condition that an approval does not count any more, since the call that it was for was interrupted."""
 
 
 def _spent_in(connection: Connection, *where: ColumnElement[bool]) -> int:
@@ -635,9 +660,8 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
     if "remembered_as" not in request:
         # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
-    begun = _begun_with(connection, row, request["arguments"], shown) if request.get("interrupted") else ()
     expires = row["expires_ms"]
-    if begun:
+    if request.get("begun_with"):
         # Whoever approved the call that was begun did not approve this one. Without a rejection by time it waits.
         expires = None if request["on_timeout"] == "approve" else expires
         request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}
@@ -657,7 +681,6 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         session_agent=row["session_agent"] if row["agent"] is None else _outermost(connection, row["thread"]),
         user=row["owner"] or "",
         project=row["owner_project"] or "",
-        begun_with=begun,
         **request,
     )
 
@@ -702,27 +725,39 @@ _ENDED: Final = Prepared(
 )
 
 
-def _begun_with(
-    connection: Connection, row: RowMapping, arguments: Any, shown: Callable[[str], str]
-) -> Sequence[Mapping[str, Any]]:
-    """``PendingApproval.begun_with`` of the request in ``row``, from the rows of the approvals before it."""
-    here = [APPROVAL.c[name] == row[name] for name in ("thread", "run_id", "place")]
-    if row["begun_epoch"] is not None:
-        here.append(APPROVAL.c.begun_epoch < row["begun_epoch"])
-    found = _begun_in(connection, *here, shown=shown)
-    return () if found.keys() <= {json.dumps(arguments, sort_keys=True)} else tuple(found.values())
+def _during(place: str) -> ColumnElement[bool]:
+    """The condition that a request was asked while the call at ``place`` ran: by the call, or about a file."""
+    return APPROVAL.c.place.startswith(f"{place}:") | APPROVAL.c.place.startswith(f"{place}.")
 
 
 def _begun_in(
-    connection: Connection, *where: ColumnElement[bool], shown: Callable[[str], str] = str
-) -> dict[str, Mapping[str, Any]]:
-    """The arguments, as they are and by their text, with which calls began under these approvals."""
-    query = select(APPROVAL.c.request, APPROVAL.c.decision).where(*where, APPROVAL.c.begun_epoch.is_not(None))
-    found: dict[str, Mapping[str, Any]] = {}
-    for request, decision in connection.execute(query.order_by(APPROVAL.c.begun_epoch)):
+    connection: Connection, thread: Thread, run_id: str, place: str, *noted: ColumnElement[bool]
+) -> Sequence[Mapping[str, Any]] | None:
+    """The arguments, once each, with which the call at ``place`` was begun; None if nothing says that it began.
+
+    This alone says how far a call came, for questions, refusals and closed calls. A call that asked something, or that
+    gave its work to a sub-agent, had begun. Of another call that nobody was asked about, nothing is known.
+
+    Args:
+        noted: conditions on the approvals under which it was begun.
+
+    Returns:
+        as far as they are known, with secrets masked as they were stored.
+    """
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
+    # Also under the approval of a file that the call reached.
+    own = (APPROVAL.c.place == place) | APPROVAL.c.place.startswith(f"{place}:")
+    begun = select(APPROVAL.c.request, APPROVAL.c.decision).where(
+        *here, own, APPROVAL.c.begun_epoch.is_not(None), *noted
+    )
+    ran = []
+    for request, decision in connection.execute(begun.order_by(func.abs(APPROVAL.c.begun_epoch))):
         # Without a decision, the call needed none by then.
-        ran = None if decision is None else json.loads(shown(decision))["arguments"]
-        if ran is None:
-            ran = json.loads(shown(request))["arguments"]
-        found[json.dumps(ran, sort_keys=True)] = ran
-    return found
+        changed = None if decision is None else json.loads(decision)["arguments"]
+        ran.append(json.loads(request)["arguments"] if changed is None else changed)
+    agents = children_at(connection, thread.key, run_id, int(place)) if place.isdecimal() else []
+    ran += [each.begun_with for each in agents if each.begun_with is not None]
+    asked = select(APPROVAL.c.id).where(*here, _during(place)).limit(1)
+    if not ran and not agents and connection.execute(asked).first() is None:
+        return None
+    return tuple({json.dumps(each, sort_keys=True): each for each in ran}.values())

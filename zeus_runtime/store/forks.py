@@ -74,7 +74,7 @@ async def copy(
     A rollback that sets nothing aside is the copy's last row: what is resumed in it is a new run.
 
     Args:
-        title_end: follows the title.
+        title_end: follows the title, if there is one, after a blank.
         policies: the copy's own middlewares, as ``policies_in`` gives them; None for those of the other session.
     """
     now = log.now_ms()
@@ -87,7 +87,7 @@ async def copy(
             "agent": of["agent"],
             "created_ms": now,
             "updated_ms": now,
-            "title": cut_again(of["title"], TITLE_CHARACTERS - len(title_end)) + title_end,
+            "title": f"{cut_again(of['title'], TITLE_CHARACTERS - len(title_end) - 1)} {title_end}".strip(),
             "epoch": first_epoch(),
             "owner": of["owner"],
             "owner_project": of["owner_project"],

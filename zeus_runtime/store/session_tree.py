@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
@@ -12,31 +13,86 @@ from zeus_runtime.store.backtests import drop_replays
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.compression import drop_rows
 from zeus_runtime.store.fencing import holding, owning
-from zeus_runtime.store.tables import ARCHIVE, PARENT, THREAD
+from zeus_runtime.store.tables import ARCHIVE, NOTE, PARENT, THREAD
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
 from zeus_runtime.store.threads import Thread, first_epoch, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from zeus_runtime.store.thread_log import ThreadLog
 
 
-def child_session(parent: str, run_id: str, place: int) -> str:
-    """The id of the session that works for a call: the same whenever its run is resumed."""
-    digest = hashlib.sha256(f"{parent}\n{run_id}\n{place}".encode()).hexdigest()
-    return f"session_{digest[:12]}"
+_BEGUN_WITH: Final = "begun_with"
+
+
+class Child(NamedTuple):
+    """The session that works for a call, or that worked for it before its arguments were changed.
+
+    Args:
+        begun_with: the call's arguments, with secrets masked; None for a session that an older Zeus made.
+    """
+
+    thread: Thread
+    begun_with: Mapping[str, Any] | None
+
+
+def child_session(parent: str, run_id: str, place: int, number: int = 0) -> str:
+    """The id of a session that works for a call: the same whenever its run is resumed.
+
+    Args:
+        number: how many sessions worked for the call before, with other arguments.
+    """
+    parts = [parent, run_id, str(place), *([str(number)] if number else [])]
+    return f"session_{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:12]}"
+
+
+def children_at(connection: Connection, parent: int, run_id: str, place: int) -> list[Child]:
+    """The sessions of the call at a place, oldest first, so that each has its ``number`` as its index.
+
+    Args:
+        parent: the key of the session that made the call.
+    """
+    note = (NOTE.c.thread == PARENT.c.thread) & (NOTE.c.name == _BEGUN_WITH)
+    query = (
+        select(THREAD.c.key, THREAD.c.session, NOTE.c.value)
+        .select_from(PARENT.join(THREAD, THREAD.c.key == PARENT.c.thread).outerjoin(NOTE, note))
+        .where(PARENT.c.parent == parent, PARENT.c.run_id == run_id, PARENT.c.place == place)
+        .order_by(PARENT.c.thread)
+    )
+    return [
+        Child(Thread(key, session), None if value is None else json.loads(value))
+        for key, session, value in connection.execute(query)
+    ]
+
+
+async def children_of_call(log: ThreadLog, parent: Thread, run_id: str, place: int) -> Sequence[Child]:
+    """``children_at`` in a transaction of its own."""
+    return await log.database.run(lambda connection: children_at(connection, parent.key, run_id, place))
 
 
 async def open_child(
-    log: ThreadLog, parent: Thread, run_id: str, place: int, *, agent: str, title: str, at_most: int
+    log: ThreadLog,
+    parent: Thread,
+    run_id: str,
+    place: int,
+    begun_with: Mapping[str, Any],
+    *,
+    number: int = 0,
+    agent: str,
+    title: str,
+    at_most: int,
 ) -> Thread | None:
     """The session that works for a call, made if it is new; None if its run already has ``at_most`` of them.
+
+    Args:
+        begun_with: of the ``Child``.
+        number: of the session's id.
 
     Raises:
         LogConflictError: another process has claimed the parent.
     """
-    session = child_session(parent.session, run_id, place)
+    session = child_session(parent.session, run_id, place, number)
     now = log.now_ms()
 
     def work(connection: Connection) -> Thread | None:
@@ -57,6 +113,8 @@ async def open_child(
         key = connection.execute(find).scalar_one()
         link = {"thread": key, "parent": parent.key, "run_id": run_id, "place": place}
         connection.execute(insert(PARENT), {**link, "agent": agent, "created_ms": now})
+        note = {"thread": key, "run_id": run_id, "name": _BEGUN_WITH, "created_ms": now}
+        connection.execute(insert(NOTE), {**note, "value": json.dumps(begun_with, default=str)})
         return Thread(key, session)
 
     return await owning(log.database, parent, "a sub-agent", work)

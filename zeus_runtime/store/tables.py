@@ -161,7 +161,8 @@ APPROVAL: Final = Table(
 
 ``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown,
 and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012. ``begun_epoch`` is
-the session's epoch in which the approved call began to run; null if it did not, or stopped to ask something.
+the session's epoch in which the approved call began to run, and null if it did not. It is negative if the approval
+still holds when the call is interrupted: the call stopped to ask something, or it starts a sub-agent.
 """
 
 NOTE: Final = Table(

@@ -179,7 +179,7 @@ class PendingApproval:
             that is older than this.
         told: the arguments for a person, who is told which text only looks like the placeholder of a secret; None if
             none does.
-        interrupted: a run began the call under an earlier approval and was interrupted: it is asked about anew, because
+        interrupted: a run began the call before it was interrupted or stopped to ask: it is asked about anew, because
             whether it took effect is unknown.
         begun_with: the arguments with which it was begun, once each, if any of them are not ``arguments``; else empty.
         outdated: the present config gives the tool another setting or workspace than it had when it was asked about,

@@ -149,6 +149,33 @@ def test_it_says_on_which_machine_dockers_engine_is(
     assert ("DOCKER_HOST" in fixed) != ("DOCKER_CONTEXT" in fixed)
 
 
+@pytest.mark.parametrize(("first", "later"), [(REMOTE, "ssh://b.example"), (LOCAL, REMOTE), (REMOTE, "")])
+async def test_nothing_runs_once_the_context_has_another_address(
+    tmp_path: Path, first: str, later: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client reads the context's file at each call, and approvals are for the engine that Zeus looked at."""
+    faked(tmp_path)
+    kept = tmp_path / ".docker/contexts/meta" / sha256(b"far").hexdigest()
+    kept.mkdir(parents=True)
+
+    def address(text: str) -> None:
+        (kept / "meta.json").write_text(json.dumps({"Endpoints": {"docker": {"Host": text}}}))
+
+    address(first)
+    environ = {"HOME": str(tmp_path), "DOCKER_CONTEXT": "far", "FAKE_DOCKER": str(tmp_path / "state")}
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    backend = Docker(Options(), OwnPrograms({**environ, "PATH": path}))
+    backend.check()
+    files, program = tmp_path / "files", Program(("/bin/sh", "-c", "echo ran"))
+    files.mkdir()
+    assert b"ran" in (await backend.run(files, program, SandboxLimits(), None)).output
+    address(later)
+    with pytest.raises(SandboxError, match="the docker context far has another address now"):
+        await backend.run(files, program, SandboxLimits(), None)
+    address(first)
+    assert b"ran" in (await backend.run(files, program, SandboxLimits(), None)).output
+
+
 def test_podmans_engine_is_that_of_its_own_variables(tmp_path: Path) -> None:
     client = tmp_path / "docker"
     client.write_text("#!/bin/sh\necho 'podman version 5.0.0'\n")

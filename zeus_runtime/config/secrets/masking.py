@@ -264,7 +264,7 @@ class Redactor:
 
     def told(self, value: Any) -> Any:
         """As ``masked``, but two different values never become the same: what looks like a placeholder is changed."""
-        return _each(value, self._told) if self.forms else value
+        return _each(value, self._told)
 
     def _told(self, text: str) -> str:
         return "".join(

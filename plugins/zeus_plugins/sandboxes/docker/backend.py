@@ -10,6 +10,7 @@ from zeus_plugins.sandboxes.docker.options import Options
 from zeus_plugins.sandboxes.docker.whereabouts import docker_engine, podman_engine
 from zeus_runtime.plugin.sandbox import (
     SandboxCapabilities,
+    SandboxError,
     SandboxLimit,
     SandboxUnavailableError,
     folder_sandboxes,
@@ -109,6 +110,13 @@ class Docker:
     ) -> Outcome:
         from zeus_plugins.sandboxes.docker.engine import ContainerEngine
 
+        # A context may be given another address while Zeus is open, and the client reads its file at each call.
+        if not self._podman and docker_engine(self._environ)[0] != self._machine:
+            raise SandboxError(
+                f"the docker context {self._environ['DOCKER_CONTEXT']} has another address now, and approvals are for"
+                " the engine at the former one, so nothing was run",
+                remedy="Start Zeus again to use the new one.",
+            )
         engine = ContainerEngine(self._options, self._client, self._environ, podman=self._podman)
         return await engine.run(folder, program, limits, on_output)
 
