@@ -33,6 +33,7 @@ from zeus_runtime.config.secrets.placeholders import (
     WRITTEN,
     form_placeholder,
     is_searched,
+    left_out,
     placeholder,
     placeholder_name,
     rest_placeholder,
@@ -367,7 +368,12 @@ class Redactor:
     def real(self, value: Any) -> Any:
         """A text or JSON value with the placeholders of known secrets replaced by the secrets."""
         texts = {shown: text for text, shown in self._forms.items()}
-        return _each(value, lambda text: PLACEHOLDER.sub(lambda match: texts.get(match[0], match[0]), text))
+
+        def meant(match: re.Match[str]) -> str:
+            shown, length = (match[0], 0) if match[0] in texts else left_out(match[0])
+            return texts.get(shown, "")[length:] or match[0]
+
+        return _each(value, lambda text: PLACEHOLDER.sub(meant, text))
 
     def masks(self, text: str) -> Sequence[str]:
         """The placeholders that ``text`` puts in the place of secrets, each once."""
