@@ -114,6 +114,10 @@ _ROOT: Final = r"[~.]{0,2}/|[A-Za-z]:[\\/]"
 _HOST: Final = r"(?:[\w-]+\.)+[a-z]{2,}"
 _PLAIN_NAME: Final = r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]{2,})*|[A-Z]+)[0-9]{0,4}|[0-9]+"
 """A word or a number. A random text of letters and digits has other parts."""
+_WORD: Final = r"(?:[A-Z]?[a-z]{1,15}(?:[A-Z][a-z]{2,15})*|[A-Z]{1,15})"
+_WORDS: Final = rf"(?:{_WORD}(?:[._-]{_WORD})*|[0-9]{{1,4}})"
+_PLAIN: Final = rf"/?{_WORDS}(?:/{_WORDS})*/?"
+"""Words as code and paths have them: ``client_secret``, ``restApi.Token``, ``emails/reset.html``."""
 _PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
 _ENCODINGS: Final = 2
 """Base64 within each other that is read: a ``kubeconfig`` has keys in base64, and CI keeps it in base64."""
@@ -239,15 +243,42 @@ def holds_secret(name: str, value: str) -> bool:
 
     A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password. Neither is a number
     below a hundredth: under ``COST_PER_TOKEN`` it is a price. Under ``TOKEN_NAME``, only what looks random is one.
+    ``CLIENT_SECRET=client_secret`` and ``S3_KEY_PREFIX=uploads/images`` are none.
     """
     if looks_secret(name):
-        return not re.fullmatch(_PRICE, value)
+        return not (re.fullmatch(_PRICE, value) or _is_ordinary(name, value))
     if _is_about_secret(name):
         return _is_random_value(value)
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
     return re.fullmatch(r"\S+", value) is not None and not _is_place(value)
+
+
+def _is_ordinary(name: str, value: str) -> bool:
+    """Whether a value under a name that says secret is a name itself, of several words: the end of that name, in any
+    spelling, or where the name does not say that a person chose the value, a path, an identifier (``KEY_PREFIX``) or
+    an id (``PARTITION_KEY``)."""
+    if not re.fullmatch(_PLAIN, value) or len(words := _words(value)) < 2:
+        return False
+    is_chosen, is_last = _claim(name)
+    if words == _words(name)[-len(words) :] or ("/" in value and not (is_chosen and is_last)):
+        return True
+    # People join the words of a passphrase with a `-`, programs those of a name with a `_` or a `.`.
+    is_identifier = "-" not in value and re.search("[_.]", value) is not None
+    return is_identifier and not is_chosen and (not is_last or _is_id(value))
+
+
+@_cached
+def _claim(name: str) -> tuple[bool, bool]:
+    """Whether a name that says secret may have a value that a person chose, and whether its last word says so.
+
+    Programs make a token, and a key that is not one of ``API_KEY``, ``ACCESS_KEY``, ``SECRET_KEY``, ``PRIVATE_KEY``.
+    """
+    words = _words(name)
+    said = [before + word if word == "KEY" else word for before, word in pairwise(["", *words])]
+    is_chosen = any(_is_secret_word(each) and not each.endswith("TOKEN") for each in said)
+    return is_chosen, _is_secret_word(words[-1])
 
 
 def _is_place(value: str) -> bool:
