@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -39,10 +41,15 @@ def writing(path: str, content: str = "mine", then: Any = "Done.") -> Any:
 
 
 def agent_in(
-    folder: Path, yaml: str, model: Any, owner: Owner | None = None, tools: str = "[filesystem]"
+    folder: Path,
+    yaml: str,
+    model: Any,
+    owner: Owner | None = None,
+    tools: str = "[filesystem]",
+    environ: Mapping[str, str] = MappingProxyType({}),
 ) -> Agent:
     write_agent(folder, yaml, tools=tools)
-    checked = check(folder / "zeus.yaml", directory=folder, environ={}, trust=recorded_trust({}, "all"))
+    checked = check(folder / "zeus.yaml", directory=folder, environ=environ, trust=recorded_trust({}, "all"))
     if owner is not None:
         checked = checked.acting_for(*owner)
     return Agent(checked, make_plan(checked), model=model, owner=owner)

@@ -198,6 +198,35 @@ async def test_the_secrets_of_a_session_are_forgotten_with_its_plan(
         assert [agent.masked(each) == each for each in texts] == [False, True, False]
 
 
+@pytest.mark.parametrize("source", [".env", ".env.local", "environ"])
+@pytest.mark.parametrize("is_session_first", [False, True])
+async def test_what_the_config_has_too_is_known_after_the_session_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, is_session_first: bool
+) -> None:
+    monkeypatch.setattr(session_plans, "KEPT", 0)
+    one, two = [await begun(tmp_path, OWN) for _ in range(2)]
+    environ: dict[str, str] = {}
+    (tmp_path / ".env").write_text("")
+
+    def config_gets_it() -> None:
+        if source == "environ":
+            environ["SHOP_TOKEN"] = secret(1)
+        else:
+            (tmp_path / source).write_text(f"SHOP_TOKEN={secret(1)}\n")
+
+    def session_gets_it() -> None:
+        (one[1] / ".env").write_text(f"A_TOKEN={secret(1)}\n")
+
+    both = [session_gets_it, config_gets_it]
+    async with agent_in(tmp_path, OWN, reading(), environ=environ) as agent:
+        for gets_it in both if is_session_first else reversed(both):
+            gets_it()
+            await agent.run("go", session=one[0])
+            assert secret(1) not in agent.masked(f"it is {secret(1)}")
+        await agent.run("go", session=two[0])
+        assert secret(1) not in agent.masked(f"it is {secret(1)}")
+
+
 async def test_the_secrets_of_a_plan_that_is_gone_are_not_known_though_none_was_learned_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,9 +256,9 @@ def test_what_two_sessions_have_is_known_until_both_are_gone(tmp_path: Path) -> 
         return [number for number in (1, 2, 9) if checked.secrets.hides(f"it is {secret(number)}")]
 
     assert known() == [1, 2, 9]
-    first.forget([second])
+    first.forget()
     assert known() == [2, 9]
-    second.forget([])
+    second.forget()
     assert known() == []
 
 

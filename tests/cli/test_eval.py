@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -15,8 +16,11 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from tests.agent.test_session_workspaces import agent_in
 from tests.cli.conftest import Project, Result, Zeus, spawn
+from tests.support.agents import call, calling, script
 from zeus_runtime.config import ConfigError
+from zeus_runtime.store.threads import Owner
 from zeus_runtime.testing.cases import reading
 
 
@@ -593,6 +597,48 @@ def test_a_session_becomes_a_case_that_passes_and_the_file_keeps_its_comments(
     assert result.exit_code == 0, result.out
     assert result.json["cases"][0]["runs"][0]["tool_calls"] == ["read_file"]
     assert "order,state\n" in (project.folder / "cases.yaml").read_text()
+
+
+@pytest.mark.parametrize("per", ["session", "user"])
+def test_a_case_has_the_files_that_its_session_read_in_a_folder_of_its_own(
+    project: Project, zeus: Zeus, per: str
+) -> None:
+    reading = [{"call": "read_file", "args": {"path": each}} for each in ("/orders.csv", "/gone.csv")]
+    agent_with_files(project, "Hello.", *reading, "Order 1 is late.", more="middlewares: [resources]\n")
+    config = (project.folder / "zeus.yaml").read_text()
+    project.write("zeus.yaml", config.replace("root: work", f"root: work, per: {per}"))
+    assert zeus("run", "zeus.yaml", "Hello").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    (folder,) = (project.folder / "work").iterdir()
+    (folder / "orders.csv").write_text("order,state\n1,late\n")
+    (folder / "gone.csv").write_text("old\n")
+    (folder / "named.csv").write_text("named\n")
+    (project.folder / "work" / "orders.csv").write_text("of nobody\n")
+    assert zeus("run", "zeus.yaml", "See @named.csv", "--session", session).exit_code == 0
+    (folder / "gone.csv").unlink()
+    added = zeus("eval", "add", session)
+    assert added.exit_code == 0, added.err
+    (case,) = yaml.safe_load((project.folder / "cases.yaml").read_text())["cases"]
+    assert case["files"] == {"orders.csv": "order,state\n1,late\n", "named.csv": "named\n"}
+    assert "left out the file /gone.csv: /gone.csv does not exist" in added.err
+    assert added.err.count("left out") == 1
+
+
+def test_a_case_of_a_users_session_has_the_files_of_that_users_folder(project: Project, zeus: Zeus) -> None:
+    (project.folder / "work").mkdir()
+    model = script("Hello.", calling(call("read_file", "r", path="/orders.csv")), "Late.")
+    yaml_text = "workspace: {root: work, per: user}\n"
+
+    async def of_ann() -> str:
+        async with agent_in(project.folder, yaml_text, model, Owner("ann", None)) as agent:
+            session = (await agent.run("Hello")).session
+            (folder,) = (project.folder / "work").iterdir()
+            (folder / "orders.csv").write_text("1,late\n")
+            return (await agent.run("Read the orders", session=session)).session
+
+    assert zeus("eval", "add", asyncio.run(of_ann())).exit_code == 0
+    (case,) = yaml.safe_load((project.folder / "cases.yaml").read_text())["cases"]
+    assert case["files"] == {"orders.csv": "1,late\n"}
 
 
 def test_the_knowledge_bases_of_the_project_are_searched_and_memory_is_its_own(

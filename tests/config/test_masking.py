@@ -1135,13 +1135,59 @@ def test_what_only_resembles_an_address_stays_readable(value: str) -> None:
 def test_a_secret_that_is_forgotten_is_masked_no_longer() -> None:
     learned = Learned()
     known = Redactor(learned=(learned,))
-    learned.add(KEY, "A")
-    learned.add("another-secret-1", "B")
+    learned.add(KEY, "A", "one")
+    learned.add("another-secret-1", "B", "two")
     assert known.masked(f"{KEY} another-secret-1") == "<secret:A> <secret:B>"
-    learned.forget([KEY, "unknown"])
+    learned.forget("one")
+    learned.forget("unknown")
     assert known.masked(f"{KEY} another-secret-1") == f"{KEY} <secret:B>"
-    learned.forget(["another-secret-1"])
+    learned.forget("two")
     assert known.masked("another-secret-1") == "another-secret-1"
+
+
+OWNED: Final = ["owned-secret-4711", "owned-secret-4712"]
+FOLDERS: Final = ["folder 1", "folder 2"]
+OWNERS: Final = ["config", "account", "token", *FOLDERS]
+
+
+@pytest.mark.parametrize("is_apart", [False, True])
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(OWNERS), st.sampled_from(OWNED))
+        | st.tuples(st.sampled_from(FOLDERS), st.none()),
+        max_size=12,
+    )
+)
+@example([("folder 1", OWNED[0]), ("config", OWNED[0]), ("folder 1", None)])
+@example([("folder 1", OWNED[0]), ("folder 2", OWNED[0]), ("folder 1", None)])
+@example([("token", OWNED[0]), ("config", OWNED[0]), ("token", OWNED[1])])
+@example([("token", OWNED[0]), ("folder 1", OWNED[0]), ("token", OWNED[1])])
+def test_a_secret_is_masked_as_long_as_one_owner_has_it(
+    is_apart: bool, steps: list[tuple[str, str | None]]
+) -> None:
+    """Whatever the order of learning and forgetting; as for an agent in Python, and for one of a service's user."""
+    shared, tokens, own = Learned(), Learned(most=1), Learned()
+    known = Redactor(learned=(shared, tokens, own) if is_apart else (shared, tokens))
+    folders = own if is_apart else shared
+    has: dict[str, set[str]] = {each: set() for each in OWNERS}
+    for owner, secret in steps:
+        if secret is None:
+            folders.forget(owner)
+            has[owner] = set()
+        elif owner == "token":
+            # Only the newest is kept.
+            tokens.add(secret, "TOKEN")
+            has[owner] = {secret}
+        else:
+            has[owner].add(secret)
+            if owner == "config":
+                known.learn_all(Redactor({secret: "CONFIG"}))
+            elif owner == "account":
+                known.learn(secret, "ACCOUNT")
+            else:
+                known.keep(Redactor({secret: "FOLDER"}), folders, owner)
+        for each in OWNED:
+            assert known.hides(f"see {each}.") == any(each in owned for owned in has.values())
 
 
 def test_a_secret_that_another_thread_learns_meanwhile_does_not_end_the_masking() -> None:

@@ -709,6 +709,67 @@ def test_an_ordinary_variable_is_none(name: str, value: str) -> None:
     assert not secrets_of_environment({name: value}).secrets
 
 
+ORDINARY = [
+    ("OAUTH_CLIENT_SECRET", "client_secret"),
+    ("API_KEY", "apiKey"),
+    ("APP_CSRF_TOKEN", "csrf-token"),
+    ("dbPassword", "DB_PASSWORD"),
+    ("S3_KEY_PREFIX", "uploads/images"),
+    ("S3_KEY_PREFIX", "/uploads/2024/images/"),
+    ("CACHE_KEY_PREFIX", "shop_prod"),
+    ("TLS_KEY", "certs/server.key"),
+    ("PASSWORD_RESET_TEMPLATE", "emails/password_reset.html"),
+    ("JWT_TOKEN_COOKIE", "access_token"),
+    ("AUTH_TOKEN_CLASS", "rest_framework.authtoken.models.Token"),
+    ("PARTITION_KEY", "tenant_id"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), ORDINARY)
+def test_a_value_that_is_a_name_or_a_path_is_no_secret(name: str, value: str) -> None:
+    assert not secrets_of_environment({name: value}).secrets
+    assert not dict(secrets_of_text(f"{name}={value}\n# {name}={value}\n"))
+    assert not written_secrets({"env": {name: value}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DB_PASSWORD", "hunter2"),
+        ("DB_PASSWORD", "acme_shop"),
+        ("DB_PASSWORD", "winter/summer"),
+        ("DB_PASSWORD_OLD", "winter_summer"),
+        ("API_KEY", "local_dev_key"),
+        ("API_KEY_OLD", "local_dev_key"),
+        ("CLIENT_SECRET", "client_secret1"),
+        ("CLIENT_SECRET", "client_secret!"),
+        ("CLIENT_SECRET", "other_client_secret"),
+        ("ENCRYPTION_KEY", "winter_is_coming"),
+        ("ENCRYPTION_KEY_OLD", "correct-horse-battery"),
+        ("ACCESS_TOKEN", "winter_is_coming"),
+        ("DB_PASSWORD", "password"),
+        ("VAULT_TOKEN_HELPER", "otherhelper"),
+        ("VAULT_TOKEN_HELPER", "someHelper"),
+        ("KEY_PREFIX", "Kr4ft9werk"),
+        ("KEY_PREFIX", "xKqLmWvBnT"),
+        ("KEY_PREFIX", "uploads/xKqLmWvBnT"),
+    ],
+)
+def test_a_value_that_a_person_or_a_program_may_have_made_up_is_a_secret(name: str, value: str) -> None:
+    assert value in secrets_of_environment({name: value}).secrets
+
+
+@given(
+    st.sampled_from(["DB_PASSWORD", "SHOP_SECRET", "API_KEY", "DB_PASSWORD_PROD", "KEY_PREFIX"]), st.data()
+)
+def test_a_value_with_a_digit_or_a_sign_beside_its_words_is_a_secret(name: str, data: st.DataObject) -> None:
+    words = data.draw(st.lists(st.sampled_from(["api", "Key", "uploads", "hunter"]), min_size=1))
+    sign = data.draw(st.sampled_from("0123456789!#$%&*+?@^~"))
+    at = data.draw(st.integers(0, len(words)))
+    value = "_".join([*words[:at], "shop" + sign, *words[at:]])
+    assert value in secrets_of_environment({name: value}).secrets
+
+
 WHOLE_FILES = {
     "KUBECONFIG_SECRET": "clusters:\n- server: https://k8s.example\nusers:\n- user:\n    password: s3cret-w # a\n",
     "AWS_CREDENTIALS": "[default]\nregion=eu-central-1\naws_secret_access_key = wJalr/bPxRfi+YEXA\n[production]\n",

@@ -675,3 +675,18 @@ async def test_a_counter_is_given_nothing_unmasked(tmp_path: Path, monkeypatch: 
     for text in (f"A tool for {SHOWN}.", f"In AGENTS.md: {SHOWN}", f"In notes.md: {SHOWN}", f"use {SHOWN}"):
         assert text in counted
     assert KEY not in counted
+
+
+async def test_a_folder_whose_path_is_a_secret_opens_as_the_model_writes_and_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "shops/acme7").mkdir(parents=True)
+    (tmp_path / "shops/acme7/a.txt").write_text("found\n")
+    answers = [
+        calling(call("read_file", "one", path="/shops/acme7/a.txt")),
+        calling(call("read_file", "two", path=f"/{SHOWN}/a.txt")),
+    ]
+    config = write_agent(tmp_path, tools="[filesystem]")
+    model = script(*answers, "Done.")
+    environ = {"OWN_API_KEY": "shops/acme7"}
+    async with Agent.from_config(config, directory=tmp_path, environ=environ, model=model) as running:
+        history = await running.history((await running.run("go")).session)
+    assert ["found" in str(each.content) for each in history if each.type == "tool"] == [True, True]

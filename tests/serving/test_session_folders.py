@@ -18,6 +18,7 @@ from tests.serving.test_http_users import NAMING, OF_ONE
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
+from zeus_runtime.agent import session_plans
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.tools.approval import Decision
@@ -208,4 +209,36 @@ async def test_another_callers_turn_is_masked_by_what_the_folder_of_the_session_
         given = keep(tmp_path / "work" / session, 1)
         _, run = await begun(client, f"see {given}!", session)
         await until(client, run, "complete")
+    assert given.encode() not in stored(tmp_path)
+
+
+@pytest.mark.parametrize("file", [".env.local", ".git/config"])
+async def test_a_secret_of_the_operator_stays_masked_after_the_session_that_had_it_first_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    monkeypatch.setattr(session_plans, "KEPT", 0)
+    (tmp_path / "work").mkdir()
+    write_agent(tmp_path, OWN, tools="[filesystem]")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / file).write_text("")
+    texts = {
+        ".env.local": "SHOP_TOKEN=SECRET\n",
+        ".git/config": '[remote "o"]\n\turl = https://ann:SECRET@git.example/a\n',
+    }
+    async with serving(service_of(tmp_path, script(*["Done."] * 5))) as client:
+
+        async def turn(prompt: str, session: str | None = None) -> str:
+            session, run = await begun(client, prompt, session)
+            await until(client, run, "complete")
+            return session
+
+        first = await turn("go")
+        given = keep(tmp_path, first, 1)
+        await turn("go", first)
+        (tmp_path / file).write_text(texts[file].replace("SECRET", given))
+        await turn("go", first)
+        # The folders of the first are looked at no longer.
+        await turn("go")
+        await turn(f"see {given}!")
     assert given.encode() not in stored(tmp_path)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.tools.access import AccessPolicy, AccessRule, AccessRules, Deciding, Floor, Right
 from zeus_runtime.tools.calling_tool import calling
 from zeus_runtime.tools.gate import AccessAsked, Gate
@@ -82,3 +86,51 @@ def test_a_suggestion_is_no_text_that_the_model_has_written(tmp_path: Path) -> N
     with pytest.raises(NoSuchFileError) as caught:
         files.open("shop-api-2")
     assert caught.value.remedy == "ls and glob find files."
+
+
+NAMES = ["shop-api-77", "images", "up.load5", "a", "web_2", "image"]
+paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)
+
+
+@st.composite
+def projects(draw: st.DrawFn) -> tuple[list[str], Redactor]:
+    """The paths of files, and secrets that are parts of them: of a name, or with the names of several folders."""
+    made = [
+        f"/{'/'.join(each)}/f{number}.txt"
+        for number, each in enumerate(draw(st.lists(paths, min_size=1, max_size=4)))
+    ]
+    known = Redactor()
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(made))
+        start = draw(st.integers(0, len(path) - 6))
+        # A longer one is also found in pieces, which no path is found by.
+        secret = path[start : draw(st.integers(start + 6, min(start + 19, len(path))))]
+        if is_searched(secret):
+            known = known.adding({secret: draw(st.sampled_from(["DB", ".env.local/DB", "keys[0].token"]))})
+    return made, known
+
+
+@given(projects())
+def test_each_path_that_is_shown_opens_again(project: tuple[list[str], Redactor]) -> None:
+    made, known = project
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        for path in made:
+            (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+            (root / path[1:]).write_text(path)
+        files = WorkspaceFiles(root, shown=known.text, meant=known.real)
+        for path in made:
+            listed = "".join(f"/{known.text(name)}" for name in path[1:].split("/"))
+            beside = known.text(path.rpartition("/")[0]) + "/" + known.text(path.rpartition("/")[2])
+            # What the model writes is masked before a tool gets it.
+            for shown in {known.text(path), known.text(listed), known.text(beside)}:
+                assert files.read(shown, max_bytes=99).decode() == path
+
+
+def test_a_placeholder_may_be_the_name_of_a_folder_and_of_a_file_in_it(tmp_path: Path) -> None:
+    (tmp_path / "<secret:a").mkdir()
+    (tmp_path / "<secret:a/b>").write_text("x")
+    files = WorkspaceFiles(tmp_path, shown=SECRETS.text, meant=SECRETS.real)
+    assert files.read("/<secret:a/b>", max_bytes=9) == b"x"
+    with pytest.raises(NoSuchFileError, match="nothing new is made under it"):
+        files.write("/<secret:a/../../c>", b"")

@@ -115,7 +115,7 @@ class SessionPlans:
         for each in self._looks(session):
             each.look()
         for gone in self._idle([each for each in self._secrets_of if each not in self._made], session):
-            self._secrets_of.pop(gone).forget([self._secrets, *self._secrets_of.values()])
+            self._secrets_of.pop(gone).forget()
 
     def unread(self, session: str) -> Mapping[Path, str]:
         """The files of variables there whose secrets of now are perhaps not known, each with the reason."""

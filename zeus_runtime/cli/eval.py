@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from zeus_runtime.columns import Style
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.sessions.stored import StoredSession
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Owner
     from zeus_runtime.testing.cases.answers import Source
     from zeus_runtime.testing.cases.expectations import MadeCall
     from zeus_runtime.testing.cases.reading import ReadEvaluation
@@ -420,24 +422,25 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
     Exit codes: 0 ok, 2 there is no such session, a file that went with its prompts is gone, or FILE
     cannot be extended, 3 FILE or the config is not valid.
     """
-    from zeus_runtime.cli.options import read_owner
-    from zeus_runtime.cli.sessions.reading import stored_session
+    from zeus_runtime.cli.sessions.reading import from_session
     from zeus_runtime.cli.whole_file import write_whole
     from zeus_runtime.errors import UsageError
     from zeus_runtime.escaping import printable
-    from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.testing.cases.adding import new_file, with_case
     from zeus_runtime.testing.cases.from_session import case_of
     from zeus_runtime.testing.cases.kept_files import KeptFiles
 
-    stored = stored_session(process, session, which)
+    stored, outermost, owner = from_session(process, session, which, _stored_for_case)
     text, newline, taken = _existing(process, target)
-    plan = make_plan(read_owner(process, which)[0])
+    plan = _plan_of(process, which, outermost, owner)
     kept = KeptFiles(plan.context.workspace, process.directory / target, process.secrets)
     case = case_of(
         [each.payload for each in stored.messages if not each.set_aside],
         taken=taken,
-        files=lambda calls, references: {**_files_read(plan, calls), **kept.resources(references)},
+        files=lambda calls, references: {
+            **_files_read(plan, calls, kept.left_out),
+            **kept.resources(references),
+        },
         attached=kept.attachment,
         approvals=_approvals_of(stored),
     )
@@ -454,6 +457,25 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
     for path, why in kept.left_out.items():
         complain_masked(process, f"left out the file {printable(path)}: {why}")
     complain_masked(process, f"added the case {masked['name']!r} to {target}; edit what it expects")
+
+
+async def _stored_for_case(log: ThreadLog, session: str) -> tuple[StoredSession, str, Owner | None]:
+    """A session, the outermost one above it and the user to whom this belongs: their folder has the files."""
+    from zeus_runtime.sessions.stored import read
+    from zeus_runtime.store.session_tree import outermost_of
+
+    stored = await read(log, session)
+    outermost = await outermost_of(log, session) or session
+    return stored, outermost, await log.owner_of(outermost)
+
+
+def _plan_of(process: Process, which: ConfigArgs, session: str, owner: Owner | None) -> Plan:
+    from zeus_runtime.cli.options import read_owner
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.workspace_secrets import at_session
+
+    (checked,) = at_session([read_owner(process, which)[0]], session, owner)
+    return make_plan(checked)
 
 
 def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence[str]]:
@@ -497,22 +519,30 @@ def _agent_for(process: Process, which: ConfigArgs, target: Path) -> str:
     return Path(os.path.relpath(process.directory / named, (process.directory / target).parent)).as_posix()
 
 
-def _files_read(plan: Plan, calls: Sequence[MadeCall]) -> dict[str, str]:
+def _files_read(plan: Plan, calls: Sequence[MadeCall], left_out: dict[str, str]) -> dict[str, str]:
     """The text files of the workspace that calls of reading tools name, as they are now.
 
     The access rules of the config hold: a file that its tools may not read is left out.
+
+    Args:
+        left_out: gets the paths of those that are not there now, each with the reason.
     """
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.testing.cases.from_session import path_arguments
+    from zeus_runtime.tools.paths import NoSuchFileError
 
-    reading = {each.tool.name for each in plan.tools if each.tool.access == "read"}
+    reading = {each.tool.name: each.tool for each in plan.tools if each.tool.access == "read"}
     found: dict[str, str] = {}
-    for tool, path in path_arguments(calls):
+    for tool, argument, path in path_arguments(calls):
         if tool not in reading:
             continue
         try:
             name = plan.context.workspace.normalize(path)
             text = plan.context.workspace.read(name, max_bytes=_MOST_FILE_BYTES).decode()
+        except NoSuchFileError as error:
+            if argument in reading[tool].paths:
+                left_out[path] = error.message
+            continue
         except (ZeusError, OSError, ValueError):
             continue
         found[name.lstrip("/")] = text

@@ -74,6 +74,7 @@ def planned_workspace(
             earlier=earlier_root(checked),
             quota=_quota(checked, None if above is None else above.quota),
             shown=checked.secrets.text,
+            meant=checked.secrets.real,
             project=None if project is None else project.mounts.root,
         )
         files.check()

@@ -72,26 +72,18 @@ class WorkspaceSecrets:
         self._secrets = checked.secrets
         self._learned = checked.own_secrets or self._secrets.learned[0]
         self._files = files_of_work(family)
-        self._found: dict[str, str] = {}
-        self._added: set[str] = set()
+        self._owner = object()
 
     def look(self) -> None:
         """Mask from now on what is in the folders now, too."""
         for each in self._files:
-            self._found |= each.changed()
-        if not self._found.keys() <= self._secrets.secrets:
-            before = set(self._learned.names)
-            self._secrets.keep(Redactor().adding(self._found), self._learned)
-            self._added |= self._learned.names.keys() - before
+            self._secrets.keep(Redactor().adding(each.changed()), self._learned, self._owner)
 
     @property
     def unread(self) -> Mapping[Path, str]:
         """The files of variables whose secrets of now are perhaps not known, each with the reason."""
         return dict(chain.from_iterable(each.unread.items() for each in self._files))
 
-    def forget(self, others: Iterable[WorkspaceSecrets]) -> None:
-        """Mask no longer what was learned here and none of the others has found."""
-        for each in others:
-            each._added |= self._added & each._found.keys()
-            self._added -= each._added
-        self._learned.forget(self._added)
+    def forget(self) -> None:
+        """Mask no longer what nothing but these folders had."""
+        self._learned.forget(self._owner)

@@ -7,6 +7,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
+from zeus_runtime.config.secrets.placeholders import PLACEHOLDER
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import IGNORABLE, printable
 
@@ -15,6 +16,8 @@ _IGNORED: Final = re.compile(IGNORABLE)
 """More than the category Cf has: Linux's folders that ignore case (ext4, f2fs) ignore selectors and fillers too."""
 ENDING: Final = ". "
 """Characters that are ignored at the end of a name."""
+_PART: Final = re.compile("[^/]+")
+_SHOWN_PART: Final = re.compile(rf"(?:{PLACEHOLDER.pattern}|[^/])+")
 LONGEST_PATH: Final = 3_900
 """Of a real path, in bytes. The kernel takes 4,095, and bubblewrap puts a prefix before a path that it mounts."""
 
@@ -29,8 +32,11 @@ class NoSuchFileError(WorkspaceError):
     """The path does not exist."""
 
 
-def split(path: str) -> tuple[str, ...]:
+def split(path: str, *, is_shown: bool = False) -> tuple[str, ...]:
     """The parts of a virtual path: ``/src/a.py``, ``src/a.py`` and ``./src//x/../a.py`` are ``("src", "a.py")``.
+
+    Args:
+        is_shown: it is as the model sees it: a ``/`` within a placeholder separates nothing.
 
     Raises:
         WorkspaceError: the path leads above ``/``, contains NUL or cannot be encoded, or has a foreign form
@@ -54,7 +60,7 @@ def split(path: str) -> tuple[str, ...]:
             f"{printable(path)} is a URL, not a path.", remedy="Give a path such as /src/a.py."
         )
     parts: list[str] = []
-    for part in path.split("/"):
+    for part in (_SHOWN_PART if is_shown else _PART).findall(path):
         if part == "..":
             if not parts:
                 raise WorkspaceError(
@@ -62,7 +68,7 @@ def split(path: str) -> tuple[str, ...]:
                     remedy="/ is the workspace; nothing is above it.",
                 )
             parts.pop()
-        elif part not in ("", "."):
+        elif part != ".":
             parts.append(part)
     return tuple(parts)
 

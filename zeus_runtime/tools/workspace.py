@@ -59,7 +59,8 @@ class WorkspaceFiles:
     """Files under virtual absolute paths: ``/src/a.py`` is ``root/src/a.py``, unless a route claims its prefix.
 
     Relative paths start at ``/``. Links inside a folder work; links out of it do not. A part of a path with a
-    placeholder means the one entry that listings show so. Safe to use from many threads.
+    placeholder means the one entry that is shown so, also one in a folder that the placeholder hides. Safe to use from
+    many threads.
 
     Args:
         root: the real folder for ``/``; must exist.
@@ -72,6 +73,7 @@ class WorkspaceFiles:
             the folder may hold the user's files, or others'.
         quota: how much there may be below the root, and below those of the agents above; routes do not count.
         shown: a text as the model sees it, with known secrets masked.
+        meant: a text with the secrets that its placeholders stand for.
         project: the root in the project, if the agent works apart from it: MCP servers open files there.
 
     Raises:
@@ -92,6 +94,7 @@ class WorkspaceFiles:
         earlier: Path | None = None,
         quota: Quota | None = None,
         shown: Callable[[str], str] = str,
+        meant: Callable[[str], str] = str,
         project: Path | None = None,
     ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
@@ -105,6 +108,7 @@ class WorkspaceFiles:
         self.quota = quota
         self.project = project
         self._shown = shown
+        self._meant = meant
         self._is_own = is_own
         self._earlier = earlier
         self._mounts = Mounts(self.root, self.routes) if gate is None else gate.mounts
@@ -695,25 +699,36 @@ class WorkspaceFiles:
         return self.quota.taking(*change, self._mounts.host_of(place.parts))
 
     def _parts(self, path: str) -> tuple[str, ...]:
-        parts = split(path)
+        has_placeholder = START in path
+        parts = split(path, is_shown=has_placeholder)
         if len(parts) > _MAX_DEPTH:
             raise WorkspaceError(f"The path is deeper than {_MAX_DEPTH} folders.")
-        return self._unmasked(parts) if START in path else parts
+        return self._unmasked(parts) if has_placeholder else parts
 
     def _unmasked(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a path with real names: a part with a placeholder means the one entry that listings show so.
+        """Return a path with real names: a part with a placeholder means the one entry that is shown so.
 
         The model has no other name for it. Nothing is made by such a name, which would then stand for two entries.
         """
         found: tuple[str, ...] = ()
         for part in parts:
-            if PLACEHOLDER.search(part):
-                names = [each for each in self._names(found) or () if self._shown(each) == part]
-                if len(names) != 1:
-                    raise self._unclear(found, part, len(names))
-                (part,) = names
-            found = (*found, part)
+            below = self._shown_as(part, found) if PLACEHOLDER.search(part) else [(part,)]
+            if len(below) != 1:
+                raise self._unclear(found, part, len(below))
+            found += below[0]
         return found
+
+    def _shown_as(self, part: str, folder: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Return what a part of a path with a placeholder may mean: the path of each entry below the folder."""
+        names = {(each,) for each in self._names(folder) or () if self._shown(each) == part}
+        # A secret may have the names of several folders in it.
+        path = tuple(filter(None, self._meant(part).split("/")))
+        return [*names, *([path] if path not in names and self._has(folder, path) else [])]
+
+    def _has(self, folder: tuple[str, ...], path: tuple[str, ...]) -> bool:
+        """Whether each entry on the way of a path below the folder is there and listed."""
+        ways = ((*folder, *path[:depth]) for depth in range(len(path)))
+        return all(name in (self._names(way) or ()) for way, name in zip(ways, path, strict=True))
 
     def _unclear(self, folder: tuple[str, ...], part: str, count: int) -> WorkspaceError:
         where, name = printable(join(folder)), printable(part)

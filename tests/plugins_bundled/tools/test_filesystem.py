@@ -779,6 +779,48 @@ async def test_a_pattern_finds_a_secret_in_a_name_by_its_placeholder(root: Path)
         assert "Qm7" in found.content, "masked on the way to the model"
 
 
+@pytest.mark.parametrize("name", ["HOOK", ".env.local/HOOK", "a/keys[0]"])
+@pytest.mark.parametrize("secret", ["whsec_Qm7Yb2Lk9Vd4", "up_load5/images"])
+async def test_every_tool_finds_and_opens_files_in_a_folder_that_has_a_secret_as_its_name(
+    root: Path, name: str, secret: str
+) -> None:
+    secrets = Redactor({secret: name})
+    folder = root / "services" / secret
+    folder.mkdir(parents=True)
+    (folder / "main.py").write_text("old\n")
+    named = folder / f"{secret}.txt"
+    named.parent.mkdir(exist_ok=True)
+    named.write_text("named\n")
+    files = WorkspaceFiles(root, shown=secrets.text, meant=secrets.real)
+    tools = {
+        each.name: each
+        for each in create(
+            Options(), cast(PlanContext, SimpleNamespace(workspace=files, takes_pictures=False))
+        )
+    }
+    parent = f"/services/<secret:{name}>"
+
+    async def told(tool: str, **arguments: Any) -> str:
+        # As a run masks what the model writes and reads.
+        result = await invoke(tools[tool], secrets.masked(arguments), run_with(secrets))
+        assert not result.is_error, result.content
+        return secrets.text(result.content)
+
+    for pattern in ("**/*.py", "services/*/*.py", f"services/{secret}/*.py", f"{parent}/*.py"):
+        assert await told("glob", pattern=pattern) == f"{parent}/main.py", pattern
+    assert await told("glob", pattern="*.py", path=f"/services/{secret}") == f"{parent}/main.py"
+    for include in ("*.py", f"services/{secret}/*.py", f"{parent}/*"):
+        assert (await told("grep", pattern="old", include=include)).startswith(f"{parent}/main.py"), include
+    assert f"{parent}/<secret:{name}>.txt" in await told("grep", pattern="named", include=f"{secret}*")
+    assert "main.py" in await told("ls", path=parent)
+    for path in (f"{parent}/main.py", f"/services/{secret}/main.py"):
+        assert "old" in await told("read_file", path=path)
+    await told("edit_file", path=f"{parent}/main.py", old="old", new="new")
+    await told("write_file", path=f"{parent}/sub/more.py", content="x")
+    assert (folder / "main.py").read_text() == "new\n"
+    assert (folder / "sub/more.py").read_text() == "x"
+
+
 def test_the_order_of_a_listing_tells_nothing_about_a_secret_in_a_name(root: Path) -> None:
     secrets = Redactor({"whsec_Qm7Yb2Lk9Vd4": "HOOK"})
     for name in ("whsec_Qm7Yb2Lk9Vd4", "whsec_Qa", "whsec_Qz"):

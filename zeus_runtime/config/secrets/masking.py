@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import chain, count, cycle
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.secrets.connection_strings import SCHEME, URL_START, is_broken_login, password_places
@@ -31,6 +32,7 @@ from zeus_runtime.config.secrets.placeholders import (
     WRITTEN,
     form_placeholder,
     is_searched,
+    left_out,
     placeholder,
     placeholder_name,
     rest_placeholder,
@@ -173,7 +175,7 @@ def _is_secret(match: re.Match[str]) -> bool:
 
 
 class Learned:
-    """Secrets that a process gets while it runs, such as an account's tokens.
+    """Secrets that a process gets while it runs, such as an account's tokens; each goes with the last of its owners.
 
     Args:
         most: so many are kept, the newest, and ``Redactor.learn`` adds none; None for all.
@@ -187,7 +189,10 @@ class Learned:
         self.most = most
         self.form = form
         self.names: dict[str, str] = {}
+        self._owners: dict[str, set[object]] = {}
         self._dropped = 0
+        # One thread may add an owner of a secret while another one takes the last one away.
+        self._lock = Lock()
 
     @property
     def count(self) -> int:
@@ -195,23 +200,38 @@ class Learned:
         # No counter of all: of two threads, one would overwrite the other's.
         return self._dropped + len(self.names)
 
-    def add(self, secret: str, name: str) -> None:
-        """Know ``secret`` from now on."""
-        if secret not in self.names:
-            # A copy, since another thread may learn a secret meanwhile.
+    def add(self, secret: str, name: str, owner: object = None) -> None:
+        """Know ``secret`` from now on.
+
+        Args:
+            owner: has it until ``forget``; None for one that always has it.
+        """
+        with self._lock:
+            self._owners.setdefault(secret, set()).add(owner)
+            if secret in self.names:
+                return
+            # A copy, since another thread may read these meanwhile.
             names = dict(self.names)
             if self.most is not None and len(names) >= self.most:
-                del names[next(iter(names))]
+                oldest = next(iter(names))
+                del names[oldest], self._owners[oldest]
                 self._dropped += 1
                 self.names = names
             self.names[secret] = _free(name, secret, set(map(placeholder, names.values())))
 
-    def forget(self, secrets: Collection[str]) -> None:
-        """Know these no longer, if they were added here."""
-        # In place: another thread may learn a secret meanwhile.
-        gone = [secret for secret in secrets if self.names.pop(secret, None) is not None]
-        # Twice: `names` has fewer, and the count must say that it changed.
-        self._dropped += 2 * len(gone)
+    def keeps(self, secret: str, owner: object) -> bool:
+        """Whether ``secret`` is known at least until this owner forgets it."""
+        return self.most is None and owner in self._owners.get(secret, ())
+
+    def forget(self, owner: object) -> None:
+        """Know no longer what this owner alone has."""
+        with self._lock:
+            for secret, owners in list(self._owners.items()):
+                owners.discard(owner)
+                if not owners:
+                    del self._owners[secret], self.names[secret]
+                    # Twice: `names` has fewer, and the count must say that it changed.
+                    self._dropped += 2
 
 
 @dataclass(frozen=True)
@@ -350,7 +370,12 @@ class Redactor:
     def real(self, value: Any) -> Any:
         """A text or JSON value with the placeholders of known secrets replaced by the secrets."""
         texts = {shown: text for text, shown in self._forms.items()}
-        return _each(value, lambda text: PLACEHOLDER.sub(lambda match: texts.get(match[0], match[0]), text))
+
+        def meant(match: re.Match[str]) -> str:
+            shown, length = (match[0], 0) if match[0] in texts else left_out(match[0])
+            return texts.get(shown, "")[length:] or match[0]
+
+        return _each(value, lambda text: PLACEHOLDER.sub(meant, text))
 
     def masks(self, text: str) -> Sequence[str]:
         """The placeholders that ``text`` puts in the place of secrets, each once."""
@@ -413,22 +438,25 @@ class Redactor:
         Args:
             into: keeps it for those that have this one.
         """
-        known = self._now.names
-        taken = set(known.values())
+        taken = set(self._now.names.values())
         for secret, name in other._now.names.items():
-            if secret not in known:
+            if not self._keeps(secret):
                 # Not a number: it would depend on the order in which the others are known.
                 for own in self.learned[:1] if into is None else (into,):
                     own.add(secret, f"{name}-{_mark(secret)}" if name in taken else name)
 
-    def keep(self, former: Redactor, kept: Learned) -> None:
-        """Put into ``kept`` what ``former`` knows now and this one does not."""
-        known = self._now.names
+    def keep(self, former: Redactor, kept: Learned, owner: object = None) -> None:
+        """Put into ``kept`` what ``former`` knows now and this one does not, or may forget before the owner does."""
+        # What a limited one drops meanwhile does not come back: the newest stay.
+        has = frozenset() if kept.most is None else frozenset(kept.names)
         for secret, name in former._now.names.items():
-            if secret not in known:
+            if secret not in has and not self._keeps(secret, owner):
                 # Always marked: another value may have the name now, or get it later.
                 mark = f"-{_mark(secret)}"
-                kept.add(secret, name.removesuffix(mark) + mark)
+                kept.add(secret, name.removesuffix(mark) + mark, owner)
+
+    def _keeps(self, secret: str, owner: object = None) -> bool:
+        return secret in self.names or any(each.keeps(secret, owner) for each in self.learned)
 
     @property
     def learned_count(self) -> int:

@@ -67,6 +67,12 @@ def rest_placeholder(shown: str, length: int) -> str:
     return way_placeholder(shown, f"after-{length}")
 
 
+def left_out(shown: str) -> tuple[str, int]:
+    """The placeholder of the whole secret, and how many characters ``rest_placeholder`` left out of it."""
+    body, _, length = shown.removesuffix(">").rpartition("after-")
+    return (f"{body[:-1]}>", int(length)) if body and re.fullmatch("[0-9]{1,6}", length) else (shown, 0)
+
+
 def way_placeholder(shown: str, way: str) -> str:
     """The placeholder for a form whose notation is in no list: ``way`` is such as ``escaped-`` with ``WAY_DIGITS``."""
     body = shown.removesuffix(">")

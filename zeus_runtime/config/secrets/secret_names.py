@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.config.secrets.placeholders import is_key
@@ -46,6 +47,10 @@ HINTS: Final = ("key", "token", "secret", "credential", "authorization", "pass",
 _COMMAND_HINTS: Final = (*HINTS, "-u", "user", "://", "env")
 _COMMANDS: Final = frozenset({"COMMAND", "CMD", "ARGS", "OPTS", "OPTIONS", "FLAGS"})
 """The last word of a name whose text is words of a command: ``command``, ``JAVA_OPTS``."""
+_WORD: Final = r"(?:[A-Z]?[a-z]{1,15}(?:[A-Z][a-z]{2,15})*|[A-Z]{1,15})"
+_WORDS: Final = rf"(?:{_WORD}(?:[._-]{_WORD})*|[0-9]{{1,4}})"
+_PLAIN: Final = rf"/?{_WORDS}(?:/{_WORDS})*/?"
+"""Words as code and paths have them: ``client_secret``, ``restApi.Token``, ``emails/reset.html``."""
 _PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
 # A config's few hundred names are asked about several times each, and the environment's.
 _cached: Final = lru_cache(maxsize=4096)
@@ -88,15 +93,42 @@ def holds_secret(name: str, value: str) -> bool:
 
     A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password. Neither is a number
     below a hundredth: under ``COST_PER_TOKEN`` it is a price. Under ``TOKEN_NAME``, only what looks random is one.
+    ``CLIENT_SECRET=client_secret`` and ``S3_KEY_PREFIX=uploads/images`` are none.
     """
     if looks_secret(name):
-        return not re.fullmatch(_PRICE, value)
+        return not (re.fullmatch(_PRICE, value) or _is_ordinary(name, value))
     if is_about_secret(name):
         return is_random_value(value)
     words = _words(name)
     if len(words) < 2 or words[-1] not in _ENDINGS:
         return False
     return re.fullmatch(r"\S+", value) is not None and not is_place(value)
+
+
+def _is_ordinary(name: str, value: str) -> bool:
+    """Whether a value under a name that says secret is a name itself, of several words: the end of that name, in any
+    spelling, or where the name does not say that a person chose the value, a path, an identifier (``KEY_PREFIX``) or
+    an id (``PARTITION_KEY``)."""
+    if not re.fullmatch(_PLAIN, value) or len(words := _words(value)) < 2:
+        return False
+    is_chosen, is_last = _claim(name)
+    if words == _words(name)[-len(words) :] or ("/" in value and not (is_chosen and is_last)):
+        return True
+    # People join the words of a passphrase with a `-`, programs those of a name with a `_` or a `.`.
+    is_identifier = "-" not in value and re.search("[_.]", value) is not None
+    return is_identifier and not is_chosen and (not is_last or is_id(value))
+
+
+@_cached
+def _claim(name: str) -> tuple[bool, bool]:
+    """Whether a name that says secret may have a value that a person chose, and whether its last word says so.
+
+    Programs make a token, and a key that is not one of ``API_KEY``, ``ACCESS_KEY``, ``SECRET_KEY``, ``PRIVATE_KEY``.
+    """
+    words = _words(name)
+    said = [before + word if word == "KEY" else word for before, word in pairwise(["", *words])]
+    is_chosen = any(_is_secret_word(each) and not each.endswith("TOKEN") for each in said)
+    return is_chosen, _is_secret_word(words[-1])
 
 
 def secret_entry(key: str, value: str) -> bool:

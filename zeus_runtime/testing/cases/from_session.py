@@ -73,12 +73,12 @@ def case_of(
     return {**case, "expect": expect or [{"max_steps": 1}]}
 
 
-def path_arguments(calls: Sequence[MadeCall]) -> Iterator[tuple[str, str]]:
-    """Each text among the arguments of calls that may be a path, with the name of the tool."""
+def path_arguments(calls: Sequence[MadeCall]) -> Iterator[tuple[str, str, str]]:
+    """Each text among the arguments of calls that may be a path, behind the names of the tool and the argument."""
     for call in calls:
-        for value in call.arguments.values():
+        for name, value in call.arguments.items():
             if isinstance(value, str) and 0 < len(value) < 500 and "\n" not in value:
-                yield call.name, value
+                yield call.name, name, value
 
 
 def _references(message: BaseMessage) -> Sequence[Reference]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.filesystem.limits import countdown
 from zeus_plugins.tools.filesystem.options import Options
@@ -15,6 +15,10 @@ from zeus_runtime.plugin.tool import Tool, ToolRun, tool
 if TYPE_CHECKING:
     from zeus_runtime.plugin import Redactor
     from zeus_runtime.plugin.files import FileEntry, PathFilter, PathTest, WorkspaceFiles
+
+_PLAIN: Final = {ord(sign): number for number, sign in enumerate("/[]", 0xF0000)}
+_SHOWN: Final = {number: sign for sign, number in _PLAIN.items()}
+"""What a placeholder has that separates names or is a wildcard; in its place are signs for private use."""
 
 
 def finding_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
@@ -34,7 +38,7 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
             pattern: Such as **/*.py or src/**/test_*.{py,js}.
             path: Folder to search in.
         """
-        wanted = parts_of(pattern)
+        wanted = parts_of(_in_one_part(pattern, run.secrets))
         if not wanted or ".." in wanted:
             raise WorkspaceError(
                 f"{pattern!r} is not a valid pattern for glob.",
@@ -42,7 +46,8 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
             )
         matches = _glob_test(pattern, run.secrets)
         base = "/" if pattern.startswith("/") else files.normalize(path)
-        start = files.normalize("/".join((base, *wanted[: literal_prefix(wanted)])))
+        beginning = "/".join(wanted[: literal_prefix(wanted)]).translate(_SHOWN)
+        start = files.normalize(f"{base}/{beginning}")
         depth = len(parts_of(base))
         kinds = ("directory",) if pattern.endswith("/") else ("file", "link", "other")
         remaining = countdown(options)
@@ -131,9 +136,7 @@ def _searched(
     secrets: Redactor,
 ) -> Iterator[str]:
     depth = len(parts_of(start))
-    included = (
-        None if include is None else _glob_test(include if "/" in include else f"**/{include}", secrets)
-    )
+    included = None if include is None else _glob_test(_as_path(include, secrets), secrets)
     for entry in _walk(files, start, ignored, unread):
         if entry.kind == "file" and (included is None or included(parts_of(entry.path)[depth:])):
             yield entry.path
@@ -142,13 +145,24 @@ def _searched(
 def _glob_test(pattern: str, secrets: Redactor) -> PathTest:
     """A test of paths as the model sees them: else a pattern would find out a secret in a name letter by letter."""
     try:
-        matches = compile_glob(pattern, is_search=True)
+        matches = compile_glob(_in_one_part(pattern, secrets), is_search=True)
     except ValueError as error:
         raise WorkspaceError(str(error)) from None
 
     def fits(parts: Sequence[str]) -> bool:
         path = "/".join(parts)
         shown = secrets.text(path)
-        return matches(parts if shown == path else parts_of(shown))
+        return matches(parts if shown == path else parts_of(_in_one_part(shown, secrets)))
 
     return fits
+
+
+def _as_path(include: str, secrets: Redactor) -> str:
+    return include if "/" in _in_one_part(include, secrets) else f"**/{include}"
+
+
+def _in_one_part(text: str, secrets: Redactor) -> str:
+    """A path or a pattern whose placeholders are a part of a name, without a wildcard."""
+    for each in secrets.placeholders_in(text):
+        text = text.replace(each, each.translate(_PLAIN))
+    return text
