@@ -23,6 +23,7 @@ from zeus_runtime.config.secrets.key_files import key_files
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, mask_line, secrets_of_environment
 from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.config.secrets.secret_names import looks_secret, places_secret
+from zeus_runtime.config.secrets.secrets_in_values import secrets_of_text
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.store.database_url import without_password
 

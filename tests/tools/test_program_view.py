@@ -335,7 +335,6 @@ SERVER = "mcpServers: {{s: {{command: {}, args: [{}]}}}}"
         ),
         # Of what this run does not load.
         ("", {"zeus.prod.yaml": SERVER.format("npx", "x")}),
-        ("", {"zeus.prod.yaml": "connectors: {browser: {}}"}),
         ("", {"zeus.prod.yaml": "middlewares: [{hooks: {before_run: [{command: [npx, x]}]}}]"}),
         ("", {"zeus.prod.yaml": "tools: [{mcp: {files: [servers.json]}}]", "servers.json": NPX}),
         ("", {"zeus.prod.yaml": SERVER.format("./mcp.sh", ""), "mcp.sh": "exec npx x"}),
@@ -354,6 +353,13 @@ def test_a_package_runner_is_found_that_no_word_of_a_loaded_command_names(
     for name in (".npmrc", "node_modules/x/i.js", *(("app/.npmrc",) if "app/x" in files else ())):
         assert RUN in str(found.write_refusal(name)), name
     assert found.write_refusal("uv.toml") is None
+
+
+def test_the_default_browser_starts_in_a_folder_of_its_own_and_closes_no_settings_of_the_project(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "zeus.prod.yaml", "connectors: {browser: {}}")
+    assert workspace(tmp_path, {}).write_refusal(".npmrc") is None
 
 
 @pytest.mark.parametrize(
