@@ -231,6 +231,12 @@ def test_a_line_whose_value_cannot_be_read_is_told(tmp_path: Path, text: str) ->
     assert of_keys(tmp_path, text)[1] == told
 
 
+def test_a_variable_with_bytes_that_are_not_utf8_is_read() -> None:
+    """Python has half of a surrogate pair for such a byte."""
+    value = f"a: b\nc\udc80 d\npassword: {VALUE}\nlogin: 'otter\udc80-42'\n"
+    assert {VALUE, value.strip()} <= {*secrets_in("SHOP_SECRET", value)}
+
+
 ORDINARY: Final = {
     ".envrc": """# shellcheck shell=bash
 # Your token is in the vault of production-eu; see https://wiki.example.org/x
