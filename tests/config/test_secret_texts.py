@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from base64 import b64encode
 from hashlib import shake_256
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +12,9 @@ from typing import Final
 import pytest
 
 from zeus_runtime.config import Redactor
-from zeus_runtime.config.secrets.secrets_in_values import secrets_in
+from zeus_runtime.config.secrets import secrets_in_values
+from zeus_runtime.config.secrets.encoded import text_of_base64
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in, secrets_in_file, secrets_of_text
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, secrets_of_key_file
 
 VALUE: Final = "grey-heron-42"
@@ -223,12 +226,63 @@ def test_of_a_binary_file_nothing_is_told_since_nobody_can_make_it_a_text(
         "x\nread DB_PASSWORD <<END\nVALUE\nEND\n",
         "x\nexport DB_PASSWORD=$(cat <<'END'\nVALUE\nEND\n)\n",
         "x\nDB_PASSWORD = {\n",
+        "x=y\ndb_password = <<EOT\nVALUE\nEOT\n",
+        "x=y\ndb_password = <<-EOT\n  VALUE\n  EOT\n",
     ],
 )
 def test_a_line_whose_value_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
     told = ["Zeus cannot read the value in line 2, so it is not masked"]
     assert of_env(tmp_path, text)[1] == told
     assert of_keys(tmp_path, text)[1] == told
+
+
+@pytest.mark.parametrize("value", ["blue<<otter-42", "'<<Otter-2024'"])
+def test_a_password_with_such_signs_is_read(tmp_path: Path, value: str) -> None:
+    found, told = of_env(tmp_path, f"DB_PASSWORD={value}\n")
+    assert [*found] == [value.strip("'")]
+    assert not told
+
+
+@pytest.mark.parametrize("secret", ["winter-horse-42!x", VALUE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: Secret\ndata:\n  db-password: BASE64\n",
+        'data:\n  db-password: "BASE64"\n',
+        "db-password: BASE64\n",
+        "[db]\npassword = BASE64\n",
+        '{"kind": "Secret", "data": {"db-password": "BASE64"}}',
+    ],
+)
+def test_a_value_in_base64_is_read_under_its_own_name_in_each_file(
+    tmp_path: Path, text: str, secret: str
+) -> None:
+    text = text.replace("BASE64", b64encode(secret.encode()).decode())
+    assert secret in of_env(tmp_path, text, ".env.yaml")[0]
+    assert secret in of_keys(tmp_path, text)[0]
+    assert secret in {*secrets_in_file(text)}
+    assert secret in {*secrets_in("SHOP_SECRET", text)}
+    assert secret in {each for each, _ in secrets_of_text(text)}
+
+
+def test_base64_within_base64_is_not_decoded_again_by_each_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 0
+
+    def counted(value: str) -> str:
+        nonlocal count
+        count += 1
+        return text_of_base64(value)
+
+    monkeypatch.setattr(secrets_in_values, "text_of_base64", counted)
+    counts = []
+    for levels in (3, 6):
+        text = f"password: {VALUE}\nb: c\n"
+        for _ in range(levels):
+            text = f"password: {b64encode(text.encode()).decode()}\nb: c\n"
+        count = 0
+        assert VALUE in {*secrets_in_file(text)}
+        counts.append(count)
+    assert counts[1] < 4 * counts[0]
 
 
 def test_a_variable_with_bytes_that_are_not_utf8_is_read() -> None:

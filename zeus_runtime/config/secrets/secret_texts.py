@@ -53,7 +53,7 @@ _QUOTE: Final = re.compile("[\"'`]")
 _GOES_ON: Final = re.compile(r"[^\s;,)}\]<&|>]|[ \t]+\w(?![\w.-]*=)")
 """Behind a quote that some programs take for a sign of the value."""
 _AROUND: Final = ";,)}]>\"'“”‘’"
-_SHELL_SIGNS: Final = re.compile(r"""[\s;"'`|]|&&""")
+_SHELL_SIGNS: Final = re.compile(r"""[\s;"'`|]|&&|\A<<""")
 _LAST_WORD: Final = re.compile(r"[^\s;|&)}\]\"']*+[ \t]*(?:\Z|[\n;#&|)}\]])")
 """Of a command."""
 _ENTRY: Final = re.compile(r"([\"']?)[A-Za-z_][\w.-]*+\1\s*[:=]")
@@ -121,7 +121,7 @@ def _read(text: str, reader: _LineReader) -> SecretText:
         elif entry and not _OPENED.fullmatch(entry[1]):
             name, value, at = entry
             exact += [SecretSetting(name, value, line)] if value else []
-            # A shell ends a value without quotes earlier than Docker does.
+            # A shell ends a value without quotes earlier than Docker does, and `<<END` begins one in the lines below.
             if _SHELL_SIGNS.search(value) and text[start:at].rstrip().endswith(value):
                 scanned += reader.settings(start, at, line)[0]
         else:
