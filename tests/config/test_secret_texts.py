@@ -285,6 +285,61 @@ def test_base64_within_base64_is_not_decoded_again_by_each_level(monkeypatch: py
     assert counts[1] < 4 * counts[0]
 
 
+PROGRAMS: Final = {
+    "settings.py": """import os
+DB_PASSWORD = os.environ["DB_PASSWORD"]
+API_KEY = config.api_key
+JWT_SECRET = get_secret(name)
+SMTP_PASSWORD = 'VALUE'
+client = Client(password=settings.DB_PASSWORD, token=self.token)
+""",
+    "settings.js": """const apiKey = process.env.API_KEY;
+module.exports = { apiKey: config.apiKey, secret: keys[secretName], token: hash(password), password: "VALUE" };
+""",
+    "settings.php": """<?php
+$db_password = $_ENV['DB_PASSWORD'];
+$token = getenv('API_TOKEN') ?: 'VALUE';
+return ['secret' => $config->dbPassword];
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_of_a_program_with_secrets_no_code_is_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(PROGRAMS[name].replace("VALUE", "Acme.Password2024!"))
+    found = secrets_of_key_file(tmp_path / name, {}, variable="APP_SECRETS_FILE")
+    assert [*found] == ["Acme.Password2024!"]
+
+
+@pytest.mark.parametrize("text", [f"TLS_KEY = <<END\n{PEM}\nEND\nx\n", "SMTP_TOKEN = 1234567890\nx\n"])
+def test_a_private_key_and_a_number_need_no_quotes_there(tmp_path: Path, text: str) -> None:
+    (tmp_path / "keys.rb").write_text(text)
+    assert [*secrets_of_key_file(tmp_path / "keys.rb", {}, variable="APP_SECRETS_FILE")] in (
+        [PEM],
+        ["1234567890"],
+    )
+
+
+def test_a_file_of_one_line_is_a_secret_whatever_its_ending(tmp_path: Path) -> None:
+    (tmp_path / "password.go").write_text("Acme.Password2024!\n")
+    assert "Acme.Password2024!" in secrets_of_key_file(
+        tmp_path / "password.go", {}, variable="DB_PASSWORD_FILE"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "machine x login ann password WORDS\nmachine y\n",
+        "[db]\nuser: ann\npassword: WORDS\n",
+        "login --user ann --password WORDS\n",
+    ],
+)
+@pytest.mark.parametrize("words", ["Acme.Password2024", "shop.secret", "Acme_Password2024"])
+def test_words_of_which_the_last_says_secret_are_a_value(tmp_path: Path, text: str, words: str) -> None:
+    assert words in of_keys(tmp_path, text.replace("WORDS", words))[0]
+
+
 def test_a_variable_with_bytes_that_are_not_utf8_is_read() -> None:
     """Python has half of a surrogate pair for such a byte."""
     value = f"a: b\nc\udc80 d\npassword: {VALUE}\nlogin: 'otter\udc80-42'\n"
@@ -347,6 +402,7 @@ function passwordRules1() { return checkPassword('weak-rule-1x'); }
 """,
     ".env.py": 'form["client_secret"] = ""\n"password": getenv("DB_PASSWORD"),\nnames = ["API_KEY", "DB_PASSWORD"]\n',
     ".env.json": '{"development": {"APP_ENV": "dev-eu1", "REGION": "us-east-1", "PORT": 8080}}',
+    ".envrc.local": "node start.js --key env.API_KEY --token process.env.API_TOKEN\n",
     ".env.fish": "set -gx AWS_REGION us-east-1\nset -x PATH $HOME/bin-1x $PATH\n",
     ".env.toml": '[app]\nregion = "us-east-1"\nname = "shop-app-1"\n',
 }

@@ -41,11 +41,13 @@ _QUOTED: Final = tuple(
     )
 )
 """A quote within has a backslash or is doubled, or there is none."""
-_ITEM: Final = re.compile(r"""(?:[\[(,|?]|\bor)\s*+(["'])((?:\\.|(?!\1).)*+)\1(?!\s*[:=])""")
+_ITEM: Final = re.compile(r"""(?:[\[(,|]|\?:?|\bor)\s*+(["'])((?:\\.|(?!\1).)*+)\1(?!\s*[:=])""")
 """A text in a list, or one that code gives: ``env("X", "VALUE")``, ``env.X || "VALUE"``."""
 _COMPUTED: Final = re.compile(r"""\"?(?:\$[\w{(]|`|\{\{)|[A-Za-z_][\w.]*+[(\[]["')]""")
 """What a program computes: only texts in it are values."""
-_REFERENCE: Final = re.compile(r"\w+(?:\.\w+)*")
+_REFERENCE: Final = re.compile(r"(?:(?:\w+\.)*env\.)?(?:[A-Z0-9_]+|[a-z0-9_]+|[a-z]+(?:[A-Z][a-z]+)+)")
+"""A plain name, perhaps of a variable: ``import.meta.env.API_KEY``. Of other words the last may say secret by chance:
+``Acme.Password2024``."""
 _BEHIND_VALUE: Final = re.compile(r"(?:[ \t]+(?:#|//|;[ \t])|</).*\Z")
 _WORD: Final = re.compile(rf"\S{{0,{_LONGEST}}}")
 _WORD_END: Final = re.compile(r"""[;,|&<>(){}\[\]"'`]""")
