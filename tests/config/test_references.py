@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 
 import pytest
@@ -39,7 +40,25 @@ PLACES = [
     "op://vault/item/field",
     "op://Our Vault/db (prod)/admin/password",
     "file:///run/secrets/db-password",
+    "keyring://shop/db-password",
 ]
+KEPT = [
+    "arn:aws:ssm:eu-west-1:123456789012:parameter/shop/mail",
+    "projects/acme-shop/secrets/db-password/versions/latest",
+    "vault:secret/data/shop#DB_PASSWORD",
+]
+CODE = [
+    "Acme.Password2024!",
+    "Acme.Password1",
+    "shop.secret",
+    "jwt.secret.key",
+    "correct.horse.password",
+    "Acme[Password1]",
+    "Acme->Password2024!",
+    "Hello(Secret7)",
+    "process.env.API_KEY",
+]
+"""Words that are joined as in code."""
 FORMS = [
     ("DB_PASSWORD", "PART"),
     ("DATABASE_URL", "postgresql://app:PART@db/shop"),
@@ -81,6 +100,21 @@ def test_the_place_of_a_secret_in_its_keeper_is_none(name: str, value: str, plac
     assert found_in(name, value.replace("PART", place)) == set()
     # Behind the scheme is what a vault has for a name, and no value.
     assert any(VALUE in each for each in secrets_in(name, value.replace("PART", f"op://vault/{VALUE}/x")))
+
+
+@pytest.mark.parametrize("place", KEPT)
+def test_so_is_a_place_of_many_names(place: str) -> None:
+    assert found_in("DB_PASSWORD", place) == set()
+    assert found_in("HUB_ARGS", f"--token {place}") == set()
+    assert found_in("DB_PASSWORD", f"{place}:password::") == set()
+    # With a random name it is a secret, and so are a few words, or many with one sign between them.
+    assert found_in("DB_PASSWORD", f"{place}/{VALUE}")
+    for password in (
+        "ann:red/blue/otter",
+        "horse/battery/staple/wagon/secret",
+        "secret/horse/battery/staple/wagon",
+    ):
+        assert found_in("DB_PASSWORD", password)
 
 
 @pytest.mark.parametrize(
@@ -173,19 +207,43 @@ def test_a_variable_that_a_line_sets_is_the_name_of_a_secret(line: str) -> None:
     assert VALUE in {secret for secret, _ in secrets_of_text(line.replace("VALUE", VALUE))}
 
 
+def test_a_word_to_fill_in_is_no_secret() -> None:
+    assert [*secrets_in("SHOP_API_KEY", "<your-api-key>")] == []
+
+
+@pytest.mark.parametrize("password", CODE)
 @pytest.mark.parametrize(
-    "value",
-    [
-        "process.env.API_KEY",
-        'os.environ["API_KEY"]',
-        "getenv('API_KEY')",
-        "$_ENV['API_KEY']",
-        "<your-api-key>",
-    ],
+    ("name", "value"), [each for each in FORMS if each[0] not in ("API_KEYS", "APP_SECRETS", "HUB_ARGS")]
 )
-def test_code_that_names_a_value_and_a_word_to_fill_in_are_no_secrets(value: str) -> None:
-    assert [*secrets_in("SHOP_API_KEY", value)] == []
-    assert [*secrets_in("AUTHORIZATION", f"Bearer {value}")] in ([], [f"Bearer {value}"])
+def test_words_that_are_joined_as_in_code_are_a_secret(name: str, value: str, password: str) -> None:
+    found = found_in(name, value.replace("PART", password))
+    # Of a variable of headers, a bracket at the end may be that of a list.
+    assert any(password.rstrip("]") in each for each in found)
+    assert password in written_secrets({"headers": {"X-Api-Key": password}, "args": ["--password", password]})
+    assert password in {*secrets_in("SHOP", f'{{"db_password": "{password}"}}')}
+
+
+WORDS = "Acme Password Secret7 2024 shop token key API_KEY process env environ getenv config self".split()
+SIGNS = [".", "->", "[", "]", "(", ")", "'", '"', "::", "!", "-", "+", ",", "/", "#", "@", "&", "="]
+OF_REFERENCE = r"\[[A-Za-z]+[_-]|(?:[:/#].*){4}"
+"""``[your-key]``, and the place of a secret in its keeper."""
+
+
+@given(
+    name=st.sampled_from(["DB_PASSWORD", "SHOP_API_KEY", "JWT_SECRET", "GITHUB_TOKEN"]),
+    value=st.lists(st.sampled_from([*WORDS, *SIGNS]), min_size=2, max_size=8)
+    .map("".join)
+    .filter(lambda each: is_searched(each) and not re.search(OF_REFERENCE, each)),
+    quote=st.sampled_from(["'", '"', ""]),
+)
+def test_each_value_under_a_secret_name_is_one_if_it_is_no_reference(
+    name: str, value: str, quote: str
+) -> None:
+    assert value in {*secrets_in(name, value)}
+    # Without quotes, a value of a `.env` begins with another sign.
+    if quote not in value or (not quote and value[0] not in "'\""):
+        line = f"{name}={quote}{value}{quote}\n"
+        assert value in {secret for secret, _ in secrets_of_text(line, secrets_in, is_script=True)}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from base64 import b64encode
 from hashlib import shake_256
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +12,9 @@ from typing import Final
 import pytest
 
 from zeus_runtime.config import Redactor
-from zeus_runtime.config.secrets.secrets_in_values import secrets_in
+from zeus_runtime.config.secrets import secrets_in_values
+from zeus_runtime.config.secrets.encoded import text_of_base64
+from zeus_runtime.config.secrets.secrets_in_values import secrets_in, secrets_in_file, secrets_of_text
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, secrets_of_key_file
 
 VALUE: Final = "grey-heron-42"
@@ -223,12 +226,124 @@ def test_of_a_binary_file_nothing_is_told_since_nobody_can_make_it_a_text(
         "x\nread DB_PASSWORD <<END\nVALUE\nEND\n",
         "x\nexport DB_PASSWORD=$(cat <<'END'\nVALUE\nEND\n)\n",
         "x\nDB_PASSWORD = {\n",
+        "x=y\ndb_password = <<EOT\nVALUE\nEOT\n",
+        "x=y\ndb_password = <<-EOT\n  VALUE\n  EOT\n",
     ],
 )
 def test_a_line_whose_value_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
     told = ["Zeus cannot read the value in line 2, so it is not masked"]
     assert of_env(tmp_path, text)[1] == told
     assert of_keys(tmp_path, text)[1] == told
+
+
+@pytest.mark.parametrize("value", ["blue<<otter-42", "'<<Otter-2024'"])
+def test_a_password_with_such_signs_is_read(tmp_path: Path, value: str) -> None:
+    found, told = of_env(tmp_path, f"DB_PASSWORD={value}\n")
+    assert [*found] == [value.strip("'")]
+    assert not told
+
+
+@pytest.mark.parametrize("secret", ["winter-horse-42!x", VALUE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: Secret\ndata:\n  db-password: BASE64\n",
+        'data:\n  db-password: "BASE64"\n',
+        "db-password: BASE64\n",
+        "[db]\npassword = BASE64\n",
+        '{"kind": "Secret", "data": {"db-password": "BASE64"}}',
+    ],
+)
+def test_a_value_in_base64_is_read_under_its_own_name_in_each_file(
+    tmp_path: Path, text: str, secret: str
+) -> None:
+    text = text.replace("BASE64", b64encode(secret.encode()).decode())
+    assert secret in of_env(tmp_path, text, ".env.yaml")[0]
+    assert secret in of_keys(tmp_path, text)[0]
+    assert secret in {*secrets_in_file(text)}
+    assert secret in {*secrets_in("SHOP_SECRET", text)}
+    assert secret in {each for each, _ in secrets_of_text(text)}
+
+
+def test_base64_within_base64_is_not_decoded_again_by_each_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 0
+
+    def counted(value: str) -> str:
+        nonlocal count
+        count += 1
+        return text_of_base64(value)
+
+    monkeypatch.setattr(secrets_in_values, "text_of_base64", counted)
+    counts = []
+    for levels in (3, 6):
+        text = f"password: {VALUE}\nb: c\n"
+        for _ in range(levels):
+            text = f"password: {b64encode(text.encode()).decode()}\nb: c\n"
+        count = 0
+        assert VALUE in {*secrets_in_file(text)}
+        counts.append(count)
+    assert counts[1] < 4 * counts[0]
+
+
+PROGRAMS: Final = {
+    "settings.py": """import os
+DB_PASSWORD = os.environ["DB_PASSWORD"]
+API_KEY = config.api_key
+JWT_SECRET = get_secret(name)
+SMTP_PASSWORD = 'VALUE'
+client = Client(password=settings.DB_PASSWORD, token=self.token)
+""",
+    "settings.js": """const apiKey = process.env.API_KEY;
+module.exports = { apiKey: config.apiKey, secret: keys[secretName], token: hash(password), password: "VALUE" };
+""",
+    "settings.php": """<?php
+$db_password = $_ENV['DB_PASSWORD'];
+$token = getenv('API_TOKEN') ?: 'VALUE';
+return ['secret' => $config->dbPassword];
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_of_a_program_with_secrets_no_code_is_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(PROGRAMS[name].replace("VALUE", "Acme.Password2024!"))
+    found = secrets_of_key_file(tmp_path / name, {}, variable="APP_SECRETS_FILE")
+    assert [*found] == ["Acme.Password2024!"]
+
+
+@pytest.mark.parametrize("text", [f"TLS_KEY = <<END\n{PEM}\nEND\nx\n", "SMTP_TOKEN = 1234567890\nx\n"])
+def test_a_private_key_and_a_number_need_no_quotes_there(tmp_path: Path, text: str) -> None:
+    (tmp_path / "keys.rb").write_text(text)
+    assert [*secrets_of_key_file(tmp_path / "keys.rb", {}, variable="APP_SECRETS_FILE")] in (
+        [PEM],
+        ["1234567890"],
+    )
+
+
+def test_a_file_of_one_line_is_a_secret_whatever_its_ending(tmp_path: Path) -> None:
+    (tmp_path / "password.go").write_text("Acme.Password2024!\n")
+    assert "Acme.Password2024!" in secrets_of_key_file(
+        tmp_path / "password.go", {}, variable="DB_PASSWORD_FILE"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "machine x login ann password WORDS\nmachine y\n",
+        "[db]\nuser: ann\npassword: WORDS\n",
+        "login --user ann --password WORDS\n",
+    ],
+)
+@pytest.mark.parametrize("words", ["Acme.Password2024", "shop.secret", "Acme_Password2024"])
+def test_words_of_which_the_last_says_secret_are_a_value(tmp_path: Path, text: str, words: str) -> None:
+    assert words in of_keys(tmp_path, text.replace("WORDS", words))[0]
+
+
+def test_a_variable_with_bytes_that_are_not_utf8_is_read() -> None:
+    """Python has half of a surrogate pair for such a byte."""
+    value = f"a: b\nc\udc80 d\npassword: {VALUE}\nlogin: 'otter\udc80-42'\n"
+    assert {VALUE, value.strip()} <= {*secrets_in("SHOP_SECRET", value)}
 
 
 ORDINARY: Final = {
@@ -287,6 +402,7 @@ function passwordRules1() { return checkPassword('weak-rule-1x'); }
 """,
     ".env.py": 'form["client_secret"] = ""\n"password": getenv("DB_PASSWORD"),\nnames = ["API_KEY", "DB_PASSWORD"]\n',
     ".env.json": '{"development": {"APP_ENV": "dev-eu1", "REGION": "us-east-1", "PORT": 8080}}',
+    ".envrc.local": "node start.js --key env.API_KEY --token process.env.API_TOKEN\n",
     ".env.fish": "set -gx AWS_REGION us-east-1\nset -x PATH $HOME/bin-1x $PATH\n",
     ".env.toml": '[app]\nregion = "us-east-1"\nname = "shop-app-1"\n',
 }

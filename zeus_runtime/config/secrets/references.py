@@ -15,6 +15,9 @@ _WORD: Final = r"[\w.()-]++"
 _WORDS: Final = rf"{_WORD}(?:[ ]{_WORD})*+"
 _VAULT: Final = r"[\w-]++(?:[ ][\w-]++)*+"
 """No host of a network: an address may be a secret as a whole."""
+_KEPT: Final = r"[\w.-]+(?:[:/#][\w.-]+){4,}[:/#]*"
+"""``arn:aws:ssm:eu-west-1:123456789012:parameter/shop/db``, ``projects/shop/secrets/db/versions/latest``: five names or
+more; fewer may be a password of some words."""
 _REFERENCE: Final = (
     rf"(?<![^{_SIGNS}])(?:\$?\{{\{{[-\s.]*+(?P<filled>[A-Za-z_][^{{}}\n]*+)\}}\}}"
     r"|\$?\$\{!?(?P<braced>[A-Za-z_]\w*+)(?P<more>(?:[^{}\n\w](?:[^{}\n]|\{[^{}\n]*+\})*+)?)\}"
@@ -22,7 +25,7 @@ _REFERENCE: Final = (
     r"|`(?=[^`\s]*+[^\S\n])(?P<quoted>[^`\n]++)`"
     rf"|(?:\$?\$(?:env:)?(?P<bare>[A-Za-z_]\w*+)|%(?P<percent>[A-Z_][A-Z0-9_]*+)%)(?=[${_SIGNS}]|\Z)"
     r"(?!\s*+[.:?]{0,2}=(?!=))"
-    rf"|[a-z][a-z+]*+:/(?P<place>/(?:{_VAULT})?(?:/{_WORDS}(?=/))++/{_WORD})(?=[\s\"'`)\]}}]|\Z)"
+    rf"|[a-z][a-z+]*+:/(?P<place>/(?:{_VAULT})?(?:/{_WORDS}(?=/))*+/{_WORD})(?=[\s\"'`)\]}}]|\Z)"
     r"|\[(?P<to_fill_in>[A-Za-z]++(?:[ _-][A-Za-z]++)++)\](?!\s*+[:=(]))"
 )
 """``{{ name }}``, ``${NAME}``, ``$(command)``, ``$NAME`` and ``%NAME%``, but for a name that a line sets (PHP). It may
@@ -36,10 +39,6 @@ _FIRST: Final = 0xF0000
 _MOST: Final = 0xFFFE
 _STAND_INS: Final = f"{chr(_FIRST)}-{chr(_FIRST + _MOST)}"
 """Signs for private use: texts seldom have them."""
-_CODE: Final = (
-    rf"(?:\$?[A-Za-z_]\w*|[{_STAND_INS}]+)(?:\.\w+)*(?:(?:\.|->)(\w+)|[(\[][\"']?(\w+)[\"']?[)\]])!?[,;]?"
-)
-"""``process.env.API_KEY``, ``os.environ["API_KEY"]``, ``getenv("API_KEY")``, ``$_ENV['API_KEY']``."""
 _RUN: Final = rf"([{_STAND_INS}])\1*+"
 """Those of one reference."""
 _ONLY: Final = (
@@ -124,18 +123,24 @@ class References:
         return self._found[ord(run[1]) - _FIRST]
 
     def is_only(self, part: str) -> bool:
-        """Whether a part of a hidden text is a reference and nothing else, or code that names a value, or a person has
-        to fill it in."""
+        """Whether a part of a hidden text is a reference and nothing else, or the place of a secret in its keeper, or a
+        person has to fill it in."""
         # Zeus searches no text for such a word, so it is not a secret beside a reference either.
         text = re.sub(_PREFIX, lambda word: word[0] if is_searched(word[1]) else "", re.sub(_NEXT, "", part))
         has_any = re.search(f"[{_STAND_INS}]", part)
-        code = re.fullmatch(_CODE, part)
         is_found = (
-            (code and self._says_secret(code[1] or code[2]))
+            self._is_kept(part)
             or (has_any and (re.fullmatch(_ONLY, text) or re.fullmatch(_BELOW, text)))
             or re.fullmatch(_TO_FILL_IN, part)
         )
         return bool(is_found) and not _is_random(part)
+
+    def _is_kept(self, part: str) -> bool:
+        """Whether a part is a place without a scheme and ``//``: names of two levels, or one of them says secret."""
+        if not re.fullmatch(_KEPT, part):
+            return False
+        names = re.split("[:/#]", part)
+        return len(set(re.findall("[:/#]", part))) > 1 or any(map(self._says_secret, names[1:-1]))
 
     def shown(self, part: str) -> str:
         """A part of a hidden text as it is written."""

@@ -41,11 +41,13 @@ _QUOTED: Final = tuple(
     )
 )
 """A quote within has a backslash or is doubled, or there is none."""
-_ITEM: Final = re.compile(r"""(?:[\[(,|?]|\bor)\s*+(["'])((?:\\.|(?!\1).)*+)\1(?!\s*[:=])""")
+_ITEM: Final = re.compile(r"""(?:[\[(,|]|\?:?|\bor)\s*+(["'])((?:\\.|(?!\1).)*+)\1(?!\s*[:=])""")
 """A text in a list, or one that code gives: ``env("X", "VALUE")``, ``env.X || "VALUE"``."""
 _COMPUTED: Final = re.compile(r"""\"?(?:\$[\w{(]|`|\{\{)|[A-Za-z_][\w.]*+[(\[]["')]""")
 """What a program computes: only texts in it are values."""
-_REFERENCE: Final = re.compile(r"\w+(?:\.\w+)*")
+_REFERENCE: Final = re.compile(r"(?:(?:\w+\.)*env\.)?(?:[A-Z0-9_]+|[a-z0-9_]+|[a-z]+(?:[A-Z][a-z]+)+)")
+"""A plain name, perhaps of a variable: ``import.meta.env.API_KEY``. Of other words the last may say secret by chance:
+``Acme.Password2024``."""
 _BEHIND_VALUE: Final = re.compile(r"(?:[ \t]+(?:#|//|;[ \t])|</).*\Z")
 _WORD: Final = re.compile(rf"\S{{0,{_LONGEST}}}")
 _WORD_END: Final = re.compile(r"""[;,|&<>(){}\[\]"'`]""")
@@ -53,7 +55,7 @@ _QUOTE: Final = re.compile("[\"'`]")
 _GOES_ON: Final = re.compile(r"[^\s;,)}\]<&|>]|[ \t]+\w(?![\w.-]*=)")
 """Behind a quote that some programs take for a sign of the value."""
 _AROUND: Final = ";,)}]>\"'“”‘’"
-_SHELL_SIGNS: Final = re.compile(r"""[\s;"'`|]|&&""")
+_SHELL_SIGNS: Final = re.compile(r"""[\s;"'`|]|&&|\A<<""")
 _LAST_WORD: Final = re.compile(r"[^\s;|&)}\]\"']*+[ \t]*(?:\Z|[\n;#&|)}\]])")
 """Of a command."""
 _ENTRY: Final = re.compile(r"([\"']?)[A-Za-z_][\w.-]*+\1\s*[:=]")
@@ -121,7 +123,7 @@ def _read(text: str, reader: _LineReader) -> SecretText:
         elif entry and not _OPENED.fullmatch(entry[1]):
             name, value, at = entry
             exact += [SecretSetting(name, value, line)] if value else []
-            # A shell ends a value without quotes earlier than Docker does.
+            # A shell ends a value without quotes earlier than Docker does, and `<<END` begins one in the lines below.
             if _SHELL_SIGNS.search(value) and text[start:at].rstrip().endswith(value):
                 scanned += reader.settings(start, at, line)[0]
         else:

@@ -45,6 +45,8 @@ def _yaml(text: str) -> tuple[Sequence[Any], bool]:
     """The maps and lists of YAML by its events, so without regard to tags and the kinds of scalars."""
     import yaml
 
+    from zeus_runtime.strict_json import well_formed
+
     loader: Any = yaml.SafeLoader
     if yaml.__with_libyaml__:
         from yaml.cyaml import CParser  # type: ignore[attr-defined]
@@ -54,7 +56,8 @@ def _yaml(text: str) -> tuple[Sequence[Any], bool]:
     anchors: dict[str | None, str] = {}
     is_by_chance = False
     try:
-        events: Iterable[Any] = yaml.parse(text, Loader=loader)
+        # A byte of the environment that is not UTF-8 is a lone surrogate, which the parser cannot encode.
+        events: Iterable[Any] = yaml.parse(well_formed(text), Loader=loader)
         for count, event in enumerate(events):
             if len(open_ones) > _MOST_LEVELS or count > _MOST_VALUES:
                 return open_ones[0], False

@@ -115,7 +115,7 @@ def secrets_of_text(
         unread: called with the number of each line whose name says secret and whose value is in no form.
         levels: of texts within it that are read so too.
     """
-    read = partial(_of_known_text, rules or _as_written, is_script=is_script, unread=unread, levels=levels)
+    read = partial(_of_known_text, rules or secrets_in, is_script=is_script, unread=unread, levels=levels)
     return _named_apart(text, read, has_names=True)
 
 
@@ -200,7 +200,8 @@ def _of_secret(text: str) -> Iterator[str]:
         yield "\n".join(lines_of_key(text))
     elif "\n" in text:
         # It may be a whole file of settings: YAML, INI, `NAME=value`.
-        yield from (secret for secret, _ in secrets_of_text(text))
+        # Each text in base64 within it would be decoded by each level around it, and take exponential time.
+        yield from (secret for secret, _ in secrets_of_text(text, _as_written))
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from zeus_runtime.config.layers.interpolation import InterpolationError, interpo
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.git_settings import GitFile, beginning_of, git_files
 from zeus_runtime.config.secrets.key_files import SOURCED, key_files, key_files_of_entry, key_files_of_words
+from zeus_runtime.config.secrets.placeholders import is_key
 from zeus_runtime.config.secrets.running_text import is_key_like
 from zeus_runtime.config.secrets.secret_names import holds_secret, places_variables
 from zeus_runtime.config.secrets.secret_shapes import private_keys
@@ -297,9 +298,10 @@ def secrets_of_key_file(
         return {**dict.fromkeys(secrets_in_file(whole, told) if is_named else (), variable), **found}
     if is_named:
         passwords = _passwords(text) if _lists_passwords(variable, path) else ()
-        return dict.fromkeys(
+        named = dict.fromkeys(
             (*([whole] if is_one else ()), *passwords, *secrets_in_file(whole, told)), variable
         )
+        return _without_code(named, whole) if _is_program(path) and not is_one else named
     return dict.fromkeys(private_keys(text), path.name)
 
 
@@ -320,14 +322,14 @@ def secrets_of_env_file(path: Path, unread: Unread = _untold) -> dict[str, str]:
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     text, unread = _text_of(data, unread)
-    is_program = path.suffix.lower() in _PROGRAMS and not only_sets_variables(text)
+    is_program = _is_program(path) and not only_sets_variables(text)
     is_example = not _EXAMPLES.isdisjoint(path.name.lower().split("."))
     told = (lambda _line: None) if is_program else partial(_tell_line, unread)
-    written = _in_quotes(text) if is_program else ""
+    found = _of_variables(text, secrets_in, told)
     return {
         secret: f"{path.name}/{name}" if name else path.name
-        for secret, name in _of_variables(text, secrets_in, told).items()
-        if is_key_like(secret) or not (is_example or (is_program and secret not in written))
+        for secret, name in (_without_code(found, text) if is_program else found).items()
+        if is_key_like(secret) or not is_example
     }
 
 
@@ -346,6 +348,20 @@ def _text_of(data: bytes, unread: Unread) -> tuple[str, Unread]:
         return text, _untold
     unread(_NO_TEXT)
     return text, unread
+
+
+def _is_program(path: Path) -> bool:
+    return path.suffix.lower() in _PROGRAMS
+
+
+def _without_code(found: Mapping[str, str], program: str) -> dict[str, str]:
+    """What is in quotes in a program, numbers, and what looks like a key; all else is code: ``os.environ["TOKEN"]``."""
+    written = _in_quotes(program)
+
+    def is_text(secret: str) -> bool:
+        return is_key_like(secret) or is_key(secret) or secret.isdecimal() or secret in written
+
+    return {secret: name for secret, name in found.items() if is_text(secret)}
 
 
 def _in_quotes(program: str) -> str:
