@@ -90,8 +90,11 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     forms: set[str] = set()
     of_runners: dict[NamedFile, None] = {}
     texts: dict[Path, None] = {}
+    loaded = {each.document.path for each in agents}.union(*(each.document.files.values() for each in agents))
+    served = [each for each in checked.served_configs if each not in loaded]
     for each in agents:
-        unloaded, named, searched = _named(each, places)
+        # Once for all: each agent of the service has the same folders.
+        unloaded, named, searched = _named(each, places, served if each is checked else ())
         texts |= dict.fromkeys(searched)
         forms.update(named_modules(each, unloaded))
         of_runners |= dict.fromkeys(file for file in named if file.role in _OF_RUNNERS)
@@ -130,14 +133,18 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 
 def _named(
-    checked: Checked, work: Collection[Path]
+    checked: Checked, work: Collection[Path], served: Iterable[Path]
 ) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile], Iterable[Path]]:
     """What configs name, or spell where one is not sound.
+
+    Args:
+        work: where the agents work.
+        served: configs in the folders of a service that no agent has loaded.
 
     Returns:
         The configs that this run did not load; the files; and the texts that were searched, with those that would be.
     """
-    given = checked.trust.paths
+    given = (*checked.trust.paths, *served)
     unloaded = (*unloaded_configs(checked.document, checked.private_homes, given),)
     found = named_files(checked, unloaded, given)
     spelled = [] if checked.spelled is None else [checked.spelled]
