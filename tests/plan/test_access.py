@@ -2557,6 +2557,36 @@ def test_a_package_of_the_project_that_npm_has_linked_is_covered(folder: Path, w
     assert command_part(Command("s", ("npx", word, "chalk")), project).files == (folder / "packages/mcp",)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        Command("s", ("npx", "shop-mcp"), cwd="web/apps/bot"),
+        Command("s", ("node", "-e", "require('@shop/mcp')"), cwd="web/apps/bot"),
+        Command("s", ("npm", "--prefix", "web/apps/bot", "exec", "shop-mcp")),
+        Command("s", ("npm", "--prefix=web/apps/bot", "exec", "@shop/mcp")),
+        Command("s", ("sh", "-c", "cd web/apps/bot && npx shop-mcp")),
+    ],
+    ids=lambda each: " ".join(each.words),
+)
+def test_a_package_that_npm_has_linked_above_the_servers_folder_is_covered(
+    folder: Path, command: Command
+) -> None:
+    """npm links the packages of a monorepo at its root: `npx` executed what a tool had written into one."""
+    put(folder, "web/packages/mcp/package.json", "web/packages/mcp/cli.js", "web/apps/bot/package.json")
+    for root, link, target in (
+        ("web", "@shop/mcp", "../../packages/mcp"),
+        ("web", ".bin/shop-mcp", "../@shop/mcp/cli.js"),
+        ("..", "@shop/mcp", "../../project/other"),
+    ):
+        place = folder / root / "node_modules" / link
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+    put(folder, "other/package.json")
+    found = command_part(command, Project(folder, (folder,), "/usr/bin")).files
+    assert folder / "web/packages/mcp" in found
+    assert folder / "other" not in found, "above the project, nothing is looked up"
+
+
 def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_them(folder: Path) -> None:
     put(folder, ".env", text="HOOK_TOKEN=whsec_Qm7Yb2Lk9Vd4\n")
     put(folder, "src/whsec_Qm7Yb2Lk9Vd4", "src/a", "src/z")

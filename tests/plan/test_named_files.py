@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.agents import write_agent
 from zeus_runtime.plan.plan import make_plan
-from zeus_runtime.plan.validated import check
+from zeus_runtime.plan.protected_files import add_deciding
+from zeus_runtime.plan.validated import Checked, check
 from zeus_runtime.registry.schema import schema_file
 from zeus_runtime.tools import WorkspaceFiles
+from zeus_runtime.tools.access import Deciding
+from zeus_runtime.trust.decision import recorded_trust
 
 EXECUTES: Final = "x-zeus-executes"
 MARKS: Final = {
@@ -334,3 +341,192 @@ def test_the_script_of_another_runs_hook_is_protected(folder: Path) -> None:
     put(folder, **{"checks/prod.py": "x", "checks/other.py": "x", "b.sh": "x"})
     files = files_of(folder)
     assert is_open(files, "/checks/prod.py", "/b.sh", "/checks/other.py") == ["/checks/other.py"]
+
+
+_HEAD = {"version": 1, "name": "one", "model": "gpt-4o"}
+_FOLDERS = ("", "tools", "other", "libs", "work", "work/session_a", "conf")
+_NAMES = ("srv.py", "srv/__init__.py", "env.sh", "check.py", "free.py")
+_PLACES = ("zeus.yaml", "conf/main.yaml", "zeus.prod.yaml", "conf/prod.yaml")
+"""The main file with its base, and the overlay with its own."""
+
+_SERVER = ("mcpServers", "s")
+_SHELL = ["filesystem", {"shell": {"contain": "none", "env": {"BASH_ENV": "env.sh"}}}]
+_VALUES: Mapping[tuple[str, ...], Sequence[Any]] = {
+    (*_SERVER, "command"): ["python3"],
+    (*_SERVER, "args"): [["srv.py"], ["-m", "srv"], ["tools/srv.py"]],
+    (*_SERVER, "cwd"): ["tools", "other"],
+    (*_SERVER, "env", "PYTHONPATH"): ["libs"],
+    (*_SERVER, "disabled"): [True],
+    ("workspace", "root"): ["work"],
+    ("workspace", "per"): ["session"],
+    ("tools",): [_SHELL],
+    ("middlewares",): [[{"hooks": {"before_run": [{"command": ["python3", "check.py"]}]}}]],
+}
+_REQUIRED = {(*_SERVER, "command"), (*_SERVER, "args")}
+
+
+def _put(folder: Path, files: Mapping[str, object]) -> None:
+    for name, content in files.items():
+        write(folder / name, content if isinstance(content, str) else json.dumps(content))
+
+
+def _checked(folder: Path, config: str) -> Checked:
+    return check(folder / config, directory=folder, environ={}, trust=recorded_trust({}, "all"))
+
+
+def _closed(folder: Path, checked: Checked) -> set[str]:
+    deciding = Deciding()
+    add_deciding(deciding, checked)
+    places = (f"{at}/{name}".lstrip("/") for at, name in product(_FOLDERS, _NAMES))
+    return {each for each in places if deciding.find(str(folder / each)) is not None}
+
+
+def _assigned(values: Iterable[tuple[tuple[str, ...], Any]]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, value in values:
+        inner = tree
+        for step in path[:-1]:
+            inner = inner.setdefault(step, {})
+        inner[path[-1]] = value
+    return tree
+
+
+@st.composite
+def _splits(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """A config, and the same split over a base, a main file, an overlay and its base."""
+    config: list[tuple[tuple[str, ...], Any]] = []
+    layers: dict[str, list[tuple[tuple[str, ...], Any]]] = {each: [] for each in _PLACES}
+    for path, values in _VALUES.items():
+        if path in _REQUIRED or draw(st.booleans()):
+            value, place = draw(st.sampled_from(values)), draw(st.sampled_from(_PLACES))
+            config.append((path, value))
+            layers[place].append((path, value))
+    merged = _assigned((path, value) for path, value in config if path[-1] != "disabled")
+    files = {place: _assigned(values) for place, values in layers.items()}
+    files["zeus.yaml"] |= {**_HEAD, "extends": "./conf/main.yaml"}
+    files["zeus.prod.yaml"] |= {"extends": "./conf/prod.yaml"}
+    return {**_HEAD, **merged}, files
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(split=_splits())
+def test_a_split_config_closes_all_that_the_merged_one_closes(
+    is_edited: bool, split: tuple[dict[str, Any], dict[str, dict[str, Any]]]
+) -> None:
+    merged, files = split
+    empty = {f"{each}/x.txt": "" for each in ("tools", "other", "libs", "work/session_a", "conf")}
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        _put(Path(one), {**empty, "zeus.yaml": merged})
+        expected = _closed(Path(one), _checked(Path(one), "zeus.yaml"))
+        first = "zeus.yaml" if is_edited else "first.yaml"
+        _put(Path(two), {**empty, first: _HEAD})
+        checked = _checked(Path(two), first)
+        _put(Path(two), files)
+        found = _closed(Path(two), checked.with_files_unread() if is_edited else checked)
+    assert expected <= found
+    assert all(each.startswith("libs/") for each in found if "free.py" in each)
+
+
+_S = {"command": "python3", "args": ["srv.py"], "cwd": "tools"}
+
+
+@pytest.mark.parametrize(
+    ("files", "closed"),
+    [
+        ({"zeus.yaml": {**_HEAD, "mcpServers": {"s": {**_S, "disabled": True}}}}, "tools/srv.py"),
+        (
+            {
+                "zeus.yaml": {**_HEAD, "tools": [{"mcp": {"files": ["s.json"]}}]},
+                "s.json": {"mcpServers": {"s": {**_S, "disabled": True}}},
+            },
+            "tools/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": {**_HEAD, "mcpServers": {"s": {**_S, "cwd": "${D:-tools}"}}},
+                "zeus.prod.yaml": {
+                    "mcpServers": {"s": {"env": {"PYTHONPATH": "libs"}, "args": ["-m", "srv"]}}
+                },
+            },
+            "libs/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": {**_HEAD, "agents": {"h": {"description": "h", "config": "sub/h.yaml"}}},
+                "sub/h.yaml": {**_HEAD, "extends": "./base.yaml"},
+                "sub/base.yaml": {"mcpServers": {"s": _S}},
+                "zeus.prod.yaml": {"agents": {"h": {"overrides": {"mcpServers": {"s": {"cwd": "other"}}}}}},
+            },
+            "other/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+                "zeus.prod.yaml": {
+                    "agents": {
+                        "h": {"description": "h", "overrides": {"mcpServers": {"s": {"cwd": "other"}}}}
+                    }
+                },
+            },
+            "other/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": {"agents": {"h": {"description": "h", "config": "sub/h.yaml"}}},
+                "sub/h.yaml": {"extends": "./base.yaml", "mcpServers": {"s": {"cwd": "other"}}},
+                "sub/base.yaml": {"mcpServers": {"s": _S}},
+            },
+            "other/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": {**_HEAD, "tools": _SHELL},
+                "zeus.prod.yaml": {"workspace": {"root": "work", "per": "session"}},
+            },
+            "work/session_a/env.sh",
+        ),
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": {"workspace": {"root": "work", "per": "session"}, "tools": _SHELL},
+            },
+            "work/session_a/env.sh",
+        ),
+        (
+            {"zeus.yaml": {**_HEAD, "tools": _SHELL}, "zeus.prod.yaml": {"workspace": {"root": "work"}}},
+            "work/env.sh",
+        ),
+        (
+            {
+                "zeus.yaml": _HEAD,
+                ".zeus/configs/p.yaml": {"extends": "q", "mcpServers": {"s": {"cwd": "other"}}},
+                ".zeus/configs/q.yaml": {"mcpServers": {"s": _S}},
+            },
+            "other/srv.py",
+        ),
+    ],
+)
+def test_what_a_start_would_merge_is_closed(tmp_path: Path, files: Mapping[str, object], closed: str) -> None:
+    _put(tmp_path, {**{f"{each}/x.txt": "" for each in _FOLDERS if each}, **files})
+    found = _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))
+    assert closed in found
+    assert all(each.startswith("libs/") for each in found if "free.py" in each)
+
+
+def test_configs_that_extend_or_run_each_other_end_the_search(tmp_path: Path) -> None:
+    names = [f"a{number}" for number in range(12)]
+    agents = {
+        each: {
+            "description": "h",
+            "config": f"{each}.yaml",
+            "overrides": {"mcpServers": {"s": {"cwd": "tools"}}},
+        }
+        for each in names
+    }
+    server = {"command": "python3", "args": ["srv.py"]}
+    _put(tmp_path, {f"{each}.yaml": {"agents": agents, "mcpServers": {"s": server}} for each in names})
+    _put(tmp_path, {"zeus.yaml": _HEAD, "zeus.dev.yaml": {"agents": agents}, "tools/x.txt": ""})
+    _put(tmp_path, {"zeus.a.yaml": {"extends": "./zeus.b.yaml"}, "zeus.b.yaml": {"extends": "./zeus.a.yaml"}})
+    assert "tools/srv.py" in _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))

@@ -729,6 +729,45 @@ async def test_what_an_edited_text_names_that_no_agent_has_loaded_is_closed_to_t
     await found.aclose()
 
 
+async def test_what_a_config_names_that_a_person_adds_to_a_served_folder_is_closed_to_turns_that_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another agent changed the prompt of `agents/new.yaml`, and the next start of the service used it."""
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    head = "version: 1\nname: {}\nmodel: gpt-4o\ntools: [filesystem]\n"
+    names = ("one.md", "two.md", "tools/srv.py", "other/srv.py", "hook.py", "free.txt")
+    for each in ("agents/a.yaml", "agents/b.yaml", *names):
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        (tmp_path / each).write_text(head.format(Path(each).stem))
+    found = service_of(tmp_path, script("Done."), ("agents/a.yaml", "agents/b.yaml"), served="agents").hosting
+    gates = [each.of(ANN).plan.context.workspace for each in found]
+
+    def closed() -> set[str]:
+        both = [{name for name in names if gate.write_refusal(name)} for gate in gates]
+        assert both[0] == both[1]
+        return both[0]
+
+    server = "mcpServers: {s: {command: python3, args: [srv.py], cwd: tools}}\n"
+    hooks = "middlewares: [{hooks: {before_run: [{command: [python3, hook.py]}]}}]\n"
+    await found.look()
+    assert closed() == set()
+    new = tmp_path / "agents/new.yaml"
+    new.write_text(head.format("new") + "instructions: {file: ../one.md}\n" + server)
+    await found.look()
+    assert closed() == {"one.md", "tools/srv.py"}
+    new.write_text(head.format("new") + "instructions: {file: ../two.md}\n" + hooks + server)
+    await found.look()
+    assert closed() >= {"two.md", "hook.py"}
+    (tmp_path / "agents/new.prod.yaml").write_text("mcpServers: {s: {cwd: other}}\n")
+    await found.look()
+    assert closed() == {*names} - {"free.txt"}
+    with monkeypatch.context() as still:
+        still.setattr(hosting, "closed_beside", lambda *_: pytest.fail("no config has changed"))
+        (tmp_path / "agents/notes.txt").write_text("")
+        await found.look()
+    await found.aclose()
+
+
 @pytest.mark.parametrize("is_working", [True, False])
 async def test_a_changed_config_is_read_while_turns_run_also_if_nobody_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_working: bool

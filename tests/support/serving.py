@@ -32,8 +32,13 @@ def service_of(
     configs: Sequence[str] = ("zeus.yaml",),
     environ: Mapping[str, str] = MappingProxyType({}),
     settings: str = "",
+    served: str = "",
 ) -> Service:
-    """A service of the configs in ``folder``, whose tools know of the file with its settings if there is one."""
+    """A service of the configs in ``folder``, whose tools know of the file with its settings if there is one.
+
+    Args:
+        served: the folder whose configs it runs, if they are in one.
+    """
     hub = Hub()
 
     def hosted(name: str) -> HostedAgent:
@@ -43,7 +48,8 @@ def service_of(
                 folder / name, sets=sets, directory=folder, environ=environ, trust=trust, text=text
             )
             files = [folder / settings] if settings else []
-            return checked.served_with(checked.document, files=files, folders=())
+            folders = [folder / served] if served else []
+            return checked.served_with(checked.document, files=files, folders=folders)
 
         return HostedAgent(read, hub.stored, model)
 

@@ -42,6 +42,7 @@ class EditedConfigs:
         self._checked = checked
         self._family = [(each, looks[each.secret_files]) for each in (*below, checked)]
         self._known = self._texts()
+        self._served = frozenset(checked.served_configs)
 
     async def close(
         self, close: Callable[[Sequence[Checked]], Awaitable[None]] | None = None, *, always: bool = False
@@ -56,9 +57,11 @@ class EditedConfigs:
         # Those that only other texts name, such as a file of servers of a config that is not loaded.
         further = dict(self._checked.closed_later.texts)
         now = states(further)
-        if always or texts != self._known or now != further:
+        # No agent has loaded one that a person adds to a folder of the service.
+        served = self._served.union(self._checked.served_configs)
+        if always or texts != self._known or now != further or served != self._served:
             await (close or self._close)(await asyncio.to_thread(self._now))
-            self._known = texts
+            self._known, self._served = texts, served
             # What changed while it was searched is found by the next look.
             self._checked.closed_later.texts.update(now)
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
+from zeus_runtime.config.layers.files import DISCOVERED, Layers, overlays
+from zeus_runtime.config.layers.loading import filled_in
+from zeus_runtime.config.layers.merge import merge, ref_places
 from zeus_runtime.config.mcp import browser_server
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.model import Config
 from zeus_runtime.config.schema.marked import Marked, marked_values
 from zeus_runtime.config.secrets.key_files import SOURCED
 from zeus_runtime.config.secrets.sound_texts import SERVERS, are_sound_servers, is_sound_config
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
+    config_places,
     file_text,
     named_configs,
     servers_at,
@@ -48,6 +55,7 @@ Role: TypeAlias = Literal[
     "sent",
     "home",
     "root",
+    "workspaces",
     "archive",
     "program",
     "absent",
@@ -63,18 +71,21 @@ class NamedFile(NamedTuple):
         file: absolute; its links are not resolved. The name of one with one of the last three roles is a glob pattern.
         role: ``read`` by Zeus; ``written`` by Zeus, with files beside it whose names begin with its name; ``database``,
             the same for sessions; ``folder`` in which Zeus changes the files; ``sent`` if a provider's library would
-            read keys from it; ``home``; ``root`` of a workspace, which may hold skills; ``archive`` where Zeus keeps
-            originals, or files of sandboxes; ``program`` of a server or an option, or a folder with its files;
+            read keys from it; ``home``; ``root`` of a workspace, which may hold skills; ``workspaces`` for such a root
+            in which sessions or users have their own; ``archive`` where Zeus keeps originals, or files of sandboxes;
+            ``program`` of a server or an option, or a folder with its files;
             ``absent`` if a program would start it as soon as it is there; ``settings`` of a package runner, and what is
             ``installed`` for one (``LookedUp``).
         holds_keys: whether no tool may read it either.
         route: of an archive, its name in ``ARCHIVES``, or ``OWN_SANDBOXES``.
+        is_of_option: whether an option such as ``shell.env`` names it, so that commands look for it in each workspace.
     """
 
     file: Path
     role: Role
     holds_keys: bool = False
     route: str = ""
+    is_of_option: bool = False
 
 
 class _Value(NamedTuple):
@@ -115,18 +126,22 @@ class NamedByTexts(NamedTuple):
     unsound: Mapping[Path, Searched]
 
 
-def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> NamedByTexts:
+def named_files(
+    checked: Checked, unloaded: Sequence[UnloadedConfig], given: Sequence[Path] = ()
+) -> NamedByTexts:
     """The files that a config names, loaded or replaced, and those of configs that this run did not load.
 
     The files of the commands in the loaded texts are not among them: they are in ``checked.parts``, with their digests.
 
     Args:
         unloaded: the configs that the document was not read from.
+        given: those of them over which a run may lay an overlay, beside `zeus.yaml` and the main file.
     """
     loaded, *others = _trees(checked, unloaded)
     named = _Named(checked)
     named.know(loaded, checked.document.marked)
-    layers = (tree._replace(root=each) for tree in (loaded, *others) for each in agents_layers(tree.root))
+    trees = (loaded, *others, *_Stacks(checked).trees(unloaded, given))
+    layers = (tree._replace(root=each) for tree in trees for each in agents_layers(tree.root))
     files = dict.fromkeys(chain.from_iterable(map(named.files, layers)))
     schema = checked.document.schema or {}
     unsound = [each.file for each in unloaded if not is_sound_config(each, schema)]
@@ -158,16 +173,84 @@ def _trees(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[_Tr
     yield from (_Tree(root, {}, each.file.parent) for each in unloaded for root in each.trees)
 
 
+class _Stacks:
+    """Merges texts as a start would: together they may name a file that none of them names by itself.
+
+    A stack with a text that cannot be read has no tree, since no run starts with it.
+    """
+
+    def __init__(self, checked: Checked) -> None:
+        self._checked = checked
+        self._refs = ref_places(Config)
+        self._agents: set[tuple[Path, str]] = set()
+
+    def trees(self, unloaded: Sequence[UnloadedConfig], given: Sequence[Path]) -> Iterator[_Tree]:
+        """Each config over what it extends, alone and with each of its overlays; and its agents' configs with what it
+        lays over them."""
+        mains = [each.file for each in config_places(self._checked.document, given)]
+        for main in dict.fromkeys((*mains, *(each.file for each in unloaded))):
+            for env in (None, *(overlays(main) if main in mains else ())):
+                stack, is_merged = self._stack(main, env)
+                # One text is searched by itself.
+                yield from stack if is_merged else ()
+                for tree in stack:
+                    yield from self._of_agents(tree)
+
+    def _stack(self, main: Path, env: str | None = None) -> tuple[Sequence[_Tree], bool]:
+        """The trees of a stack, and whether it has several texts."""
+        layers = self._layers()
+        try:
+            root = layers.stacked(main, env)
+        except ConfigError:
+            return (), False
+        roots = filled_in(root, self._checked.document.environ)
+        return [_Tree(each, layers.folders, main.parent) for each in roots], len(layers.read) > 1
+
+    def _of_agents(self, tree: _Tree) -> Iterator[_Tree]:
+        agents = find(tree.root, ("agents",))
+        for agent in agents.value.values() if agents is not None and agents.is_map else ():
+            overrides, config = find(agent, ("overrides",)), find(agent, ("config",))
+            laid = overrides if overrides is not None and overrides.is_map else None
+            if config is None or not is_file_name(config.value):
+                yield from () if laid is None else (self._laid(tree, laid, tree),)
+                continue
+            # Once: configs may run each other.
+            key = (self._config_of_agent(tree, config), "" if laid is None else repr(plain(laid)))
+            if key not in self._agents:
+                self._agents.add(key)
+                for each in self._stack(key[0])[0]:
+                    own = each if laid is None else self._laid(each, laid, tree)
+                    yield from () if laid is None else (own,)
+                    yield from self._of_agents(own)
+
+    def _laid(self, tree: _Tree, overrides: Node, above: _Tree) -> _Tree:
+        root = merge(tree.root, overrides, self._refs)
+        return _Tree(root, {**above.folders, **tree.folders}, tree.folder)
+
+    def _config_of_agent(self, tree: _Tree, config: Node) -> Path:
+        with suppress(ConfigError):
+            if preset := self._layers().preset(config.value):
+                return preset.resolve()
+        file = tree.file(config)
+        return (file / DISCOVERED if _is_folder(file) else file).resolve()
+
+    def _layers(self) -> Layers:
+        from zeus_runtime.registry import installed_homes
+
+        checked = self._checked
+        homes = partial(installed_homes, environ=checked.given_environ)
+        return Layers(checked.directory, checked.homes, self._refs, homes)
+
+
 class _Named:
-    """Finds the files of each tree; a command that several trees have is looked at once."""
+    """Finds the files of each tree; a command that several trees have in the same folders is looked at once."""
 
     def __init__(self, checked: Checked) -> None:
         self._checked = checked
         self._directory = checked.directory
         self._schema = checked.document.schema or {}
-        servers = find(checked.document.root, ("mcpServers",))
-        self._servers = dict(_entries(servers))
-        self._known: list[Command | _Value] = []
+        self._own = project_of(checked.document, checked.config, checked.trust)
+        self._known: list[tuple[Command | _Value, Sequence[Path]]] = []
         self._servers_at: dict[Path, UnloadedConfig] = {}
         self._configs: dict[Path, None] = {}
 
@@ -184,8 +267,10 @@ class _Named:
 
     def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
         """Leave out the commands of a tree from now on."""
+        folders = self._project(tree).folders
         # Those of its files may have changed since, if the present texts are asked for.
-        self._known += self._commands(tree, marked, files=bool(self._checked.document.files))
+        started = self._commands(tree, marked, files=bool(self._checked.document.files), disabled=False)
+        self._known += ((each, folders) for each in started)
 
     def files(self, tree: _Tree) -> Iterator[NamedFile]:
         """The files that one tree names."""
@@ -196,6 +281,10 @@ class _Named:
             node = find(tree.root, path)
             if node is not None and is_file_name(node.value):
                 yield from self._placed(path[0], node.value)
+        per, root = (find(tree.root, ("workspace", key)) for key in ("per", "root"))
+        if per is not None and per.value is not None:
+            named = root.value if root is not None and is_file_name(root.value) else "."
+            yield NamedFile(self._directory / expanded(named), "workspaces")
         # A library reads such a file at each connection, as of `?passfile=` in `storage.url`.
         for _, text in addressed_key_files(tree.root):
             yield from self._sent(text)
@@ -209,10 +298,12 @@ class _Named:
         for value in (each for each in marked if each.holds_secrets):
             for root in self._servers_in(tree.file(value.node)).trees:
                 yield from self._of_keys(tree._replace(root=root), set())
-        for command in self._commands(tree, marked):
-            if command not in self._known:
-                self._known.append(command)
-                yield from _of_command(command, self._project(tree))
+        if commands := [*self._commands(tree, marked)]:
+            project = self._project(tree)
+            for command in commands:
+                if (command, project.folders) not in self._known:
+                    self._known.append((command, project.folders))
+                    yield from _of_command(command, project)
 
     def _placed(self, key: str, text: str) -> Iterator[NamedFile]:
         if key == "workspace":
@@ -270,56 +361,56 @@ class _Named:
             yield NamedFile(file, "sent", holds_keys=True)
 
     def _commands(
-        self, tree: _Tree, marked: Sequence[Marked], *, files: bool = True
+        self, tree: _Tree, marked: Sequence[Marked], *, files: bool = True, disabled: bool = True
     ) -> Iterator[Command | _Value]:
         """The servers that a tree has started, and the values of its options that are executed.
 
         Args:
             files: with those in its files of servers.
+            disabled: with disabled servers, which a setting may enable for another run.
         """
         yield from (_Value(each.text) for each in marked if "value" in each.executes)
         if commands := [each.words for each in marked if each.words]:
             from zeus_runtime.trust.parts import Command
 
             yield from (Command("", words) for words in commands)
-        servers = find(tree.root, ("mcpServers",))
-        for name, entry in _entries(servers):
-            # An overlay may change the arguments alone.
-            yield from _command({**self._servers.get(name, {}), "disabled": False, **entry})
+        for entry in _entries(find(tree.root, ("mcpServers",)), disabled=disabled):
+            yield from _command(entry)
         browser = find(tree.root, ("connectors", "browser"))
         if browser is not None and browser.is_map and plain(browser).get("server") is None:
             server = browser_server()
             yield from _command({"command": server.command, "args": server.args, "cwd": server.cwd})
         for each in marked:
             if files and "servers" in each.executes:
-                yield from self._servers_of(tree.file(each.node))
+                yield from self._servers_of(tree.file(each.node), disabled=disabled)
 
     def _servers_in(self, file: Path) -> UnloadedConfig:
         if file not in self._servers_at:
             self._servers_at[file] = servers_at(file, self._checked.environ)
         return self._servers_at[file]
 
-    def _servers_of(self, file: Path) -> Iterator[Command]:
+    def _servers_of(self, file: Path, *, disabled: bool) -> Iterator[Command]:
         """The servers in a file; its reader reports an entry that is not sound, which leaves out no other here."""
         for tree in self._servers_in(file).trees:
             for key in SERVERS:
-                for _, entry in _entries(find(tree, (key,))):
+                for entry in _entries(find(tree, (key,)), disabled=disabled):
                     yield from _command(entry)
 
     def _project(self, tree: _Tree) -> Project:
-        checked = self._checked
-        project = project_of(checked.document, checked.config, checked.trust)
         workspace = find(tree.root, ("workspace",))
         found = plain(workspace) if workspace is not None and workspace.is_map else {}
         routes = found.get("routes")
         named = (found.get("root"), *(routes.values() if isinstance(routes, Mapping) else ()))
         folders = (self._directory / expanded(each) for each in named if is_file_name(each))
-        return replace(project, folders=tuple(dict.fromkeys([*project.folders, tree.folder, *folders])))
+        # Those of the workspace first, as `project_of` has them: missing files are looked for in the first ones alone.
+        places = (*folders, *self._own.folders, tree.folder, *tree.folders.values())
+        return replace(self._own, folders=tuple(dict.fromkeys(places)))
 
 
-def _entries(servers: Node | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _entries(servers: Node | None, *, disabled: bool) -> Iterator[Mapping[str, Any]]:
     if servers is not None and servers.is_map:
-        yield from ((name, plain(entry)) for name, entry in servers.value.items() if entry.is_map)
+        entries = (plain(entry) for entry in servers.value.values() if entry.is_map)
+        yield from (each for each in entries if disabled or each.get("disabled", False) is False)
 
 
 def _command(entry: Mapping[str, Any]) -> Iterator[Command]:
@@ -333,15 +424,16 @@ def _command(entry: Mapping[str, Any]) -> Iterator[Command]:
         if isinstance(given, Mapping)
         else {}
     )
-    if entry.get("disabled") is not True and any(words):
+    if any(words):
         place = str(expanded(cwd)) if _is_text(cwd) else "."
         yield Command("", words, env, place, tuple(_texts(entry.get("data"))))
 
 
 def _of_command(command: Command | _Value, project: Project) -> Iterator[NamedFile]:
-    found = _covered(command, project)
-    yield from (NamedFile(file, "program") for file in found.paths)
-    yield from (NamedFile(Path(folder, pattern), "absent") for folder, pattern in found.absent)
+    found, is_of_option = _covered(command, project), isinstance(command, _Value)
+    absent = (Path(folder, pattern) for folder, pattern in found.absent)
+    yield from (NamedFile(each, "program", is_of_option=is_of_option) for each in found.paths)
+    yield from (NamedFile(each, "absent", is_of_option=is_of_option) for each in absent)
     yield from map(of_runner, found.looked_up)
 
 

@@ -59,6 +59,7 @@ from zeus_runtime.tools.patterns import folded_part
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
+    from zeus_runtime.plan.named_files import Role
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.access import Deciding
 
@@ -89,8 +90,11 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     forms: set[str] = set()
     of_runners: dict[NamedFile, None] = {}
     texts: dict[Path, None] = {}
+    loaded = {each.document.path for each in agents}.union(*(each.document.files.values() for each in agents))
+    served = [each for each in checked.served_configs if each not in loaded]
     for each in agents:
-        unloaded, named, searched = _named(each, places)
+        # Once for all: each agent of the service has the same folders.
+        unloaded, named, searched = _named(each, places, served if each is checked else ())
         texts |= dict.fromkeys(searched)
         forms.update(named_modules(each, unloaded))
         of_runners |= dict.fromkeys(file for file in named if file.role in _OF_RUNNERS)
@@ -129,15 +133,20 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 
 def _named(
-    checked: Checked, work: Collection[Path]
+    checked: Checked, work: Collection[Path], served: Iterable[Path]
 ) -> tuple[Sequence[UnloadedConfig], Sequence[NamedFile], Iterable[Path]]:
     """What configs name, or spell where one is not sound.
+
+    Args:
+        work: where the agents work.
+        served: configs in the folders of a service that no agent has loaded.
 
     Returns:
         The configs that this run did not load; the files; and the texts that were searched, with those that would be.
     """
-    unloaded = (*unloaded_configs(checked.document, checked.private_homes, checked.trust.paths),)
-    found = named_files(checked, unloaded)
+    given = (*checked.trust.paths, *served)
+    unloaded = (*unloaded_configs(checked.document, checked.private_homes, given),)
+    found = named_files(checked, unloaded, given)
     spelled = [] if checked.spelled is None else [checked.spelled]
     if found.unsound:
         from zeus_runtime.plan.spelled_files import spelled_files
@@ -223,14 +232,14 @@ def _add_configs(deciding: Deciding, checked: Checked, unloaded: Iterable[Unload
             deciding.add_names(str(at), f"{escape(stem)}.*{escape(suffix)}", holds_keys=True)
 
 
-def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile]) -> None:
+def _add_named(deciding: Deciding, checked: Checked, named: Sequence[NamedFile]) -> None:
     """The files that configs name: prompts, plugin files, keys, databases, and files of the programs they start."""
     work = work_folders(checked)
     database = database_file(checked.config.storage.url, checked.directory)
     default = () if database is None else (NamedFile(database, "database", holds_keys=True),)
     programs = (NamedFile(file, "program") for part in checked.parts for file in part.files)
     absent = (NamedFile(Path(*each), "absent") for part in checked.parts for each in part.absent)
-    _add_in_workspaces(deciding, checked)
+    _add_in_workspaces(deciding, checked, named)
     for each in (*default, *named, *programs, *absent):
         if each.role == "absent":
             for at in dict.fromkeys((str(each.file.parent), real_path(each.file.parent))):
@@ -243,7 +252,7 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
         elif each.role == "archive":
             for at in spellings(each.file):
                 deciding.add_archive(at, each.route)
-        elif each.role not in ("home", "root", *_OF_RUNNERS):
+        elif each.role not in ("home", "root", "workspaces", *_OF_RUNNERS):
             add_code(deciding, each.file, holds_keys=each.holds_keys)
             if each.role == "program" and each.file.suffix == ".py":
                 add_unasked(deciding, each.file.parent / "__pycache__")
@@ -254,30 +263,46 @@ def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
                 add_file(deciding, Path(file), holds_keys=each.holds_keys)
 
 
-def _add_in_workspaces(deciding: Deciding, checked: Checked) -> None:
+def _add_in_workspaces(deciding: Deciding, checked: Checked, named: Sequence[NamedFile]) -> None:
     """The names of the files that options name, such as ``shell.env``, in each workspace, also of others' sessions.
 
     A command reads ``BASH_ENV: env.sh`` in the folder in which it starts, wherever the config's author saw the file.
     """
     options = [each for each in checked.parts if each.kind == "option"]
-    if not options:
+    files = {
+        *((str(file.parent), escape(file.name)) for part in options for file in part.files),
+        *(each for part in options for each in part.absent),
+        *((str(each.parent), escape(each.name)) for each in _of_options(named, "program")),
+        *((str(each.parent), each.name) for each in _of_options(named, "absent")),
+    }
+    if not files:
         return
     workspace = checked.config.workspace
-    root, *routes = (checked.directory / each for each in (workspace.root, *workspace.routes.values()))
-    bases = [Path(each) for at in (checked.directory, root, *routes) for each in spellings(at)]
-    for part in options:
-        named = (*((str(each.parent), escape(each.name)) for each in part.files), *part.absent)
-        below = {
-            (Path(folder).relative_to(base), name)
-            for folder, name in named
-            for base in bases
-            if Path(folder).is_relative_to(base)
-        }
-        for above, name in sorted(below):
-            for at in dict.fromkeys(chain.from_iterable(map(spellings, (root, *routes)))):
-                deciding.add_names(os.path.normpath(Path(at, above)), name, DECIDES)
-            for at in spellings(root) if workspace.per is not None else ():
-                deciding.add_in_each(at, ("" if above == Path() else above.as_posix(), name), DECIDES)
+    roots = (checked.directory / each for each in (workspace.root, *workspace.routes.values()))
+    shared = [*_shared_workspaces(checked, named)]
+    places = [*roots, *(each.file for each in named if each.role == "root"), *shared]
+    bases = [Path(each) for at in (checked.directory, *places) for each in spellings(at)]
+    below = {
+        (Path(folder).relative_to(base), name)
+        for folder, name in files
+        for base in bases
+        if Path(folder).is_relative_to(base)
+    }
+    for above, name in sorted(below):
+        for at in dict.fromkeys(chain.from_iterable(map(spellings, places))):
+            deciding.add_names(os.path.normpath(Path(at, above)), name, DECIDES)
+        for at in dict.fromkeys(chain.from_iterable(map(spellings, shared))):
+            deciding.add_in_each(at, ("" if above == Path() else above.as_posix(), name), DECIDES)
+
+
+def _of_options(named: Iterable[NamedFile], role: Role) -> Iterator[Path]:
+    return (each.file for each in named if each.is_of_option and each.role == role)
+
+
+def _shared_workspaces(checked: Checked, named: Iterable[NamedFile]) -> Iterable[Path]:
+    """The folders in which sessions or users have workspaces of their own, also with another config of the project."""
+    own = () if checked.config.workspace.per is None else (checked.directory / checked.config.workspace.root,)
+    return dict.fromkeys((*own, *(each.file for each in named if each.role == "workspaces")))
 
 
 def _add_own_home(deciding: Deciding, checked: Checked) -> None:
@@ -382,14 +407,12 @@ def _add_homes(
     """
     roots = [each.file for each in named if each.role == "root"]
     skills = {base / each for base in (*work_folders(checked), *roots) for each in PROJECT_FOLDERS}
-    workspace = checked.config.workspace
-    if workspace.per is not None:
-        # Also the workspaces of other sessions and users: an agent of the same service may work in the folder of all.
-        for root in (checked.directory / workspace.root, *roots):
-            for at in dict.fromkeys((str(root.absolute()), real_path(root))):
-                for each in PROJECT_FOLDERS:
-                    above, _, name = each.partition("/")
-                    deciding.add_in_each(at, (above, name), DECIDES)
+    # Also the workspaces of other sessions and users: an agent of the same service may work in the folder of all.
+    for root in _shared_workspaces(checked, named):
+        for at in dict.fromkeys((str(root.absolute()), real_path(root))):
+            for each in PROJECT_FOLDERS:
+                above, _, name = each.partition("/")
+                deciding.add_in_each(at, (above, name), DECIDES)
     # Its prompts and skills need no permission, and Zeus makes files in it while commands run.
     add_unasked(deciding, checked.directory / STATE)
     homes = [each.file for each in named if each.role == "home"]

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import links_passed, plain_path, real_path, shown_below
+from zeus_runtime.disk_paths import links_passed, real_path, shown_below
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.trust.command_words import is_expanded
 from zeus_runtime.trust.file_content import (
@@ -28,7 +28,7 @@ from zeus_runtime.trust.file_content import (
     hex_of,
     mode_and_size,
 )
-from zeus_runtime.trust.name_search import NameSearch
+from zeus_runtime.trust.name_search import NameSearch, with_above
 from zeus_runtime.trust.package_runners import LookedUp, looked_up
 from zeus_runtime.trust.python_environments import environments
 from zeus_runtime.trust.scripts import script_text
@@ -153,7 +153,7 @@ def covered(
     of_runners = (
         *looked_up(
             (*words, *interpreters, *chain.from_iterable(map(script_text, dict.fromkeys(started)))),
-            [each for each in _with_above((project.directory / cwd, *inside)) if project.has(each)],
+            [each for each in with_above((project.directory / cwd, *inside)) if project.has(each)],
         ),
     )
     # Not what a runtime would start in `.`, where most programs only work; another line says that it is not covered.
@@ -176,11 +176,6 @@ def covered(
         ),
         reads_on=bool(of_runners) or is_started,
     )
-
-
-def _with_above(folders: Iterable[str | Path]) -> Sequence[Path]:
-    places = [Path(plain_path(each)) for each in folders]
-    return [*dict.fromkeys(chain.from_iterable((each, *each.parents) for each in places))]
 
 
 def folders_named(words: Sequence[str], project: Project) -> Sequence[str]:

@@ -51,6 +51,12 @@ _MOST_PARTS: Final = 64
 """Folders in a path that names nothing, up to which its parts are looked up; only the program knows a longer one."""
 
 
+def with_above(folders: Iterable[str | Path]) -> Sequence[Path]:
+    """Folders and those above them, each once."""
+    places = [Path(plain_path(each)) for each in folders]
+    return [*dict.fromkeys(chain.from_iterable((each, *each.parents) for each in places))]
+
+
 class NameSearch:
     """The folders where names are looked up: the project's, and those that words name.
 
@@ -76,6 +82,7 @@ class NameSearch:
         self._modes: dict[str, int] = {}
         self._interpreters: dict[Path, Sequence[str]] = {}
         self._entries_in: dict[str, Mapping[str, list[Path]]] = {}
+        self._installed: dict[str, Sequence[str]] = {}
         self._beginnings: set[str] = set()
         self._lookups = MOST_LOOKUPS
 
@@ -355,12 +362,19 @@ class NameSearch:
     def _linked_package(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         """The project's own package that npm has linked by a name, or one of whose programs has the name.
 
+        npm links the packages of a monorepo at its root, and looks there from each folder below it.
         Of ``@shop/mcp@1.0.0`` the name is known as ``shop/mcp``.
         """
-        packages = f"{base}{os.sep}{_PACKAGES}"
-        if name.count("/") > 1 or not stat.S_ISDIR(self._mode(packages)):
+        if name.count("/") > 1:
             return
-        for link in (f"{packages}/{each}" for each in (name, f"@{name}", f".bin/{name}")):
+        if base not in self._installed:
+            above = (each for each in with_above([base]) if self.project.has(each))
+            folders = (f"{each}{os.sep}{_PACKAGES}" for each in above)
+            self._installed[base] = [each for each in folders if stat.S_ISDIR(self._mode(each))]
+        places = (
+            f"{each}/{link}" for each in self._installed[base] for link in (name, f"@{name}", f".bin/{name}")
+        )
+        for link in places:
             real = Path(real_path(link))
             if os.path.lexists(link) and _PACKAGES not in real.parts and self.project.has(real):
                 above = (each for each in (real, *real.parents) if self._mode(f"{each}/package.json"))

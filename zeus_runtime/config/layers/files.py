@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from glob import escape
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -194,6 +195,15 @@ class Layers:
             )
         return self.file(path)
 
+    def stacked(self, main: Path, env: str | None) -> Node:
+        """A config's tree as a run has it: over what it extends, and with its overlay.
+
+        Raises:
+            ConfigError: as of ``file`` and ``overlay``.
+        """
+        root = self.file(main)
+        return root if env is None else merge(root, self.overlay(main, env), self.refs)
+
     def _discover(self) -> Path:
         path = self.directory / DISCOVERED
         if path.exists():
@@ -294,7 +304,7 @@ class Layers:
                 path = next(filter(is_file, places if names_preset(name) else [file]), None)
                 try:
                     if path is not None:
-                        yield read(self._content(path, name, None), name)
+                        yield _read(self._content(path, name, None), name)
                 except ConfigError:
                     continue
 
@@ -324,7 +334,7 @@ class Layers:
     ) -> Node:
         self.sources = self.sources.adding(name, text)
         self.folders[name] = folder
-        root, upgraded = upgrade(read(text, name), self.sources)
+        root, upgraded = upgrade(_read(text, name), self.sources)
         self.problems += (each for each in upgraded if each.severity == "error")
         self.notices += (each for each in upgraded if each.severity != "error")
         # Before `extends` is followed: this file's `plugins` decides whose Homes may be asked for the presets.
@@ -414,6 +424,10 @@ class Layers:
         if problems:
             raise ConfigError(problems)
         return list(entries)
+
+
+# A config is read with each of its overlays, and many extend the same preset.
+_read: Final = lru_cache(maxsize=64)(read)
 
 
 def homes_for(folder: Path, directory: Path, homes: Sequence[Path]) -> list[Path]:

@@ -89,9 +89,7 @@ def load(
         folder = directory if layers.is_preset(path) else path.parent
         if text is not None:
             layers.instead[path] = text
-        root = layers.file(path)
-        if env is not None:
-            root = merge(root, layers.overlay(path, env), layers.refs)
+        root = layers.stacked(path, env)
     dotenv = _dotenv(folder, layers)
     # The values of `.env` that the environment overrides are secrets too: a tool may read the file.
     environ = _hidden_environ({**dict(dotenv), **environ})

@@ -7,6 +7,7 @@ through when the result is merged over something else. It is idempotent but for 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from zeus_runtime.config.schema.forms import fields, is_record, is_ref, is_union, marker, split
@@ -40,6 +41,7 @@ class RefPlaces(NamedTuple):
 NO_REFS: Final = RefPlaces(None, {})
 
 
+@cache
 def ref_places(annotation: Any) -> RefPlaces:
     """The places of Refs in a type's values."""
     return _places(annotation, None, ())

@@ -45,6 +45,10 @@ class ConfigPlace(NamedTuple):
     stem: str
     suffix: str
 
+    @property
+    def file(self) -> Path:
+        return self.folder / f"{self.stem}{self.suffix}"
+
 
 def config_places(document: Document, given: Iterable[Path]) -> Iterator[ConfigPlace]:
     """The places of ``zeus.yaml`` in the working directory, of the main file, and of the configs in ``given``."""
@@ -84,9 +88,9 @@ def unloaded_configs(
     seen = {file.resolve() for file in document.files.values()}
     waiting = [
         file
-        for folder, stem, suffix in config_places(document, given)
+        for place in config_places(document, given)
         # A file's name may hold `*` or `[`.
-        for file in (folder / f"{stem}{suffix}", *folder.glob(f"{escape(stem)}.*{escape(suffix)}"))
+        for file in (place.file, *place.folder.glob(f"{escape(place.stem)}.*{escape(place.suffix)}"))
     ]
     waiting += [file for home in homes for file in _presets(home)]
     for tree in (*document.replaced, *document.defaults):
