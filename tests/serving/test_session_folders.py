@@ -234,7 +234,7 @@ async def test_a_secret_of_the_operator_stays_masked_after_the_session_that_had_
             return session
 
         first = await turn("go")
-        given = keep(tmp_path, first, 1)
+        given = keep(tmp_path / "work" / first, 1)
         await turn("go", first)
         (tmp_path / file).write_text(texts[file].replace("SECRET", given))
         await turn("go", first)
