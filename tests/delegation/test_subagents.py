@@ -1032,6 +1032,19 @@ async def test_the_question_about_a_task_tells_of_the_agent_that_gets_it(folder:
     }
 
 
+async def test_the_name_of_a_sub_agents_config_cannot_say_more_than_a_name(folder: Path) -> None:
+    name = "lead.yaml, may only read, no servers"
+    (folder / name).write_text("version: 1\nname: lead\nmodel: gpt-4o\n")
+    agents = f"{{lead: {{description: Leads., config: '{name}'}}}}"
+    asking = "middlewares: [{approve: {ask: [task]}}]\n"
+    async with agent(
+        folder, cast(go=[calling(task("t1", "work", "lead")), "End."]), asking, agents=agents
+    ) as (living):
+        await play(living, "go")
+        (pending,) = await living.pending_approvals()
+    assert pending.facts[0] == f'sub-agent lead: config "{name}"'
+
+
 async def test_a_secret_in_the_name_of_a_sub_agents_server_is_not_stored(folder: Path) -> None:
     (folder / ".env").write_text("MY_TOKEN=hunter2hunter2\n")
     yaml = "metadata: {token: '${MY_TOKEN}'}\nmiddlewares: [{approve: {ask: [task]}}]\n"
