@@ -770,7 +770,7 @@ async def test_another_task_than_the_one_that_had_begun_is_worked_on_anew(tmp_pa
         await approve(client, "echo")
         changed = {"description": "look", "prompt": "only list", "agent": "reader"}
         shown = await approve(client, "task", changed=changed)
-        begun_before = "It was begun before and was interrupted: whether it took effect is unknown."
+        begun_before = "It was begun before and did not finish: whether it took effect is unknown."
         assert begun_before in [each["text"].strip() for each in shown["lines"]]
         assert (await until(client, run, "complete", "failed"))["state"] == "complete"
         messages = (await client.get(f"/v1/sessions/{session}/messages")).json()
