@@ -261,7 +261,7 @@ class ApprovalRequested(EventData):
         expires_ms: UTC milliseconds since 1970; None if the request never expires.
         kind: what it is about: ``call``, ``file`` (the call runs and reached a file about which Zeus asks)
             or ``question`` (of a tool or its server, during the call).
-        interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
+        interrupted: whether the call was begun before and did not finish, so that whether it took effect is unknown.
         subagent: the sub-agent that calls, such as ``tester/helper``; empty for the agent itself.
         begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``; a program
             may not approve it then.

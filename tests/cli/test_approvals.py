@@ -504,7 +504,7 @@ def test_an_approved_call_that_was_interrupted_is_asked_about_anew(
     else:
         with PseudoTerminal(["run", "zeus.yaml", "--continue"], project.folder) as terminal:
             question = terminal.until("approve shout? ")
-            assert "It was begun before and was interrupted: whether it took effect is unknown." in question
+            assert "It was begun before and did not finish: whether it took effect is unknown." in question
     assert ran.read_text() == "ran "
 
 

@@ -241,7 +241,7 @@ def test_the_line_of_a_call_that_was_begun_before_says_what_was_begun(
     asked = ApprovalRequested("a1", "s", "c1", "pay", {"what": "once"})
     assert question_line(asked, 80) == "? pay needs approval (a1)"
     again = replace(asked, interrupted=True, begun_with=begun, subagent="helper")
-    line = f"? helper → pay needs approval (a1); begun before{more} and interrupted"
+    line = f"? helper → pay needs approval (a1); begun before{more} and not finished"
     assert question_line(again, 80) == line
     Journal(quiet=False).show(again)
     assert capsys.readouterr().err == f"{line}\n"
@@ -252,4 +252,4 @@ def test_the_line_of_a_call_cuts_what_was_begun() -> None:
     asked = ApprovalRequested("a1", "s", "c1", "pay", {}, interrupted=True, begun_with=begun)
     line = question_line(asked, 120)
     assert len(line) <= 120
-    assert line.endswith(" and interrupted")
+    assert line.endswith(" and not finished")

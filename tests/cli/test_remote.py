@@ -298,7 +298,7 @@ def test_a_call_without_a_terminal_ends_with_7_and_is_decided_later(
     assert decided.exit_code == 0
     again = zeus("--remote", service.url, "approvals", "decide", waits["id"], "approve")
     assert again.exit_code == 2
-    assert "waits for a decision" in again.err
+    assert "was rejected already" in again.err
     assert zeus("--remote", service.url, "approvals", "pending").err.strip() == "nothing waits for a decision"
     yes = zeus("--remote", service.url, "run", "record it", "--yes")
     assert (yes.exit_code, yes.out) == (0, "It said: recorded: draft\n")

@@ -144,7 +144,7 @@ async def test_a_call_is_decided_and_the_turn_goes_on(service: ScriptedService) 
             await client.decide(asked.id, "approve", seen="another")
         await client.decide(asked.id, "approve", changed={"text": "final"}, seen=shown.seen)
         rest = [each async for each in client.events(run=events[-1].run, after=events[-1].number)]
-        with pytest.raises(ServiceNotFoundError):
+        with pytest.raises(ServiceRequestError, match="was approved already"):
             await client.decide(asked.id, "reject")
     assert (busy.value.status, busy.value.code, busy.value.exit_code) == (409, "busy", 2)
     assert isinstance(rest[-1].event, RunCompleted)

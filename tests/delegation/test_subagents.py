@@ -619,7 +619,7 @@ async def test_a_task_begun_unasked_and_changed_then_or_denied_is_told(folder: P
             if own is not None:
                 await living.decide(ending.session, {own.id: Decision("approve", arguments=other)})
                 events = await events_of(living.resume(ending.session))
-        with_which = ' with the arguments {"description": "about work"' if own is not None else " and was"
+        with_which = ' with the arguments {"description": "about work"' if own is not None else " and did not"
         assert results(events)["t1"].content.startswith(f"This call was begun before{with_which}")
 
 
@@ -637,7 +637,7 @@ async def test_a_task_that_nobody_was_asked_about_had_begun_too(folder: Path) ->
         assert (own.interrupted, list(own.begun_with)) == (True, [])
     async with agent(folder, model, rules.replace("RULES", "deny: [task], ask")) as living:
         events = await events_of(living.resume(ending.session))
-        assert results(events)["t1"].content.startswith("This call was begun before and was interrupted:")
+        assert results(events)["t1"].content.startswith("This call was begun before and did not finish:")
         waiting = await living.pending_approvals(ending.session)
         assert [each.call_id for each in waiting] == ["own"], "the turn waits, and the sub-agent does not"
 
@@ -1030,6 +1030,19 @@ async def test_the_question_about_a_task_tells_of_the_agent_that_gets_it(folder:
     assert {*own, *pending["t1"].facts} == {
         *replace(any_agent, agent_argument="").facts_of({"agent": "helper"})
     }
+
+
+async def test_the_name_of_a_sub_agents_config_cannot_say_more_than_a_name(folder: Path) -> None:
+    name = "lead.yaml, may only read, no servers"
+    (folder / name).write_text("version: 1\nname: lead\nmodel: gpt-4o\n")
+    agents = f"{{lead: {{description: Leads., config: '{name}'}}}}"
+    asking = "middlewares: [{approve: {ask: [task]}}]\n"
+    async with agent(
+        folder, cast(go=[calling(task("t1", "work", "lead")), "End."]), asking, agents=agents
+    ) as (living):
+        await play(living, "go")
+        (pending,) = await living.pending_approvals()
+    assert pending.facts[0] == f'sub-agent lead: config "{name}"'
 
 
 async def test_a_secret_in_the_name_of_a_sub_agents_server_is_not_stored(folder: Path) -> None:

@@ -84,7 +84,7 @@ def register_tools():
 '''
 
 PAY = calling(call("pay", "c1", what="once"))
-AGAIN = "It was begun before and was interrupted: whether it took effect is unknown."
+AGAIN = "It was begun before and did not finish: whether it took effect is unknown."
 
 
 class Person:
@@ -172,7 +172,7 @@ async def test_it_is_asked_about_anew_with_what_is_known(folder: Path, database_
     assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == ["once"] * 3
     assert len({each.id for each in (*second.asked, *third.asked)}) == 2
-    again = "after an interruption, approved by the user"
+    again = "begun before, approved by the user"
     assert f"── tool pay · 3 · approved by the user · {again} · {again}\n" in lines
 
 
@@ -198,7 +198,7 @@ async def test_without_anybody_to_ask_it_waits_and_what_is_decided_holds(folder:
     assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == ["once"]
     assert [(each.decision, each.former) for each in decided(events)] == [("reject", True)]
-    assert "approved by the user · after an interruption, rejected by the user\n" in lines
+    assert "approved by the user · begun before, rejected by the user\n" in lines
 
 
 async def test_an_approval_that_was_not_used_yet_needs_no_question(folder: Path) -> None:
@@ -285,7 +285,7 @@ async def test_a_call_that_was_begun_with_changed_arguments_is_shown_with_them(
         lines = "\n".join(line.text for line in question_lines(pending))
         assert "  what: once\n" in lines
         assert (
-            "It was begun before, with the arguments below, and was interrupted: whether it took effect is unknown.\n"
+            "It was begun before, with the arguments below, and did not finish: whether it took effect is unknown.\n"
             + "\n".join(f'  begun with: {{"what": "{each}"}}' for each in begun)
         ) in lines
         assert pending.as_json()["begun_with"] == [{"what": each} for each in begun]
@@ -366,14 +366,14 @@ async def test_arguments_whose_secret_is_known_later_are_no_others(
     monkeypatch.setenv("LATER_TOKEN", "long-hidden-value")
     events, _ = await resumed(agent(folder, DENIES), session)
     (told,) = [each.content for each in events if isinstance(each, ToolCallResult)]
-    assert told.startswith("This call was begun before and was interrupted:")
+    assert told.startswith("This call was begun before and did not finish:")
 
 
 ASKS = "middlewares: [approve]\n"
 TIMED = "middlewares: [approve: {timeout_seconds: 0.001}]\n"
 HOOK = {"match": {"tool": "pay"}, "command": ["/bin/echo", '{"decision": "deny", "reason": "closed"}']}
 HOOKED = f"middlewares: [{json.dumps({'hooks': {'before_tool_call': [HOOK]}})}, approve]\n"
-MINE = 'This call was begun before with the arguments {"what": "mine"} and was interrupted'
+MINE = 'This call was begun before with the arguments {"what": "mine"} and did not finish'
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ async def test_the_model_reads_that_a_call_was_begun_whose_tool_is_another_one_n
     async with Agent.from_config(config, directory=folder, model=script(PAY, "done")) as living:
         await events_of(living.resume(session))
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
-    begun = "This call was begun before and was interrupted: whether it took effect is unknown."
+    begun = "This call was begun before and did not finish: whether it took effect is unknown."
     assert result.startswith(f"{begun} This time:\n\n")
     assert words in result
     assert effects(folder) == ["once"]
@@ -442,7 +442,7 @@ async def test_the_model_reads_that_a_call_was_begun_under_the_approval_of_a_fil
     async with agent(folder, yaml.replace("RULES", "deny"), answer=answer) as living:
         await events_of(living.resume(session))
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
-    assert result.startswith("This call was begun before and was interrupted:")
+    assert result.startswith("This call was begun before and did not finish:")
 
 
 async def test_the_model_reads_each_way_in_which_a_call_was_begun(folder: Path) -> None:
@@ -450,7 +450,7 @@ async def test_the_model_reads_each_way_in_which_a_call_was_begun(folder: Path) 
     await interrupted(folder, agent(folder), Person(YES), session)
     events, _ = await resumed(agent(folder, DENIES), session)
     (told,) = [each.content for each in events if isinstance(each, ToolCallResult)]
-    assert 'with the arguments {"what": "mine"} and {"what": "once"} and was interrupted' in told
+    assert 'with the arguments {"what": "mine"} and {"what": "once"} and did not finish' in told
 
 
 async def test_a_call_that_runs_again_has_its_own_result_alone(folder: Path) -> None:
@@ -586,4 +586,4 @@ async def test_a_call_that_a_rule_let_run_until_it_asked_something_had_begun(fol
         assert isinstance(ending, RunFailed)
     events, _ = await resumed(agent(folder, denied, answer=answer), ending.session)
     (told,) = [each.content for each in events if isinstance(each, ToolCallResult)]
-    assert told.startswith("This call was begun before and was interrupted:")
+    assert told.startswith("This call was begun before and did not finish:")

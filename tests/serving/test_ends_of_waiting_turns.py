@@ -235,7 +235,7 @@ async def test_the_questions_of_a_sub_agent_end_with_the_turn(tmp_path: Path, en
         assert found[0]["session"] != session
         await end(client, tmp_path, session, run)
         answer = await client.post(f"/v1/approvals/{name}", json={"decision": "approve"})
-        assert answer.status_code == 404, answer.text
+        assert answer.status_code == 422, answer.text
         if end is stop:
             sqlite(tmp_path, "UPDATE pending_approval SET verdict = NULL")
             answer = await client.post(f"/v1/approvals/{name}", json={"decision": "approve"})

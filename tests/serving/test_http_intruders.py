@@ -124,6 +124,7 @@ async def test_a_key_of_one_agent_reaches_no_session_of_another_agent_of_the_sam
         address = path.format(**ids, **numbers)
         answer = await at.client.request(method, address, **request, headers=bearer(at.scoped))
         assert answer.status_code == 404, (method, path, answer.text)
+        assert "{session}" in path or at.session not in answer.text, (method, path, answer.text)
     assert tried > 20
     named = {"model": "other", "input": "x", "conversation": at.session}
     for body in (named, {**named, "conversation": None, "previous_response_id": f"resp_{at.run}_0"}):

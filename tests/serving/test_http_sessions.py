@@ -99,7 +99,7 @@ async def test_an_agent_whose_database_is_away_keeps_no_other_from_answering(
 
         monkeypatch.setattr(Agent, name, reached)
 
-    for name in ("log", "masked_log", "pending_approvals", "sessions", "search_messages"):
+    for name in ("log", "masked_log", "pending_approvals", "asking_session", "sessions", "search_messages"):
         absent(name)
     async with serving(service) as client:
         session = (await client.post("/v1/sessions", json={"agent": "b"})).json()["session"]

@@ -201,7 +201,7 @@ async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path:
             assert (refused.status_code, why in refused.json()["detail"]) == (422, True), refused.text
         decided = await client.post(path, json={"decision": "approve", "changed": {"text": "final"}})
         assert decided.status_code == 200, decided.text
-        assert (await client.post(path, json={"decision": "reject"})).status_code == 404
+        assert (await client.post(path, json={"decision": "reject"})).status_code == 422
         await until(client, run, "complete")
         events = await told(client, f"/v1/runs/{run}/events")
         assert [each["type"] for each in events].count("tool_call_result") == 1
@@ -266,6 +266,36 @@ async def test_an_approval_counts_for_the_change_that_its_user_saw(tmp_path: Pat
         ).status_code == 200
         await until(client, run, "complete")
     assert file.read_text() == "delete everything but two\n"
+
+
+@pytest.mark.parametrize("former", ["approve", "reject", "cancel"])
+async def test_who_decides_after_another_person_reads_what_became_of_the_call(
+    tmp_path: Path, former: str
+) -> None:
+    """Once its turn went on, the answer was that no call with this id waits."""
+    write_agent(tmp_path, ASKING)
+    model = script(calling(call("record", "a", text="x")), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        path = f"/v1/approvals/{pending['id']}"
+        if former == "cancel":
+            await client.post(f"/v1/runs/{run}/cancel")
+        else:
+            await client.post(path, json={"decision": former})
+        await until(client, run, "cancelled" if former == "cancel" else "complete")
+        told = {
+            "approve": "was approved already",
+            "reject": "was rejected already",
+            "cancel": "its turn ended",
+        }
+        for decision in ("approve", "reject"):
+            late = await client.post(path, json={"decision": decision})
+            assert (late.status_code, told[former] in late.text) == (422, True), late.text
+        assert (await client.get(path)).status_code == 404
+        unknown = await client.post("/v1/approvals/0", json={"decision": "approve"})
+        assert unknown.status_code == 404
 
 
 async def test_an_approval_that_does_not_hold_is_told_to_who_gave_it(tmp_path: Path) -> None:
@@ -740,7 +770,7 @@ async def test_another_task_than_the_one_that_had_begun_is_worked_on_anew(tmp_pa
         await approve(client, "echo")
         changed = {"description": "look", "prompt": "only list", "agent": "reader"}
         shown = await approve(client, "task", changed=changed)
-        begun_before = "It was begun before and was interrupted: whether it took effect is unknown."
+        begun_before = "It was begun before and did not finish: whether it took effect is unknown."
         assert begun_before in [each["text"].strip() for each in shown["lines"]]
         assert (await until(client, run, "complete", "failed"))["state"] == "complete"
         messages = (await client.get(f"/v1/sessions/{session}/messages")).json()

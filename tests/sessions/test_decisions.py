@@ -182,7 +182,7 @@ def test_arguments_that_were_written_again_are_not_changed(written: object, told
         ({"approved_before": True}, "after a change of the tool's settings, "),
         (
             {"approved_before": True, "interrupted": True},
-            "after an interruption, after a change of the tool's settings, ",
+            "begun before, after a change of the tool's settings, ",
         ),
     ],
 )

@@ -223,6 +223,12 @@ class Agent(ErrorsMasked):
             shown.append(masked_pending(each, known))
         return shown
 
+    async def asking_session(self, approval: str) -> str | None:
+        """The session of a request, which may be decided or withdrawn; None if there is none."""
+        from zeus_runtime.store.approvals import asking_session
+
+        return await asking_session((await self._open()).log, approval)
+
     async def previewed(self, approval: str) -> PendingApproval:
         """A waiting call with the change that it would make now, if its tool can tell; a decision is bound to that.
 

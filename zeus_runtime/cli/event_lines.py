@@ -99,14 +99,14 @@ def decision_line(event: ApprovalDecided) -> str:
 
 
 def question_line(event: ApprovalRequested, width: int) -> str:
-    """``? pay needs approval (1a2b); begun before as pay(what="x") and interrupted``.
+    """``? pay needs approval (1a2b); begun before as pay(what="x") and not finished``.
 
     Of several begins with other arguments, the last and the number of the others.
     """
     line = f"? {caller_label(event.subagent, event.tool_name)} needs approval ({event.id})"
     if not event.interrupted:
         return line
-    begun, ended = "; begun before", " and interrupted"
+    begun, ended = "; begun before", " and not finished"
     if event.begun_with:
         *others, last = event.begun_with
         ended = f"{f' (+{len(others)} more)' if others else ''}{ended}"

@@ -117,7 +117,7 @@ class ServiceApproval:
         parameters_told: the same for a person: text that only looks like the placeholder of a secret says so; None
             without such text.
         answer_schema: the form of the answer to a question; None for a call.
-        interrupted: whether the call was begun before and was interrupted, so that whether it took effect is unknown.
+        interrupted: whether the call was begun before and did not finish, so that whether it took effect is unknown.
         begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``.
         outdated: the tool has other settings now, or its agent another workspace: an approval will not hold.
         approved_before: the same call was approved when its tool had other settings; that approval does not hold.

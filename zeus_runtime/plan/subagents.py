@@ -141,7 +141,7 @@ def _facts(name: str, agent: PlannedAgent) -> Iterator[str]:
         word(each.name) for toolset in plan.unopened for each in toolset.status() if each.state != "disabled"
     ]
     may = (["write"] if _may_write(plan) else []) + (["run commands"] if _may_execute(plan) else [])
-    yield f"sub-agent {name}: config {agent.checked.document.source}"
+    yield f"sub-agent {name}: config {word(str(agent.checked.document.source))}"
     reaches = f"servers {', '.join(servers)}" if servers else "no servers"
     yield f"sub-agent {name}: may {' and '.join(may) or 'only read'}, {reaches}"
     for below, each in plan.agents.items():

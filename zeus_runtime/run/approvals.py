@@ -449,7 +449,7 @@ class ApprovalBroker:
                 return ""
         shown = " and ".join(json.dumps(each, ensure_ascii=False, default=str) for each in found)
         how = "" if all(is_same(each, own) for each in found) else f" with the arguments {shown}"
-        return f"This call was begun before{how} and was interrupted: whether it took effect is unknown."
+        return f"This call was begun before{how} and did not finish: whether it took effect is unknown."
 
     async def ask(
         self, request: ApprovalRequest, *, clocks: Sequence[Clock] = (), is_judged: bool = True

@@ -69,7 +69,7 @@ def _run_of(message: str) -> str:
 
 
 def decision_text(pending: PendingApproval) -> str:
-    """``approved by the user, with changed arguments {"path": "a"}``, ``after an interruption, rejected by the user``.
+    """``approved by the user, with changed arguments {"path": "a"}``, ``begun before, rejected by the user``.
 
     Empty if no decision was made.
     """
@@ -89,7 +89,7 @@ def decision_text(pending: PendingApproval) -> str:
     by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
         decision.by, "by the user"
     )
-    again = "after an interruption, " if pending.interrupted else ""
+    again = "begun before, " if pending.interrupted else ""
     otherwise = "after a change of the tool's settings, " if pending.approved_before else ""
     return f"{again}{otherwise}{done} {by}{changed}{reason}"
 

@@ -380,6 +380,13 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
     return await log.database.run(work)
 
 
+async def asking_session(log: ThreadLog, name: str) -> str | None:
+    """The session of the request with this id, which may be decided or withdrawn; None if the owner has none."""
+    query = select(THREAD.c.session).select_from(APPROVAL.join(THREAD))
+    query = query.where(APPROVAL.c.id == name, owned(log.owner))
+    return await log.database.run(lambda connection: connection.execute(query.limit(1)).scalar())
+
+
 def open_until_in(connection: Connection, session: str) -> float:
     """When nobody can decide anything of a session and its sub-agents any more, inside a larger transaction.
 

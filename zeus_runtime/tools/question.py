@@ -325,7 +325,7 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     if pending.interrupted:
         how = ", with the arguments below," if pending.begun_with else ""
         yield StyledLine(
-            f"  It was begun before{how} and was interrupted: whether it took effect is unknown.", "yellow"
+            f"  It was begun before{how} and did not finish: whether it took effect is unknown.", "yellow"
         )
         for begun in pending.begun_with:
             text = json.dumps(begun, ensure_ascii=False, default=str)

@@ -7,7 +7,7 @@ import gc
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +16,7 @@ import httpx
 import pytest
 from langchain_core.messages import AIMessage
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
-from zeus_plugins.protocols.openai.answer import TurnAnswer, _change, _says_more
+from zeus_plugins.protocols.openai.answer import TurnAnswer, _change
 from zeus_plugins.protocols.openai.options import Options
 from zeus_plugins.protocols.openai.protocol import OpenAI as Protocol
 
@@ -24,14 +24,20 @@ from tests.serving.test_http_keys import bearer, made, ready_database
 from tests.support.agents import PositionModel, call, calling, script
 from tests.support.serving import TOKEN, until
 from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
+from zeus_runtime.cli.remote.turns import pending_of
+from zeus_runtime.client.results import ServiceApproval, result_of
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http.hub import StoppingError
 from zeus_runtime.serving.http.principals import Principal
+from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.store.service_audit import entries
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.tools.approval import PendingApproval
+from zeus_runtime.tools.approval_form import question_and_form
+from zeus_runtime.tools.preview import Preview
+from zeus_runtime.tools.question import question_lines
 
 NATIVE = Ref("openai")
 
@@ -260,6 +266,63 @@ async def test_the_audit_log_has_each_decision_with_its_session_and_key(tmp_path
     assert rows[0].subject
 
 
+@pytest.mark.parametrize("yes", [(False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_two_answers_to_one_approval_in_one_request_are_refused(
+    tmp_path: Path, api: str, yes: tuple[bool, bool]
+) -> None:
+    """The last one counted. One approval has several names, so the names may differ."""
+    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
+    async with asked(tmp_path) as (client, native, _model):
+        if api == "chat":
+            ask = client.chat.completions.create
+            first = await ask(model="test", messages=[user("record it")], tools=approval)
+            (wanted,) = first.choices[0].message.tool_calls or ()
+            said = first.choices[0].message.model_dump(exclude_none=True)
+        else:
+            response = await client.responses.create(model="test", input="record it")
+            (wanted,) = response.output  # type: ignore[assignment]
+
+        async def answer(*names: str) -> None:
+            texts = ["approve" if each else "reject" for each in yes]
+            if api == "chat":
+                results = [
+                    {"role": "tool", "tool_call_id": name, "content": text}
+                    for name, text in zip(names, texts, strict=False)
+                ]
+                messages = cast(Any, [user("record it"), said, *results])
+                await client.chat.completions.create(model="test", messages=messages, tools=approval)
+            else:
+                items = [
+                    {"approval_request_id": name, "approve": each, "type": "mcp_approval_response"}
+                    for name, each in zip(names, yes, strict=False)
+                ]
+                previous = response.id
+                await client.responses.create(
+                    model="test", input=cast(Any, items), previous_response_id=previous
+                )
+
+        for other in (wanted.id, f"{wanted.id}_0123456789abcdef"):
+            with pytest.raises(BadRequestError, match="two results for"):
+                await answer(wanted.id, other)
+        assert len((await native.get("/v1/approvals")).json()) == 1
+        assert not (tmp_path / "effects.txt").exists()
+        await answer(wanted.id)
+    assert (tmp_path / "effects.txt").exists() == yes[0]
+
+
+async def test_two_results_of_one_call_of_the_clients_tool_are_refused(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, _native, _model):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("weather?")], tools=CHAT_TOOLS)
+        (wanted,) = first.choices[0].message.tool_calls or ()
+        said = first.choices[0].message.model_dump(exclude_none=True)
+        results = [{"role": "tool", "tool_call_id": wanted.id, "content": text} for text in ("rain", "sun")]
+        messages: Any = [user("weather?"), said, *results]
+        with pytest.raises(BadRequestError, match="two results for"):
+            await ask(model="test", messages=messages, tools=CHAT_TOOLS)
+
+
 async def test_an_approval_hides_nothing_from_a_client_that_prints_it(tmp_path: Path) -> None:
     hiding = "a\u202eb\x9b31m\u2028p\u0430ypal"
     model = PositionModel(lambda _request: calling(call("record", "r1", text=hiding)))
@@ -342,23 +405,86 @@ async def test_a_text_about_a_waiting_call_has_its_change(tmp_path: Path) -> Non
         assert (await native.post(f"/v1/approvals/{waiting['id']}", json=seen)).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("more", "line"),
-    [
-        ({"agent": "test/helper"}, "post waits for approval (a1); the sub-agent test/helper calls it"),
-        ({"told": {"text": "<not the secret:A>"}}, "  text: <not the secret:A>"),
-        ({"reason": "the rule `ask: post`"}, "  because: the rule `ask: post`"),
-        ({"interrupted": True}, "  It was begun before"),
-        ({"interrupted": True, "begun_with": [{"text": "b"}]}, '  begun with: {"text": "b"}'),
-    ],
-)
-def test_a_question_is_there_in_lines_with_all_that_it_says(more: dict[str, Any], line: str) -> None:
-    shown = PendingApproval("a1", "s", "r", "0", "d", "post", {"text": "<secret:A>"}, **more)
-    answer = TurnAnswer(cast(Any, None), cast(Any, None), 0)
-    answer.waiting.append({**shown.as_json(), **_change(shown)})
-    answer.asks_by_request()
-    assert any(each.startswith(line) for each in json.loads(answer.calls[0].arguments)["zeus_lines"])
-    assert _says_more(shown) == ("reason" not in more)
+FACT = "of the MCP server small"
+SAID: dict[str, tuple[dict[str, Any], str]] = {
+    "id": ({"id": "b2"}, "post waits for approval (b2)"),
+    "tool": ({"tool": "send"}, "send waits for approval (a1)"),
+    "place": ({"place": "0.1", "schema": {"type": "object"}}, "post asks (a1)"),
+    "arguments": ({"arguments": {"text": "b"}}, "  text: b"),
+    "reason": ({"reason": "the rule `ask: post`"}, "  because: the rule `ask: post`"),
+    "schema": (
+        {"place": "0.1", "schema": {"properties": {"day": {"type": "string"}}}},
+        "  answer: day (string)",
+    ),
+    "on_timeout": (
+        {"expires_ms": 0, "on_timeout": "approve"},
+        "  until 1970-01-01 00:00:00 UTC, then: approve",
+    ),
+    "expires_ms": ({"expires_ms": 0}, "  until 1970-01-01 00:00:00 UTC, then: reject"),
+    "told": ({"told": {"text": "<not the secret:A>"}}, "  text: <not the secret:A>"),
+    "interrupted": ({"interrupted": True}, "  It was begun before"),
+    "begun_with": ({"interrupted": True, "begun_with": ({"text": "b"},)}, '  begun with: {"text": "b"}'),
+    "outdated": ({"outdated": True}, "  It was asked under other settings of the tool"),
+    "facts": ({"facts": (FACT,)}, f"  {FACT}"),
+    "approved_before": ({"approved_before": True}, "  It was approved before, under other settings of post"),
+    "preview": ({"preview": Preview(facts=(FACT,))}, f"  {FACT}"),
+    "agent": ({"agent": "test/helper"}, "post waits for approval (a1); the sub-agent test/helper calls it"),
+    "session_agent": ({"session_agent": "test"}, "post waits for approval (a1); the agent test calls it"),
+    "user": ({"user": "ann"}, "post waits for approval (a1); the agent for ann calls it"),
+    "project": ({"project": "argo"}, "post waits for approval (a1); the agent in argo calls it"),
+}
+"""A value of each field of an approval that its question tells, and the line about it."""
+MEMBERS = {"id", "tool", "place", "arguments", "reason", "schema"}
+"""Fields that a call of the client's tool has without lines."""
+OF_SESSION = {"session_agent", "user", "project"}
+"""Fields of the session, which its client made: a call of the client's tool leaves them out."""
+UNSAID = {
+    *("session", "run_id", "digest", "call_id", "may_remember", "needs_person", "created_ms", "decision"),
+    *("decided_ms", "withdrawn", "shown", "workspace", "remembered_as"),
+}
+ASKED = PendingApproval("a1", "s", "r", "0", "d", "post", {"text": "<secret:A>"})
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(PendingApproval) if each.name not in UNSAID])
+async def test_each_channel_says_each_field_of_an_approval(name: str) -> None:
+    """A channel with a list of fields of its own left out the facts: a command that is not contained, say."""
+    more, line = SAID[name]
+    shown = replace(ASKED, **more)
+    called, requested, texted = [await waiting_answer(shown) for _ in range(3)]
+    called.asks_by_call()
+    requested.asks_by_request()
+    told = json.loads(called.calls[0].arguments)
+    page = waiting_call(shown)
+    remote = pending_of(result_of(ServiceApproval, json.loads(json.dumps(page))))
+    channels = {
+        "elicitation": question_and_form(shown)[0].split("\n"),
+        "request": json.loads(requested.calls[0].arguments)["zeus_lines"],
+        "page": [each["text"] for each in page["lines"]],
+        "page, all of it": [each["text"] for each in page["whole"]],
+        "--remote": [each.text for each in question_lines(remote)],
+        **({} if name in MEMBERS | OF_SESSION else {"zeus_approval": told["lines"]}),
+    }
+    for channel, lines in channels.items():
+        assert any(each.startswith(line) for each in lines), channel
+    assert json.dumps(line)[1:-1] in texted.asks_by_text()
+    if name in MEMBERS:
+        bare = await waiting_answer(ASKED)
+        bare.asks_by_call()
+        assert told != json.loads(bare.calls[0].arguments)
+    assert ("lines" in told) == (name not in MEMBERS | OF_SESSION), "the client's function may have no lines"
+
+
+async def waiting_answer(shown: PendingApproval) -> TurnAnswer:
+    """An answer that ended because this call waits."""
+
+    async def approvals(_session: str) -> list[PendingApproval]:
+        return [shown]
+
+    turn = SimpleNamespace(session="s", request={})
+    answer = TurnAnswer(cast(Any, SimpleNamespace(shown=approvals)), cast(Any, turn), 0)
+    answer.ending = {"code": "approval_needed", "details": {"pending": [shown.as_json()]}}
+    await answer._note_calls()
+    return answer
 
 
 async def test_a_text_about_a_sub_agents_call_names_the_sub_agent(tmp_path: Path) -> None:

@@ -408,20 +408,6 @@ class Service:
         _, unread = await self.read_each(caller, read)
         return sorted(found.values(), key=lambda each: each[1].created_ms), unread
 
-    async def approval(self, caller: Principal, name: str) -> tuple[HostedAgent, PendingApproval]:
-        """A call that waits for a decision, with the agent whose session it is.
-
-        Raises:
-            NotFoundError: there is no such call.
-        """
-        found, unread = await self.approvals(caller)
-        for hosted, pending in found:
-            if pending.id == name:
-                return hosted, pending
-        if unread:
-            raise next(iter(unread.values()))  # it may be there
-        raise NotFoundError(f"no call with the id {name!r} waits for a decision")
-
     async def decide(
         self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None] | None
     ) -> tuple[OwnersAgent, str, bool]:
@@ -449,13 +435,23 @@ class Service:
 
     @asynccontextmanager
     async def for_approval(self, caller: Principal, name: str) -> AsyncIterator[tuple[OwnersAgent, str]]:
-        """The agent of the owner of a call that waits for a decision, and the session whose turn waits.
+        """The agent of the owner of a call that waits for a decision, or waited, and the session whose turn waits.
 
         Raises:
             NotFoundError: there is no such call.
         """
-        hosted, pending = await self.approval(caller, name)
-        session = await hosted.of(caller.owner).outermost(pending.session)
+
+        async def look(_hosted: HostedAgent, agent: Agent) -> str | None:
+            if (asking := await agent.asking_session(name)) is None:
+                return None
+            outermost = await agent.outermost(asking)
+            with suppress(NotFoundError):  # the session of an agent that the caller may not use
+                await self.of_session(caller, outermost)
+                return outermost
+            return None
+
+        if (session := await self._sought(caller, look)) is None:
+            raise NotFoundError(f"no call with the id {name!r} waits for a decision")
         async with self.for_owner(caller, session) as found:
             yield found, session
 

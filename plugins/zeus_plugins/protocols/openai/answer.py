@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zeus_plugins.protocols.openai.conversation import (
     APPROVAL,
@@ -24,17 +24,24 @@ from zeus_plugins.protocols.openai.conversation import (
 )
 from zeus_plugins.protocols.openai.errors import BadRequestError
 from zeus_runtime.plugin import printable
-from zeus_runtime.plugin.approval import Decision, json_shown, persons_json, question_and_form
+from zeus_runtime.plugin.approval import (
+    Decision,
+    PendingApproval,
+    json_shown,
+    persons_json,
+    question_and_form,
+)
 from zeus_runtime.plugin.protocol import NotFoundError, client_arguments, is_clients
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin.approval import PendingApproval
     from zeus_runtime.plugin.protocol import (
         ClientTool,
         ProtocolCaller,
         ServedEvent,
         StoredTurn,
     )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -192,7 +199,7 @@ class TurnAnswer:
                 self.calls.append(Call(each["call_id"], each["tool_name"], arguments))
             else:
                 self.waiting.append({**each, **_change(shown.get(each["id"]))})
-                if not _says_more(shown.get(each["id"])):
+                if each["id"] not in shown or not _says_more(shown[each["id"]]):
                     self._brief.add(each["id"])
 
     def _is_clients(self, pending: Mapping[str, Any]) -> bool:
@@ -245,17 +252,26 @@ def _change(shown: PendingApproval | None) -> Mapping[str, Any]:
     return {"lines": question_and_form(shown)[0].split("\n"), **({"seen": seen} if seen else {})}
 
 
-def _says_more(shown: PendingApproval | None) -> bool:
-    """Whether a question says more than its arguments and its reason.
+def _says_more(shown: PendingApproval) -> bool:
+    """Whether a question says more than its tool, arguments and reason, and in whose session it is asked.
 
     Only then a call of the client's tool has the lines: its function may have no such parameter.
     """
-    if shown is None:
-        return False
-    tells = shown.preview is not None and bool(shown.preview.changes or shown.preview.problem)
-    return bool(
-        tells or shown.agent or shown.told is not None or shown.interrupted or LINES in shown.arguments
+    bare = PendingApproval(
+        shown.id,
+        shown.session,
+        shown.run_id,
+        shown.place,
+        shown.digest,
+        shown.tool,
+        shown.arguments,
+        reason=shown.reason,
+        schema=shown.schema,
+        session_agent=shown.session_agent,
+        user=shown.user,
+        project=shown.project,
     )
+    return question_and_form(shown)[0] != question_and_form(bare)[0]
 
 
 def _seal(pending: Mapping[str, Any]) -> str:
@@ -373,18 +389,19 @@ async def _instructions(caller: ProtocolCaller, session: str) -> str:
 
 
 async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn) -> TurnAnswer:
-    results = {each.call: each.text for each in request.conversation.new if each.role == "tool"}
+    results = _once((each.call, each.text) for each in request.conversation.new if each.role == "tool")
     if further := "\n\n".join(each.text for each in request.conversation.new if each.role == "user"):
         last = list(results)[-1]
         results[last] = f"{results[last]}\n\nThe user adds: {further}"
     waiting = await caller.waiting(turn.session) if turn.state == "waiting" else ()
     own = [each.call_id for each in waiting if is_clients(turn, each)]
-    decisions = {
-        each.id: (_decision(each, results[name]), seen)
+    decisions = _once(
+        (each.id, (_decision(each, results[name]), seen))
         for each in waiting
         if not is_clients(turn, each)
+        # One approval may have several names: each names the change that was shown.
         for name, seen in _named(each, results)
-    }
+    )
     missing = [each for each in own if each not in results]
     if not decisions and missing == own:
         asked = await _decided_elsewhere(caller, turn, results)
@@ -407,6 +424,20 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
         # The call may have been shown elsewhere since, with another change.
         await caller.decide(name, decision, seen=seen if seen.shown else None)
     return _answer(caller, request, turn, after)
+
+
+def _once(given: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """The results by what each is about.
+
+    Raises:
+        BadRequestError: two are about the same: the first decision counts, but a list does not say which was first.
+    """
+    found: dict[str, T] = {}
+    for name, each in given:
+        if name in found:
+            raise BadRequestError(f"there are two results for {name!r}: send one", reason="second_result")
+        found[name] = each
+    return found
 
 
 async def _decided_elsewhere(
