@@ -180,3 +180,25 @@ def keys_in(part: Any) -> Iterator[str]:
             left += each.values()
         elif isinstance(each, list | tuple):
             left += each
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, including keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield key
+            yield from texts_of(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from texts_of(each)
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with ``change`` of each text in it, but no key."""
+    if isinstance(value, list):
+        return [with_texts(each, change) for each in value]
+    if isinstance(value, Mapping):
+        return {key: with_texts(each, change) for key, each in value.items()}
+    return change(value) if isinstance(value, str) else value

@@ -15,12 +15,13 @@ from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
+from zeus_runtime.strict_json import texts_of
 from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
 from zeus_runtime.tools.changed_arguments import as_meant, is_same
 from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, shows_place
-from zeus_runtime.tools.question import caller_label, texts_of, tool_label
+from zeus_runtime.tools.question import caller_label, tool_label
 from zeus_runtime.tools.tool import ToolResult
 from zeus_runtime.tracing import TraceSpan
 

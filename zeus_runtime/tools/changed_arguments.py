@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from zeus_runtime.tools.question import texts_of, with_texts
+from zeus_runtime.strict_json import texts_of, with_texts
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor

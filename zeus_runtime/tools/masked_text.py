@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, START
+from zeus_runtime.strict_json import texts_of
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.preview import Preview, masked
-from zeus_runtime.tools.question import texts_of
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor

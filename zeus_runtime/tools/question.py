@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,7 +25,7 @@ from zeus_runtime.escaping import (
     terminal_text,
     word,
 )
-from zeus_runtime.strict_json import persons_json
+from zeus_runtime.strict_json import persons_json, texts_of, with_texts
 from zeus_runtime.tools.diff import Diff, DiffGap, DiffLine, cut_diff, difference
 
 if TYPE_CHECKING:
@@ -191,28 +191,6 @@ def shown_texts(arguments: Mapping[str, Any]) -> Iterator[str]:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if _cut(text) == text:
             yield from texts_of(value)
-
-
-def texts_of(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, including keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield key
-            yield from texts_of(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from texts_of(each)
-
-
-def with_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with ``change`` of each text in it, but no key."""
-    if isinstance(value, list):
-        return [with_texts(each, change) for each in value]
-    if isinstance(value, Mapping):
-        return {key: with_texts(each, change) for key, each in value.items()}
-    return change(value) if isinstance(value, str) else value
 
 
 def tool_label(name: str | None) -> str:

@@ -22,9 +22,8 @@ from zeus_runtime.client.results import ServiceApproval, ServiceEvent, ServiceFi
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, START
 from zeus_runtime.errors import UsageError
-from zeus_runtime.strict_json import read_json
+from zeus_runtime.strict_json import read_json, texts_of
 from zeus_runtime.tools.changed_arguments import as_meant
-from zeus_runtime.tools.question import texts_of
 
 T = TypeVar("T")
 
