@@ -176,7 +176,7 @@ def _trees(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[_Tr
 class _Stacks:
     """Merges texts as a start would: together they may name a file that none of them names by itself.
 
-    A stack with a text that cannot be read has no tree, since no run starts with it.
+    A layer that is missing, not sound or in a circle counts as empty: the person who mends it executes the rest too.
     """
 
     def __init__(self, checked: Checked) -> None:
@@ -199,11 +199,7 @@ class _Stacks:
     def _stack(self, main: Path, env: str | None = None) -> tuple[Sequence[_Tree], bool]:
         """The trees of a stack, and whether it has several texts."""
         layers = self._layers()
-        try:
-            root = layers.stacked(main, env)
-        except ConfigError:
-            return (), False
-        roots = filled_in(root, self._checked.document.environ)
+        roots = filled_in(layers.stacked(main, env), self._checked.document.environ)
         return [_Tree(each, layers.folders, main.parent) for each in roots], len(layers.read) > 1
 
     def _of_agents(self, tree: _Tree) -> Iterator[_Tree]:
@@ -239,7 +235,7 @@ class _Stacks:
 
         checked = self._checked
         homes = partial(installed_homes, environ=checked.given_environ)
-        return Layers(checked.directory, checked.homes, self._refs, homes)
+        return Layers(checked.directory, checked.homes, self._refs, homes, tolerates=True)
 
 
 class _Named:
