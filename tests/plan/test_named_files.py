@@ -565,6 +565,32 @@ def test_what_a_start_would_merge_is_closed(tmp_path: Path, files: Mapping[str, 
     assert all(each.startswith("libs/") for each in found if "free.py" in each)
 
 
+_MAINS = (
+    "zeus.yaml",
+    "loaded.yaml",
+    "trusted/own.yaml",
+    ".zeus/configs/ops.yaml",
+    ".zeus/configs/of_loaded.yaml",
+    "user/.config/zeus/configs/ops.yaml",
+)
+
+
+@pytest.mark.parametrize("main", _MAINS)
+def test_each_config_that_a_run_takes_is_merged_with_its_overlay(tmp_path: Path, main: str) -> None:
+    overlay = {"mcpServers": {"s": {"cwd": "other"}}}
+    files = {
+        "loaded.yaml": {**_HEAD, "extends": "of_loaded"},
+        ".zeus/configs/of_loaded.yaml": {"version": 1},
+        main.replace(".yaml", ".prod.yaml"): overlay,
+    }
+    files[main] = {**_HEAD, **files.get(main, {}), "mcpServers": {"s": _S}}
+    _put(tmp_path, {**{f"{each}/x.txt": "" for each in _FOLDERS if each}, **files})
+    trust = recorded_trust({}, str(tmp_path / "trusted/own.yaml"))
+    environ = {"HOME": str(tmp_path / "user")}
+    checked = check(tmp_path / "loaded.yaml", directory=tmp_path, environ=environ, trust=trust)
+    assert {"tools/srv.py", "other/srv.py"} <= _closed(tmp_path, checked)
+
+
 def test_configs_that_extend_or_run_each_other_end_the_search(tmp_path: Path) -> None:
     names = [f"a{number}" for number in range(12)]
     agents = {

@@ -24,6 +24,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     file_text,
     named_configs,
+    presets_in,
     servers_at,
 )
 from zeus_runtime.config.secrets.written_secrets import (
@@ -135,7 +136,7 @@ def named_files(
 
     Args:
         unloaded: the configs that the document was not read from.
-        given: those of them over which a run may lay an overlay, beside `zeus.yaml` and the main file.
+        given: those of them over which a run may lay an overlay, beside `zeus.yaml`, the main file and presets.
     """
     loaded, *others = _trees(checked, unloaded)
     named = _Named(checked)
@@ -187,7 +188,10 @@ class _Stacks:
     def trees(self, unloaded: Sequence[UnloadedConfig], given: Sequence[Path]) -> Iterator[_Tree]:
         """Each config over what it extends, alone and with each of its overlays; and its agents' configs with what it
         lays over them."""
-        mains = [each.file for each in config_places(self._checked.document, given)]
+        checked = self._checked
+        # All that `zeus run` takes as its main file, also a preset that the loaded config extends.
+        mains = [each.file for each in config_places(checked.document, given)]
+        mains += chain.from_iterable(map(presets_in, checked.private_homes))
         for main in dict.fromkeys((*mains, *(each.file for each in unloaded))):
             for env in (None, *(overlays(main) if main in mains else ())):
                 stack, is_merged = self._stack(main, env)
