@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -391,39 +391,89 @@ def _assigned(values: Iterable[tuple[tuple[str, ...], Any]]) -> dict[str, Any]:
     return tree
 
 
+Values = list[tuple[tuple[str, ...], Any]]
+
+
 @st.composite
-def _splits(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """A config, and the same split over a base, a main file, an overlay and its base."""
-    config: list[tuple[tuple[str, ...], Any]] = []
-    layers: dict[str, list[tuple[tuple[str, ...], Any]]] = {each: [] for each in _PLACES}
+def _splits(draw: st.DrawFn) -> dict[str, Values]:
+    """The values of a config, split over a base, a main file, an overlay and its base."""
+    layers: dict[str, Values] = {each: [] for each in _PLACES}
     for path, values in _VALUES.items():
         if path in _REQUIRED or draw(st.booleans()):
-            value, place = draw(st.sampled_from(values)), draw(st.sampled_from(_PLACES))
-            config.append((path, value))
-            layers[place].append((path, value))
-    merged = _assigned((path, value) for path, value in config if path[-1] != "disabled")
+            layers[draw(st.sampled_from(_PLACES))].append((path, draw(st.sampled_from(values))))
+    return layers
+
+
+def _files(layers: Mapping[str, Values]) -> dict[str, Any]:
     files = {place: _assigned(values) for place, values in layers.items()}
     files["zeus.yaml"] |= {**_HEAD, "extends": "./conf/main.yaml"}
     files["zeus.prod.yaml"] |= {"extends": "./conf/prod.yaml"}
-    return {**_HEAD, **merged}, files
+    return files
+
+
+def _merged(values: Values) -> dict[str, Any]:
+    has_server = {path for path, _ in values} >= _REQUIRED
+    kept = ((path, value) for path, value in values if has_server or path[:2] != _SERVER)
+    return {**_HEAD, **_assigned((path, value) for path, value in kept if path[-1] != "disabled")}
+
+
+def _closed_of_split(folder: Path, files: Mapping[str, Any], *, is_edited: bool) -> set[str]:
+    first = "zeus.yaml" if is_edited else "first.yaml"
+    _put(folder, {**_EMPTY, first: _HEAD})
+    checked = _checked(folder, first)
+    (folder / first).unlink()
+    _put(folder, {**files} if is_edited else {**files, first: _HEAD})
+    return _closed(folder, checked.with_files_unread() if is_edited else checked)
+
+
+_EMPTY = {f"{each}/x.txt": "" for each in ("tools", "other", "libs", "work/session_a", "conf")}
 
 
 @pytest.mark.parametrize("is_edited", [False, True])
 @settings(max_examples=25, deadline=None)
-@given(split=_splits())
+@given(layers=_splits())
 def test_a_split_config_closes_all_that_the_merged_one_closes(
-    is_edited: bool, split: tuple[dict[str, Any], dict[str, dict[str, Any]]]
+    is_edited: bool, layers: dict[str, Values]
 ) -> None:
-    merged, files = split
-    empty = {f"{each}/x.txt": "" for each in ("tools", "other", "libs", "work/session_a", "conf")}
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
-        _put(Path(one), {**empty, "zeus.yaml": merged})
+        _put(Path(one), {**_EMPTY, "zeus.yaml": _merged([*chain.from_iterable(layers.values())])})
         expected = _closed(Path(one), _checked(Path(one), "zeus.yaml"))
-        first = "zeus.yaml" if is_edited else "first.yaml"
-        _put(Path(two), {**empty, first: _HEAD})
-        checked = _checked(Path(two), first)
-        _put(Path(two), files)
-        found = _closed(Path(two), checked.with_files_unread() if is_edited else checked)
+        found = _closed_of_split(Path(two), _files(layers), is_edited=is_edited)
+    assert expected <= found
+    assert all(each.startswith("libs/") for each in found if "free.py" in each)
+
+
+_LOST = {"zeus.yaml": ("zeus.yaml", "conf/main.yaml"), "zeus.prod.yaml": ("zeus.prod.yaml", "conf/prod.yaml")}
+"""The layers whose values do not count if this one is broken: nobody knows what it extends."""
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+@settings(max_examples=40, deadline=None)
+@given(
+    layers=_splits(),
+    broken=st.sampled_from(_PLACES),
+    how=st.sampled_from(["missing", "conflict", "circle", "lost base", "no name"]),
+)
+def test_a_broken_layer_leaves_closed_all_that_the_others_name_together(
+    is_edited: bool, layers: dict[str, Values], broken: str, how: str
+) -> None:
+    files = _files(layers)
+    lost: Sequence[str] = ()
+    if how == "missing":
+        del files[broken]
+    elif how == "conflict":
+        files[broken] = f"<<<<<<< HEAD\n{json.dumps(files[broken])}\n=======\n>>>>>>> b\n"
+    else:
+        wrong = {"circle": f"./{Path(broken).name}", "lost base": "ghost", "no name": 7}[how]
+        bases = files[broken].get("extends")
+        files[broken]["extends"] = [wrong, *([bases] if bases else ())]
+    if how in ("missing", "conflict"):
+        lost = _LOST.get(broken, (broken,))
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        rest = [each for place, values in layers.items() if place not in lost for each in values]
+        _put(Path(one), {**_EMPTY, "zeus.yaml": _merged(rest)})
+        expected = _closed(Path(one), _checked(Path(one), "zeus.yaml"))
+        found = _closed_of_split(Path(two), files, is_edited=is_edited)
     assert expected <= found
     assert all(each.startswith("libs/") for each in found if "free.py" in each)
 
@@ -513,6 +563,32 @@ def test_what_a_start_would_merge_is_closed(tmp_path: Path, files: Mapping[str, 
     found = _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))
     assert closed in found
     assert all(each.startswith("libs/") for each in found if "free.py" in each)
+
+
+_MAINS = (
+    "zeus.yaml",
+    "loaded.yaml",
+    "trusted/own.yaml",
+    ".zeus/configs/ops.yaml",
+    ".zeus/configs/of_loaded.yaml",
+    "user/.config/zeus/configs/ops.yaml",
+)
+
+
+@pytest.mark.parametrize("main", _MAINS)
+def test_each_config_that_a_run_takes_is_merged_with_its_overlay(tmp_path: Path, main: str) -> None:
+    overlay = {"mcpServers": {"s": {"cwd": "other"}}}
+    files = {
+        "loaded.yaml": {**_HEAD, "extends": "of_loaded"},
+        ".zeus/configs/of_loaded.yaml": {"version": 1},
+        main.replace(".yaml", ".prod.yaml"): overlay,
+    }
+    files[main] = {**_HEAD, **files.get(main, {}), "mcpServers": {"s": _S}}
+    _put(tmp_path, {**{f"{each}/x.txt": "" for each in _FOLDERS if each}, **files})
+    trust = recorded_trust({}, str(tmp_path / "trusted/own.yaml"))
+    environ = {"HOME": str(tmp_path / "user")}
+    checked = check(tmp_path / "loaded.yaml", directory=tmp_path, environ=environ, trust=trust)
+    assert {"tools/srv.py", "other/srv.py"} <= _closed(tmp_path, checked)
 
 
 def test_configs_that_extend_or_run_each_other_end_the_search(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ class Connectors:
     desktop: Annotated[Connector | None, Doc("A desktop; null for none.")] = None
 
 
-_BROWSER_FOLDER: Final = "~/.local/share/zeus-browser"
+BROWSER_FOLDER: Final = "~/.local/share/zeus-browser"
 
 
 def browser_server() -> McpServer:
@@ -259,7 +259,7 @@ def browser_server() -> McpServer:
 
     There, no `node_modules` of the project brings another `npx` package or `node`, and no `.npmrc` another registry.
     """
-    folder = expanded(_BROWSER_FOLDER)
+    folder = expanded(BROWSER_FOLDER)
     return McpServer(
         command="npx",
         args=("-y", "@playwright/mcp@latest", "--headless", "--isolated"),

@@ -24,6 +24,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     file_text,
     named_configs,
+    presets_in,
     servers_at,
 )
 from zeus_runtime.config.secrets.written_secrets import (
@@ -135,7 +136,7 @@ def named_files(
 
     Args:
         unloaded: the configs that the document was not read from.
-        given: those of them over which a run may lay an overlay, beside `zeus.yaml` and the main file.
+        given: those of them over which a run may lay an overlay, beside `zeus.yaml`, the main file and presets.
     """
     loaded, *others = _trees(checked, unloaded)
     named = _Named(checked)
@@ -176,7 +177,7 @@ def _trees(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[_Tr
 class _Stacks:
     """Merges texts as a start would: together they may name a file that none of them names by itself.
 
-    A stack with a text that cannot be read has no tree, since no run starts with it.
+    A layer that is missing, not sound or in a circle counts as empty: the person who mends it executes the rest too.
     """
 
     def __init__(self, checked: Checked) -> None:
@@ -187,7 +188,10 @@ class _Stacks:
     def trees(self, unloaded: Sequence[UnloadedConfig], given: Sequence[Path]) -> Iterator[_Tree]:
         """Each config over what it extends, alone and with each of its overlays; and its agents' configs with what it
         lays over them."""
-        mains = [each.file for each in config_places(self._checked.document, given)]
+        checked = self._checked
+        # All that `zeus run` takes as its main file, also a preset that the loaded config extends.
+        mains = [each.file for each in config_places(checked.document, given)]
+        mains += chain.from_iterable(map(presets_in, checked.private_homes))
         for main in dict.fromkeys((*mains, *(each.file for each in unloaded))):
             for env in (None, *(overlays(main) if main in mains else ())):
                 stack, is_merged = self._stack(main, env)
@@ -199,11 +203,7 @@ class _Stacks:
     def _stack(self, main: Path, env: str | None = None) -> tuple[Sequence[_Tree], bool]:
         """The trees of a stack, and whether it has several texts."""
         layers = self._layers()
-        try:
-            root = layers.stacked(main, env)
-        except ConfigError:
-            return (), False
-        roots = filled_in(root, self._checked.document.environ)
+        roots = filled_in(layers.stacked(main, env), self._checked.document.environ)
         return [_Tree(each, layers.folders, main.parent) for each in roots], len(layers.read) > 1
 
     def _of_agents(self, tree: _Tree) -> Iterator[_Tree]:
@@ -239,7 +239,7 @@ class _Stacks:
 
         checked = self._checked
         homes = partial(installed_homes, environ=checked.given_environ)
-        return Layers(checked.directory, checked.homes, self._refs, homes)
+        return Layers(checked.directory, checked.homes, self._refs, homes, tolerates=True)
 
 
 class _Named:

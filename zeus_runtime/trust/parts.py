@@ -12,7 +12,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from zeus_runtime.disk_paths import plain_path
+from zeus_runtime.config.mcp import BROWSER_FOLDER
+from zeus_runtime.disk_paths import expanded, plain_path
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.mount_table import mount_table
 from zeus_runtime.trust.command_files import Covered, covered
@@ -214,7 +215,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
     """
     found = covered_by(command, project)
     lines, seals = _told(partial(_command_lines, command, project, found), mask)
-    cwd = project.directory / command.cwd
+    cwd = _relative(project.directory / command.cwd, project.directory)
     # A server is shown by its name, which decides nothing; a hook by its place, which decides when it runs.
     at = {} if command.kind == "server" else {"path": command.name}
     return Part(
@@ -224,7 +225,8 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
             "command",
             words=list(command.words),
             env=dict(command.env),
-            cwd=_relative(cwd, project.directory),
+            # No text, since a folder of the project may be called `~`.
+            cwd={"home": BROWSER_FOLDER} if _is_of_browser(cwd) else cwd,
             place=project.place,
             files=[[each.word, each.name, each.content] for each in found.named],
             data=list(command.data),
@@ -252,7 +254,9 @@ def _command_lines(command: Command, project: Project, found: Covered, mask: Par
     yield from (("argument", one_line(each)) for each in mask.words(arguments))
     for name, value in sorted(command.env.items()):
         yield "env", one_line(f"{name}={mask.entry(name, value)}")
-    if project.place:
+    if _is_of_browser(command.cwd):
+        yield "cwd", one_line(BROWSER_FOLDER)
+    elif project.place:
         yield "cwd", one_line(plain_path(project.directory / command.cwd))
     elif command.cwd != ".":
         yield "cwd", one_line(command.cwd)
@@ -669,6 +673,11 @@ def one_line(text: str) -> str:
 
     shown = exact_line(text)
     return shown if text and text == text.strip() and text[0] != '"' else f'"{shown}"'
+
+
+def _is_of_browser(cwd: str) -> bool:
+    """Whether it is the folder that Zeus makes below each home folder, which may lie elsewhere in a container."""
+    return Path(cwd).is_absolute() and Path(cwd) == expanded(BROWSER_FOLDER)
 
 
 def _relative(cwd: Path, directory: Path) -> str:

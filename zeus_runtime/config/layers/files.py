@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from glob import escape
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ from zeus_runtime.config.layers.upgrade import upgrade
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic, did_you_mean, listing
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, hint_for_pipe, read
 from zeus_runtime.config.yaml.sources import Sources
-from zeus_runtime.config.yaml.tree import Mark, Node
+from zeus_runtime.config.yaml.tree import Mark, Node, Origin
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.disk_paths import expanded, is_file
 from zeus_runtime.escaping import printable
@@ -80,6 +80,7 @@ class Layers:
         instead: texts that are read instead of files' contents.
         permit: raises for a file that may not be a layer, before anything of it is looked at; it gets the name that
             messages show, and the path.
+        tolerates: whether a layer that is missing, not sound or in a circle counts as empty, and the rest is merged.
     """
 
     directory: Path
@@ -97,6 +98,7 @@ class Layers:
     named_homes: list[Path] = field(default_factory=list)
     instead: dict[Path, str] = field(default_factory=dict)
     permit: Callable[[str, Path], None] = any_layer
+    tolerates: bool = False
     _asked: Sequence[PluginHome] | None = None
     _waiting: list[_ReadLater] = field(default_factory=list)
 
@@ -201,8 +203,18 @@ class Layers:
         Raises:
             ConfigError: as of ``file`` and ``overlay``.
         """
-        root = self.file(main)
-        return root if env is None else merge(root, self.overlay(main, env), self.refs)
+        root = self._layer(partial(self.file, main))
+        if env is None:
+            return root
+        return merge(root, self._layer(partial(self.overlay, main, env)), self.refs)
+
+    def _layer(self, read: Callable[[], Node]) -> Node:
+        try:
+            return read()
+        except ConfigError:
+            if not self.tolerates:
+                raise
+            return Node({}, (Origin(Mark("", 1, 1)),))
 
     def _discover(self) -> Path:
         path = self.directory / DISCOVERED
@@ -355,7 +367,7 @@ class Layers:
             entry = entries.pop()
             self._waiting.append(_ReadLater(tuple(entries), folder, homes))
             try:
-                layers.append(self._base(entry, folder, homes, chain))
+                layers.append(self._layer(partial(self._base, entry, folder, homes, chain)))
             except ConfigError as error:
                 wrong[:0] = error.diagnostics
             self._waiting.pop()
@@ -400,6 +412,11 @@ class Layers:
 
     def _names(self, extends: Node) -> list[Node]:
         entries = extends.value if extends.is_list else [extends]
+        wrong = [
+            entry
+            for entry in entries
+            if not isinstance(entry.value, str) or not entry.value or "${" in entry.value
+        ]
         problems = [
             self.sources.diagnostic(
                 "wrong-type",
@@ -408,8 +425,7 @@ class Layers:
                 path=("extends",),
                 hint="write `extends: default` or `extends: [default, ./base.yaml]`; variables are not filled in here",
             )
-            for entry in entries
-            if not isinstance(entry.value, str) or not entry.value or "${" in entry.value
+            for entry in wrong
         ]
         if not entries:
             problems = [
@@ -421,9 +437,9 @@ class Layers:
                     hint="remove it",
                 )
             ]
-        if problems:
+        if problems and not self.tolerates:
             raise ConfigError(problems)
-        return list(entries)
+        return [entry for entry in entries if entry not in wrong]
 
 
 # A config is read with each of its overlays, and many extend the same preset.

@@ -92,7 +92,7 @@ def unloaded_configs(
         # A file's name may hold `*` or `[`.
         for file in (place.file, *place.folder.glob(f"{escape(place.stem)}.*{escape(place.suffix)}"))
     ]
-    waiting += [file for home in homes for file in _presets(home)]
+    waiting += [file for home in homes for file in presets_in(home)]
     for tree in (*document.replaced, *document.defaults):
         waiting += _further(tree, document.folders, document.directory)
     yield from _read_on(waiting, seen, document.environ)
@@ -269,10 +269,11 @@ def _further(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[
         homes = layer.value.get("homes")
         for node in homes.value if homes is not None and homes.is_list else ():
             if is_file_name(node.value):
-                yield from _presets(folders.get(node.origin.value.source, folder) / expanded(node.value))
+                yield from presets_in(folders.get(node.origin.value.source, folder) / expanded(node.value))
 
 
-def _presets(home: Path) -> Iterator[Path]:
+def presets_in(home: Path) -> Iterator[Path]:
+    """The presets of a Home, with their overlays."""
     folder = home / "configs"
     return folder.glob("*.yaml") if _is_there(folder, S_ISDIR) else iter(())
 

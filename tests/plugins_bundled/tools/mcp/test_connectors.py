@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.mcp_servers import NODE_SERVERS
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.validated import examine_config
+from zeus_runtime.trust.parts import Part
 
 DRIVEN = {"screen": server()}
 
@@ -173,14 +175,36 @@ async def test_the_browser_starts_in_a_private_folder_of_its_own_and_works_in_th
     assert [each["uri"] for each in roots] == [project.as_uri()]
 
 
-def test_the_question_about_the_browser_names_the_folder_in_which_it_starts(home: Path) -> None:
-    config = write_agent(home.parent / "project", "connectors: {browser: {}}\n")
+def _part(project: Path, yaml: str) -> Part:
     found = examine_config(
-        config, directory=home.parent / "project", environ={"HOME": "/in a project's .env"}
+        write_agent(project, yaml), directory=project, environ={"HOME": "/in a project's .env"}
     )
     (part,) = (each for each in all_parts(found) if each.name == "browser")
-    assert ("cwd", str(home / ".local/share/zeus-browser")) in part.lines
+    return part
+
+
+def test_the_question_about_the_browser_names_the_folder_below_each_home_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, folder = home.parent / "project", ".local/share/zeus-browser"
+    part = _part(project, "connectors: {browser: {}}\n")
+    assert ("cwd", f"~/{folder}") in part.lines
     assert not part.reads_on
+    monkeypatch.setenv("HOME", str(home.parent / "of a container"))
+    assert _part(project, "connectors: {browser: {}}\n").digest == part.digest
+    npx = 'command: npx, args: [-y, "@playwright/mcp@latest", --headless, --isolated], start_timeout_seconds: 30'
+    for place in (f"./~/{folder}", f"{home}/{folder}", "/srv"):
+        other = _part(project, f"mcpServers: {{browser: {{{npx}, cwd: '{place}'}}}}\n")
+        assert other.digest != part.digest
+        assert ("cwd", f"~/{folder}") not in other.lines
+    same = _part(project, f"mcpServers: {{browser: {{{npx}, cwd: ~/{folder}}}}}\n")
+    assert (same.digest, same.lines) == (part.digest, part.lines)
+    # In the project, its files decide what starts.
+    monkeypatch.setenv("HOME", str(project))
+    assert _part(project, "connectors: {browser: {}}\n").digest != part.digest
+    monkeypatch.setattr(Path, "expanduser", Mock(side_effect=RuntimeError))
+    other = _part(project, f"mcpServers: {{browser: {{{npx}, cwd: './~/{folder}'}}}}\n")
+    assert other.digest != part.digest, "a folder of the project, where no home folder is known"
 
 
 @pytest.mark.parametrize("is_named", [True, False])
