@@ -259,6 +259,18 @@ async def test_a_command_or_a_program_with_a_placeholder_is_refused_and_nobody_i
     assert not started["requires_approval"]
 
 
+@pytest.mark.parametrize("tool", ["start", "echo"])
+async def test_a_model_whose_own_words_are_a_secret_is_told_where_the_placeholder_is_from(
+    tmp_path: Path, tool: str
+) -> None:
+    said = calling(call(tool, "c", **{"start": {"line": f"grep -rn {KEY} ."}, "echo": {"text": KEY}}[tool]))
+    async with agent(tmp_path, said, "done", plugin=RUNNING) as running:
+        events = await play(running, "go")
+    (result,) = [each.to_wire() for each in events if each.type == "tool_call_result"]
+    assert SHOWN in result["content"]
+    assert "Where your own words are the value of a secret, Zeus puts its placeholder" in result["content"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "yaml"),
     [

@@ -73,7 +73,9 @@ def test_a_line_of_a_private_key_is_edited_around() -> None:
 def test_a_secret_of_another_file_is_not_put_in() -> None:
     assert written_masked(b"k=<secret:API_KEY>", lambda: b"", SECRETS) == b"k=<secret:API_KEY>"
     assert written_masked(b"k=<secret:API_KEY>", lambda: FILE, SECRETS) == b"k=" + KEY.encode()
-    assert "<secret:API_KEY>" in placeholders_left(b"k=<secret:API_KEY>", SECRETS)
+    note = placeholders_left(b"k=<secret:API_KEY>", SECRETS)
+    assert "<secret:API_KEY>" in note
+    assert "Where your own words are the value of a secret" in note
     assert "<secret:OF_ANOTHER>" in placeholders_left(b"k=<secret:OF_ANOTHER>", SECRETS)
     assert placeholders_left(b"k=<secret:OF_ANOTHER>", Redactor()) == ""
 

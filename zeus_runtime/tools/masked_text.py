@@ -22,6 +22,8 @@ OPEN_BYTES: Final = 2**15
 _WIDE: Final = ("utf-16-le", "utf-16-be")
 _PASS_ON: Final[frozenset[Category]] = frozenset(("web", "mcp", "oauth", "browser", "desktop", "custom"))
 """The tools that give their arguments to others. Zeus's own write placeholders where a model reads them."""
+_FROM_WORDS: Final = "Where your own words are the value of a secret, Zeus puts its placeholder there."
+"""A call has the same text for both, also in a resumed run: the conversation keeps no secret."""
 _LIKE_PLACEHOLDER: Final = re.compile(rf"{START}[^\s<>]*>?")
 
 
@@ -144,7 +146,7 @@ def placeholders_left(data: bytes, secrets: Redactor) -> str:
         return ""
     return (
         f" Written as plain text: {', '.join(left)}. A placeholder becomes the secret only in a file that already"
-        " holds that secret."
+        f" holds that secret. {_FROM_WORDS}"
     )
 
 
@@ -159,9 +161,10 @@ def placeholder_refusal(tool: Tool, arguments: Mapping[str, JSON], secrets: Reda
     if not found:
         return None
     return (
-        f"{tool.name} was not run: {', '.join(found)} is a placeholder for a secret. A command or a program would get"
-        " the placeholder as text and not the secret, and a shell would read < and > as redirections. Use a variable"
-        ' that has the secret there ("$NAME"), or let the command read it from its file. File tools find and keep a'
+        f"{tool.name} was not run: {', '.join(found)} is a placeholder for a secret. {_FROM_WORDS} A command or a"
+        " program would get the placeholder as text and not the secret, and a shell would read < and > as redirections."
+        ' Use a variable that has the secret there ("$NAME"), or let the command read it from its file. A file or'
+        " folder with such a name is also reached by `cwd` or a pattern (`services/*/`). File tools find and keep a"
         " placeholder in a file that holds the secret. To only mention the secret, write its name without < and >."
     )
 
@@ -175,7 +178,7 @@ def passed_on_as_text(tool: Tool, arguments: Mapping[str, JSON], secrets: Redact
         return ""
     return (
         f"\n\n[{tool.name} got {', '.join(found)} as text. A placeholder becomes the secret only in a file that"
-        " already holds that secret.]"
+        f" already holds that secret. {_FROM_WORDS}]"
     )
 
 
