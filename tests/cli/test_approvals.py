@@ -1106,20 +1106,17 @@ def test_known_secrets_in_a_file_or_an_argument_do_not_spoil_a_decision(
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_a_diff_shows_that_a_secret_is_replaced_by_its_placeholder(
+def test_a_diff_shows_that_a_new_text_is_not_the_secret_that_it_looks_like(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, both: bool
 ) -> None:
     secret = "sk-live-7Qz81mPq44xw"
     monkeypatch.setenv("SERVICE_API_KEY", secret)
-    project.write("a.txt", f"key {secret}\none\n")
     content = "key <secret:SERVICE_API_KEY>\ntwo\n" + (f"{secret}\n" if both else "")
     write = {"call": "write_file", "args": {"path": "a.txt", "content": content}}
     path = project.agent(write, "done", more=f"{ASKING}secrets: {{to_model: allow}}\n")
     path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
-        asked = terminal.until("or ?]")
-        assert "- key <secret:SERVICE_API_KEY>" in asked
-        assert "+ key <not the secret:SERVICE_API_KEY>" in asked
+        assert "+ key <not the secret:SERVICE_API_KEY>" in terminal.until("or ?]")
         terminal.press("\x04")
         terminal.end()
     (pending,) = waiting(zeus)
