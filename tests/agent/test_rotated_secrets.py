@@ -82,6 +82,21 @@ async def test_a_file_is_not_written_with_placeholders_that_changed_places(
     assert OLD not in texts
 
 
+async def test_a_placeholder_that_changed_places_is_not_written_either_where_the_model_may_see_secrets(
+    tmp_path: Path,
+) -> None:
+    file = file_of(tmp_path)
+    agent, _ = process(tmp_path, FIRST, calling(READ), "seen")
+    async with agent:
+        session = (await agent.run("look")).session
+    allowed = "workspace: {root: work}\nsecrets: {to_model: allow}\n"
+    agent, model = process(tmp_path, SWAPPED, None, None, calling(WHOLE), "done", yaml=allowed)
+    async with agent:
+        await agent.run("region us", session=session)
+    assert "stood for another value" in told(model)
+    assert file.read_text() == BEFORE
+
+
 async def test_a_name_that_changed_once_stays_changed_in_its_session_only(tmp_path: Path) -> None:
     file = file_of(tmp_path)
     agent, _ = process(tmp_path, FIRST, calling(READ), "seen")

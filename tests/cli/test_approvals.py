@@ -1106,20 +1106,17 @@ def test_known_secrets_in_a_file_or_an_argument_do_not_spoil_a_decision(
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_a_diff_shows_that_a_secret_is_replaced_by_its_placeholder(
+def test_a_diff_shows_that_a_new_text_is_not_the_secret_that_it_looks_like(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, both: bool
 ) -> None:
     secret = "sk-live-7Qz81mPq44xw"
     monkeypatch.setenv("SERVICE_API_KEY", secret)
-    project.write("a.txt", f"key {secret}\none\n")
     content = "key <secret:SERVICE_API_KEY>\ntwo\n" + (f"{secret}\n" if both else "")
     write = {"call": "write_file", "args": {"path": "a.txt", "content": content}}
     path = project.agent(write, "done", more=f"{ASKING}secrets: {{to_model: allow}}\n")
     path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
-        asked = terminal.until("or ?]")
-        assert "- key <secret:SERVICE_API_KEY>" in asked
-        assert "+ key <not the secret:SERVICE_API_KEY>" in asked
+        assert "+ key <not the secret:SERVICE_API_KEY>" in terminal.until("or ?]")
         terminal.press("\x04")
         terminal.end()
     (pending,) = waiting(zeus)
@@ -1137,30 +1134,37 @@ def test_a_diff_shows_that_a_secret_is_replaced_by_its_placeholder(
 def test_an_argument_that_only_looks_like_the_placeholder_of_a_secret_says_so(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, to_model: str
 ) -> None:
-    """A shell takes ``<secret:NAME> FILE`` for two redirections, which nobody approves who takes it for a secret."""
-    secret = "sk-live-7Qz81mPq44xw"
+    secret, text = "sk-live-7Qz81mPq44xw", "<secret:SERVICE_API_KEY>"
     monkeypatch.setenv("SERVICE_API_KEY", secret)
-    project.write("secret:SERVICE_API_KEY", "")
-    text = "<secret:SERVICE_API_KEY>"
-    looks_alike, has_it = f"echo hey {text} out.txt", f"echo hey {secret} out.txt"
-    runs = {looks_alike: f"hey <not the {text[1:]} out.txt", has_it: f"hey {text} out.txt"}
-    if to_model == "mask":
-        # The placeholder takes the secret's place in the call too, so it is text.
-        runs[has_it] = runs[looks_alike]
-    for command, seen in runs.items():
-        call = {"call": "run_command", "args": {"command": command}}
-        path = project.agent(call, "done", more=f"{ASKING}secrets: {{to_model: {to_model}}}\n")
-        path.write_text(path.read_text().replace("[voices]", "[shell]"))
+    # The placeholder takes the secret's place in the call of a model that is sent no secrets, so it is text there.
+    has_it = text if to_model == "allow" else f"<not the {text[1:]}"
+    for word, seen in {text: f"<not the {text[1:]}", secret: has_it}.items():
+        project.agent(shouting(f"hey {word}"), "done", more=f"{ASKING}secrets: {{to_model: {to_model}}}\n")
         with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
-            assert f"  command: echo {seen}\n" in terminal.until("or ?]")
+            assert f"  text: hey {seen}\n" in terminal.until("or ?]")
             terminal.press("\x04")
             terminal.end()
         (pending,) = waiting(zeus)
-        assert f"  command: echo {seen}\n" in zeus("approvals", "show", pending["id"]).out
+        assert f"  text: hey {seen}\n" in zeus("approvals", "show", pending["id"]).out
         zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
-        wrote = project.folder / "out.txt"
-        assert wrote.exists() == (to_model == "mask" or command == looks_alike)
-        wrote.unlink(missing_ok=True)
+
+
+def test_a_command_with_a_secret_of_a_model_that_may_see_it_runs_as_it_was_asked_about(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell would take ``<secret:NAME> FILE`` for two redirections."""
+    secret = "sk-live-7Qz81mPq44xw"
+    monkeypatch.setenv("SERVICE_API_KEY", secret)
+    project.write("secret:SERVICE_API_KEY", "")
+    call = {"call": "run_command", "args": {"command": f"echo hey {secret} > out.txt"}}
+    path = project.agent(call, "done", more=f"{ASKING}secrets: {{to_model: allow}}\n")
+    path.write_text(path.read_text().replace("[voices]", "[shell]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"]).out
+    assert "  command: echo hey <secret:SERVICE_API_KEY> > out.txt\n" in shown
+    zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+    assert (project.folder / "out.txt").read_text() == f"hey {secret}\n"
 
 
 def test_without_a_diff_a_placeholder_that_a_tool_may_replace_is_not_called_text(

@@ -43,9 +43,9 @@ async def test_a_kept_change_tells_a_secret_from_a_text_that_looks_like_its_plac
 ) -> None:
     """As the question about the change does."""
     secret = "hunter2-Qz81mPq44xw"
-    (tmp_path / "a.txt").write_text(f"one {secret}\n")
+    (tmp_path / "a.txt").write_text(f"one {secret}{like}\n")
     model = script(
-        calling(call("edit_file", "a", path="a.txt", old=f"one {held}", new=f"two {held}{like}")), "Done."
+        calling(call("edit_file", "a", path="a.txt", old=f"one {held}", new=f"two {held}")), "Done."
     )
     config = write_agent(tmp_path, f"secrets: {{to_model: {to_model}}}\n", tools="[probe, filesystem]")
     environ = {"DEPLOY_KEY": secret}
@@ -57,4 +57,4 @@ async def test_a_kept_change_tells_a_secret_from_a_text_that_looks_like_its_plac
     ((kept,),) = [each["artifact"]["changes"] for each in payloads if each["role"] == "tool"]
     lines = [each.rstrip("\n") for each in kept["lines"] if each[0] in "+-"]
     told = like.replace("<secret", "<not the secret")
-    assert lines == ["-one <secret:DEPLOY_KEY>", f"+two <secret:DEPLOY_KEY>{told}"]
+    assert lines == [f"-one <secret:DEPLOY_KEY>{told}", f"+two <secret:DEPLOY_KEY>{told}"]

@@ -242,13 +242,14 @@ AUTHORIZED = f"curl -H Authorization:{SHOWN} https://shop.example"
         ("evaluate", {"code": f"open('.env', 'w').write('KEY={SHOWN}')"}),
     ],
 )
+@pytest.mark.parametrize("allowed", ["", "secrets: {to_model: allow}\n"])
 @pytest.mark.parametrize("yaml", ["", APPROVE.replace("record", "start, evaluate")])
 async def test_a_command_or_a_program_with_a_placeholder_is_refused_and_nobody_is_asked(
-    tmp_path: Path, tool: str, arguments: Mapping[str, Any], yaml: str
+    tmp_path: Path, tool: str, arguments: Mapping[str, Any], yaml: str, allowed: str
 ) -> None:
     said = calling(call(tool, "c", **arguments))
     user = Answering()
-    async with agent(tmp_path, said, "done", yaml=yaml, plugin=RUNNING) as running:
+    async with agent(tmp_path, said, "done", yaml=yaml + allowed, plugin=RUNNING) as running:
         events = [each.to_wire() for each in await events_of(running.stream("go", approvals=user))]
     (result,) = [each for each in events if each["type"] == "tool_call_result"]
     assert result["is_error"]
@@ -259,12 +260,24 @@ async def test_a_command_or_a_program_with_a_placeholder_is_refused_and_nobody_i
     assert not started["requires_approval"]
 
 
+@pytest.mark.parametrize("tool", ["start", "echo"])
+async def test_a_model_whose_own_words_are_a_secret_is_told_where_the_placeholder_is_from(
+    tmp_path: Path, tool: str
+) -> None:
+    said = calling(call(tool, "c", **{"start": {"line": f"grep -rn {KEY} ."}, "echo": {"text": KEY}}[tool]))
+    async with agent(tmp_path, said, "done", plugin=RUNNING) as running:
+        events = await play(running, "go")
+    (result,) = [each.to_wire() for each in events if each.type == "tool_call_result"]
+    assert SHOWN in result["content"]
+    assert "Where your own words are the value of a secret, Zeus puts its placeholder" in result["content"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "yaml"),
     [
         ({"line": "echo '<secret:OF_ANOTHER>' <secret:"}, ""),
         ({"line": "ls", "cwd": f"/{SHOWN}"}, ""),
-        ({"line": AUTHORIZED}, "secrets: {to_model: allow}\n"),
+        ({"line": f"echo {KEY}"}, "secrets: {to_model: allow}\n"),
     ],
 )
 async def test_a_command_runs_whose_text_is_no_placeholder_of_a_secret(
@@ -275,7 +288,27 @@ async def test_a_command_runs_whose_text_is_no_placeholder_of_a_secret(
         events = await play(running, "go")
     (result,) = [each.to_wire() for each in events if each.type == "tool_call_result"]
     assert not result["is_error"]
-    assert result["content"].startswith(f"ran {arguments['line']}")
+    assert result["content"].startswith(f"ran {arguments['line'].replace(KEY, SHOWN)}")
+
+
+async def test_a_file_keeps_its_secret_after_the_model_may_see_secrets_that_its_session_masked(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "app.ini"
+    file.write_text(f"key = {KEY}\n")
+    asked = [
+        calling(call("write_file", "w", path="/app.ini", content=f"a = 1\nkey = {SHOWN}\n")),
+        calling(call("edit_file", "e", path="/app.ini", old=f"key = {KEY}", new=f"b = 2\nkey = {SHOWN}")),
+    ]
+    model = script(calling(call("read_file", "r", path="/app.ini")), "read", *asked, "done")
+    session = None
+    for to_model in ("mask", "allow"):
+        more = f"tools: [filesystem]\nsecrets: {{to_model: {to_model}}}\n"
+        (tmp_path / "zeus.yaml").write_text(f"version: 1\nmodel: gpt-4o\n{more}")
+        async with Agent.from_config(directory=tmp_path, environ=ENVIRON, model=model) as running:
+            session = (await running.run("go", session=session)).session
+    assert SHOWN in str(list(model.requests[-1].messages))
+    assert file.read_text() == f"a = 1\nb = 2\nkey = {KEY}\n"
 
 
 async def test_a_command_that_the_user_changed_is_refused_with_a_placeholder_too(tmp_path: Path) -> None:

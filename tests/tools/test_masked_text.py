@@ -73,7 +73,9 @@ def test_a_line_of_a_private_key_is_edited_around() -> None:
 def test_a_secret_of_another_file_is_not_put_in() -> None:
     assert written_masked(b"k=<secret:API_KEY>", lambda: b"", SECRETS) == b"k=<secret:API_KEY>"
     assert written_masked(b"k=<secret:API_KEY>", lambda: FILE, SECRETS) == b"k=" + KEY.encode()
-    assert "<secret:API_KEY>" in placeholders_left(b"k=<secret:API_KEY>", SECRETS)
+    note = placeholders_left(b"k=<secret:API_KEY>", SECRETS)
+    assert "<secret:API_KEY>" in note
+    assert "Where your own words are the value of a secret" in note
     assert "<secret:OF_ANOTHER>" in placeholders_left(b"k=<secret:OF_ANOTHER>", SECRETS)
     assert placeholders_left(b"k=<secret:OF_ANOTHER>", Redactor()) == ""
 
@@ -157,6 +159,37 @@ def test_a_secret_in_utf_16_is_masked_and_the_text_around_it_stays(encoding: str
     text = f"gr\u00fcn {KEY} \u6f22\n"
     shown = masked_bytes(text.encode(encoding), SECRETS)
     assert shown.decode(encoding) == text.replace(KEY, "<secret:API_KEY>")
+
+
+ALLOWED = Redactor(unmasked=SECRETS)
+"""Of a model that may see the secrets."""
+
+
+@pytest.mark.parametrize("secrets", [SECRETS, ALLOWED])
+@given(
+    st.lists(st.sampled_from([b"<secret:API_KEY>", b"<secret:PEM>", b"<secret:X>", b"\n", b"a=", b"<"])),
+    st.lists(pieces).map(b"".join),
+)
+@example([b"<secret:API_KEY>"], KEY.encode())
+def test_no_file_loses_a_secret_to_its_placeholder(secrets: Redactor, said: list[bytes], held: bytes) -> None:
+    written = held
+    for changed in (
+        lambda: written_masked(b"".join(said), lambda: held, secrets),
+        lambda: edited_masked(held, lambda _seen, _placeholders: b"".join(said), secrets),
+    ):
+        with suppress(WorkspaceError):
+            written = changed()
+        assert KEY.encode() not in held or b"<secret:API_KEY>" not in said or KEY.encode() in written
+
+
+def test_a_model_that_sees_secrets_edits_a_file_with_a_secret_and_its_placeholder_as_text() -> None:
+    both = FILE + b"<secret:API_KEY>"
+    assert edited_masked(both, changing(b"=test", b"=prod"), ALLOWED) == both.replace(b"=test", b"=prod")
+    with pytest.raises(WorkspaceError, match="cannot be told apart"):
+        edited_masked(both, changing(KEY.encode(), b"<secret:API_KEY>"), ALLOWED)
+    with pytest.raises(WorkspaceError, match="stood for another value earlier"):
+        written_masked(b"<secret:API_KEY>", lambda: FILE, ALLOWED.with_changed({"API_KEY"}))
+    assert "Where your own words" not in placeholders_left(b"k=<secret:X>", ALLOWED)
 
 
 TORN = Redactor().adding({"abcdefgh12345LEFTtail": "ONE", "LEFTtailRIGHT98zyxwv": "TWO", KEY: "API_KEY"})

@@ -24,8 +24,11 @@ def masked_for(plan: Plan, redactor: Redactor) -> Redactor:
 
 
 def masked_by(config: Config, redactor: Redactor) -> Redactor:
-    """The secrets that are masked for a config's model and in its log; none if the config allows them."""
-    return Redactor() if config.secrets.to_model == "allow" else redactor
+    """The secrets that are masked for a config's model and in its log; none if the config allows them.
+
+    A placeholder means its secret then too: the model may have it from an earlier run, a sub-agent or a person.
+    """
+    return Redactor(unmasked=redactor) if config.secrets.to_model == "allow" else redactor
 
 
 def behind_mask(model: Model, secrets: Redactor) -> Model:

@@ -283,10 +283,10 @@ class Session:
 
     async def _with_changed_names(self, resources: RunResources) -> RunResources:
         """The resources whose secrets tell which placeholders of the session's messages mean another value now."""
-        changed = await changed_names(self._log, self._thread, resources.secrets)
+        changed = await changed_names(self._log, self._thread, resources.secrets.meant)
         if not changed:
             return resources
-        secrets = replace(resources.secrets, changed=changed)
+        secrets = resources.secrets.with_changed(changed)
         # One object where the model is sent no secrets, which `RunResources.known` says.
         known = secrets if resources.known is resources.secrets else resources.known
         return replace(resources, secrets=secrets, known=known)

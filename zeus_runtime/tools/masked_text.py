@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -113,11 +114,11 @@ def edited_masked(data: bytes, change: Callable[[bytes, Sequence[str]], bytes], 
     text = _decoded(data)
     shown = secrets.text(text)
     changed = change(data, ()) if shown == text else change(_encoded(shown), secrets.masks(text))
-    return (
-        changed
-        if START not in shown and START.encode() not in changed
-        else _put_back(changed, text, secrets, shown)
-    )
+    if shown == text and Counter(_LIKE_PLACEHOLDER.findall(_decoded(changed))) <= Counter(
+        _LIKE_PLACEHOLDER.findall(text)
+    ):
+        return changed
+    return _put_back(changed, text, secrets.meant, shown)
 
 
 def written_masked(data: bytes, held: Callable[[], bytes], secrets: Redactor) -> bytes:
@@ -130,21 +131,21 @@ def written_masked(data: bytes, held: Callable[[], bytes], secrets: Redactor) ->
         WorkspaceError: the file has a placeholder as text beside its secret, or cannot be read, or the new content
             tears a secret apart or renames a placeholder.
     """
-    if not secrets.forms or START.encode() not in data:
+    if not secrets.meant.forms or START.encode() not in data:
         return data
-    return _put_back(data, _decoded(held()), secrets)
+    return _put_back(data, _decoded(held()), secrets.meant)
 
 
 def placeholders_left(data: bytes, secrets: Redactor) -> str:
     """A note for the model about placeholders that were written as plain text; empty if there are none."""
-    if START.encode() not in data or not secrets.forms:
+    if START.encode() not in data or not secrets.meant.forms:
         return ""
     left = list(dict.fromkeys(PLACEHOLDER.findall(_decoded(data))))
     if not left:
         return ""
     return (
         f" Written as plain text: {', '.join(left)}. A placeholder becomes the secret only in a file that already"
-        " holds that secret."
+        f" holds that secret.{_from_words(secrets)}"
     )
 
 
@@ -153,16 +154,18 @@ def placeholder_refusal(tool: Tool, arguments: Mapping[str, JSON], secrets: Reda
 
     A shell would read ``<`` and ``>`` as redirections, and a program would write the placeholder over the secret.
     """
-    found = secrets.placeholders_in(
+    found = secrets.meant.placeholders_in(
         "\n".join(_texts(arguments, lambda name: name in tool.commands or name in tool.programs))
     )
     if not found:
         return None
     return (
-        f"{tool.name} was not run: {', '.join(found)} is a placeholder for a secret. A command or a program would get"
-        " the placeholder as text and not the secret, and a shell would read < and > as redirections. Use a variable"
-        ' that has the secret there ("$NAME"), or let the command read it from its file. File tools find and keep a'
-        " placeholder in a file that holds the secret. To only mention the secret, write its name without < and >."
+        f"{tool.name} was not run: {', '.join(found)} is a placeholder for a secret.{_from_words(secrets)}"
+        " A command or a program would get the placeholder as text and not the secret, and a shell would read < and >"
+        ' as redirections. Use a variable that has the secret there ("$NAME"), or let the command read it from its'
+        " file. A file or folder with such a name is also reached by `cwd` or a pattern (`services/*/`). File tools"
+        " find and keep a placeholder in a file that holds the secret. To only mention the secret, write its name"
+        " without < and >."
     )
 
 
@@ -170,13 +173,20 @@ def passed_on_as_text(tool: Tool, arguments: Mapping[str, JSON], secrets: Redact
     """A note for the model about placeholders of secrets that a call gave to others; empty if there are none."""
     if tool.category not in _PASS_ON:
         return ""
-    found = secrets.placeholders_in("\n".join(_texts(arguments, lambda name: name not in tool.paths)))
+    found = secrets.meant.placeholders_in("\n".join(_texts(arguments, lambda name: name not in tool.paths)))
     if not found:
         return ""
     return (
         f"\n\n[{tool.name} got {', '.join(found)} as text. A placeholder becomes the secret only in a file that"
-        " already holds that secret.]"
+        f" already holds that secret.{_from_words(secrets)}]"
     )
+
+
+def _from_words(secrets: Redactor) -> str:
+    """From where a placeholder in a call may be: the conversation keeps the same text for both, and no secret."""
+    if secrets.unmasked is not None:
+        return ""
+    return " Where your own words are the value of a secret, Zeus puts its placeholder there."
 
 
 def _texts(arguments: Mapping[str, JSON], is_meant: Callable[[str], bool]) -> Iterator[str]:

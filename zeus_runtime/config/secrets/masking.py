@@ -247,15 +247,28 @@ class Redactor:
         learned: secrets that become known later, shared by every redactor that has the same ``Learned``.
         form: every token of this form is a secret too.
         changed: names in placeholders that stood for other values earlier in the conversation.
+        unmasked: the secrets that a model may see, if it may; their placeholders mean them still.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     learned: tuple[Learned, ...] = ()
     form: TokenForm | None = None
     changed: Set[str] = frozenset()
+    unmasked: Redactor | None = None
 
     def __repr__(self) -> str:
         return f"Redactor({len(self.names)} secrets)"
+
+    @property
+    def meant(self) -> Redactor:
+        """The secrets that a placeholder stands for, also where this one masks none."""
+        return self if self.unmasked is None else self.unmasked
+
+    def with_changed(self, names: Set[str]) -> Redactor:
+        """This one with other ``changed`` names of the secrets that a placeholder stands for."""
+        if self.unmasked is None:
+            return replace(self, changed=names)
+        return replace(self, unmasked=replace(self.unmasked, changed=names))
 
     @property
     def secrets(self) -> frozenset[str]:
