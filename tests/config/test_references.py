@@ -6,7 +6,7 @@ import re
 from base64 import b64encode
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from zeus_runtime.config.secrets.placeholders import is_searched
@@ -239,6 +239,8 @@ OF_REFERENCE = r"\[[A-Za-z]+[_-]|(?:[:/#].*){4}"
 def test_each_value_under_a_secret_name_is_one_if_it_is_no_reference(
     name: str, value: str, quote: str
 ) -> None:
+    # Programs make a token, so a path of words is none.
+    assume(name != "GITHUB_TOKEN" or "/" not in value)
     assert value in {*secrets_in(name, value)}
     # Without quotes, a value of a `.env` begins with another sign.
     if quote not in value or (not quote and value[0] not in "'\""):
