@@ -198,3 +198,14 @@ def test_a_secret_in_a_dump_that_streams_is_masked(
         piece, rest = KNOWN.settled(rest + text[at : at + length])
         told, at = told + piece, at + length
     assert told + KNOWN.text(rest) == KNOWN.text(text)
+
+
+@pytest.mark.parametrize("separator", [" ", ":"])
+def test_a_long_line_of_bytes_that_streams_is_masked_and_waits_in_part(separator: str) -> None:
+    text = (b"x" * 5_000 + FILE + b"x" * 5_000).hex(separator)
+    told = rest = ""
+    for at in range(0, len(text), 100):
+        piece, rest = KNOWN.settled(rest + text[at : at + 100])
+        told += piece
+        assert len(rest) < 10_000
+    assert told + KNOWN.text(rest) == KNOWN.text(text)

@@ -14,7 +14,8 @@ _LINE: Final = r"^(?:[<>+-] ?)?(?:[ \t]*[0-9]+\t|[0-9]{1,7}[:-](?=H{6}| ))?"
 # Eight digits may also be the first group of a dump without offsets; alone, they are the length at the end.
 _START: Final = rf"{_LINE}(?!H{{8}}\r?$)[ \t]*(?:(?:H{{6,7}}|H{{4,16}}:|H{{8,16}}(?=  HH[ \r\n]))[ \t]+)?"
 _OFFSET: Final = rf"{_LINE}(?:H{{6,16}}:?)?[ \t]+"
-_END: Final = r"(?=[ \t]*\r?$|[ \t]{2})"
+_END: Final = r"(?=[ \t:,]{1,2}H{0,7}$|[ \t]*\r?$|[ \t]{2})"
+"""Half a group may be at the end of a text that was cut."""
 _MOST_IN_CELL: Final = 8
 _GROUP: Final = f"(?:0x)?(?:HH){{1,{_MOST_IN_CELL}}}"
 _NAMES: Final = (
@@ -179,14 +180,18 @@ def open_dump(text: str, most: int) -> int:
     Args:
         most: no line before so many characters at the end counts.
     """
-    found = begin = text.rfind("\n") + 1
+    begin = text.rfind("\n") + 1
+    if len(text) - begin > most:
+        # A long line waits from one of its groups on.
+        begin = next((each.end() for each in re.finditer("[ :]", text[-most:])), 0) + len(text) - most
+    found = begin
     last = text[begin:]
     # The last group may be half there, or no group.
     words = last[: max(last.rfind(" "), last.rfind("\t")) + 1]
-    shapes = (last, words, last.rstrip("0123456789ABCDEFabcdef"))
+    shapes = (last, words, last.rstrip("0123456789ABCDEFabcdef").rstrip(":,"))
     if not any(_is_line(each, 0) for each in shapes) and not _compiled(_OFFSET).fullmatch(words):
         found = len(text)
-    while len(text) - begin < most and begin:
+    while text[begin - 1 : begin] == "\n" and len(text) - begin < most:
         begin = text.rfind("\n", 0, begin - 1) + 1
         if not _is_line(text, begin):
             break
