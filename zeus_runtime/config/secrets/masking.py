@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.secrets.connection_strings import SCHEME, URL_START, is_broken_login, password_places
+from zeus_runtime.config.secrets.dumps import dumps, open_dump
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, Runs, decoded_pieces, long_runs
 from zeus_runtime.config.secrets.matching import (
     Folded,
@@ -339,6 +340,7 @@ class Redactor:
             breaks=searches.breaks,
             quotes=searches.quotes,
         )
+        end = min(end, open_dump(text, searches.most_open))
         if by_lines:
             end = max(end, text.rfind("\n") + 1)
         groups = list(self._found(text))
@@ -535,6 +537,12 @@ class Redactor:
         yield from self._scanned(text, searches.plain, runs)
         for meaning, meant in meanings(text, quotes=searches.quotes):
             yield from self._meant(text, meaning, meant, runs if meant == text else long_runs(meant), depth)
+        for dump in dumps(text) if depth else ():
+            for start, end, context, shown, notation in self._matches(dump.text, depth - 1):
+                way = f"{notation} {skeleton(dump.text[start:end])}"
+                for piece in dump.pieces(start, end):
+                    begins = dump.begins(context)
+                    yield _Match(piece.start, piece.end, begins, shown, f"{way} {piece.notation}")
 
     def _meant(self, text: str, meaning: Meaning, meant: str, runs: Runs, depth: int) -> Iterator[_Match]:
         """Every known secret in one meaning of a text, ``meant``, and in what it holds in other encodings."""
