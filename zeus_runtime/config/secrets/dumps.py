@@ -13,6 +13,7 @@ _LINE: Final = r"^(?:[<>+-] ?)?(?:[ \t]*[0-9]+\t|[0-9]{1,7}[:-](?=H{6}| ))?"
 """A line of a dump may be one of a diff, and have the number that ``read_file`` or `grep -n` shows."""
 # Eight digits may also be the first group of a dump without offsets; alone, they are the length at the end.
 _START: Final = rf"{_LINE}(?!H{{8}}\r?$)[ \t]*(?:(?:H{{6,7}}|H{{4,16}}:|H{{8,16}}(?=  HH[ \r\n]))[ \t]+)?"
+_BEGIN: Final = r"\n(?=[<>+\-0-9 \t]|HH)"
 _OFFSET: Final = rf"{_LINE}(?:H{{6,16}}:?)?[ \t]+"
 _END: Final = r"(?=[ \t:,]{1,2}H{0,7}$|[ \t]*\r?$|[ \t]{2})"
 """Half a group may be at the end of a text that was cut."""
@@ -163,9 +164,12 @@ def dumps(text: str) -> Iterator[Dump]:
     """The dumps that ``text`` may have, one for each way to read it in which they differ."""
     seen: set[tuple[bytes, int]] = set()
     found: dict[str, list[re.Match[str]]] = {}
+    # Most lines are not even looked at: that makes it cheap for prose.
+    begins = [0, *(each.end() for each in _compiled(_BEGIN).finditer(text))]
     for reading in _READINGS:
         if (lines := found.get(reading.line)) is None:
-            lines = found[reading.line] = list(_compiled(reading.line).finditer(text))
+            matches = (_compiled(reading.line).match(text, begin) for begin in begins)
+            lines = found[reading.line] = [each for each in matches if each]
         parts = [reading.bytes_of(line["cells"]) for line in lines]
         data = b"".join(parts)
         # `od -tx1 -c` shows the same bytes in other lines.
