@@ -29,7 +29,7 @@ _CHARACTERS: Final = {name: code for code, name in enumerate(_NAMES.split())} | 
 """As `od -a` and `od -c` show them."""
 
 
-class _Reading(NamedTuple):
+class _DumpForm(NamedTuple):
     """One way to read lines as those of a dump; what is none in one way may be one in another.
 
     Args:
@@ -75,13 +75,17 @@ _EVEN: Final = (
 )
 """One sign between all groups, so that a text column behind two blanks is none."""
 _UNEVEN: Final = rf"{_START}(?P<cells>{_GROUP}(?:[ \t]+{_GROUP})*){_END}"
-_READINGS: Final = (
-    *(_Reading(line, "(?!0x)(?:HH)+", 16, swapped) for line in (_EVEN, _UNEVEN) for swapped in (False, True)),
+_FORMS: Final = (
     *(
-        _Reading(rf"{_START}(?P<cells>{number}(?:[ \t]+{number})*){_END}", number, base)
+        _DumpForm(line, "(?!0x)(?:HH)+", 16, swapped)
+        for line in (_EVEN, _UNEVEN)
+        for swapped in (False, True)
+    ),
+    *(
+        _DumpForm(rf"{_START}(?P<cells>{number}(?:[ \t]+{number})*){_END}", number, base)
         for number, base in (("[0-3][0-7]{2}", 8), ("[0-9]{1,3}", 10), ("[01]{8}", 2))
     ),
-    _Reading(
+    _DumpForm(
         rf"{_LINE}(?:H{{6,16}})?(?P<cells>(?: {{3}}[ -~]| {{2}}(?:\\[0-z]|[a-z][a-z0-9])| [0-9a-z]{{3}})+){_END}",
         "(?s:.{4})",
         0,
@@ -89,7 +93,7 @@ _READINGS: Final = (
 )
 
 
-class Piece(NamedTuple):
+class DumpPiece(NamedTuple):
     """A part of some bytes in a dump.
 
     Args:
@@ -115,7 +119,7 @@ class Dump:
         text: one character for each byte.
     """
 
-    def __init__(self, lines: Sequence[re.Match[str]], parts: Sequence[bytes], reading: _Reading) -> None:
+    def __init__(self, lines: Sequence[re.Match[str]], parts: Sequence[bytes], reading: _DumpForm) -> None:
         self.text = b"".join(parts).decode("latin-1")
         self._lines = lines
         self._firsts = list(accumulate(map(len, parts), initial=0))
@@ -126,19 +130,19 @@ class Dump:
         """Where the line with the byte ``at`` starts."""
         return self._lines[bisect_right(self._firsts, at) - 1].start()
 
-    def pieces(self, start: int, end: int) -> Iterator[Piece]:
+    def pieces(self, start: int, end: int) -> Iterator[DumpPiece]:
         """Where these bytes are written, in the groups of each line and in its text column."""
         for number in range(bisect_right(self._firsts, start) - 1, bisect_left(self._firsts, end)):
             line, first, after = self._lines[number], self._firsts[number], self._firsts[number + 1]
             begin, stop = max(start, first), min(end, after)
             which = f"{self._reading.base} {self._reading.swapped} {begin - start}-{end - start}"
             for at, (left, right) in enumerate(self._runs(number, begin - first, stop - first)):
-                yield Piece(left, right, f"dump {which} {at} {self._layout(line.string[left:right])}")
+                yield DumpPiece(left, right, f"dump {which} {at} {self._layout(line.string[left:right])}")
             column = _column(line, after - first) - first
             # Only if it shows these bytes: else other text would be hidden.
             shown = line.string[column + begin : column + stop]
             if shown == re.sub("[^ -~]", ".", self.text[begin:stop]):
-                yield Piece(column + begin, column + stop, f"text of dump {which}")
+                yield DumpPiece(column + begin, column + stop, f"text of dump {which}")
 
     def _runs(self, number: int, begin: int, stop: int) -> list[tuple[int, int]]:
         """Where bytes of a line are written, without those that a swapped cell has between them."""
@@ -166,7 +170,7 @@ def dumps(text: str) -> Iterator[Dump]:
     found: dict[str, list[re.Match[str]]] = {}
     # Most lines are not even looked at: that makes it cheap for prose.
     begins = [0, *(each.end() for each in _compiled(_BEGIN).finditer(text))]
-    for reading in _READINGS:
+    for reading in _FORMS:
         if (lines := found.get(reading.line)) is None:
             matches = (_compiled(reading.line).match(text, begin) for begin in begins)
             lines = found[reading.line] = [each for each in matches if each]
@@ -204,7 +208,7 @@ def open_dump(text: str, most: int) -> int:
 
 
 def _is_line(text: str, begin: int) -> bool:
-    return any(_compiled(each.line).match(text, begin) for each in _READINGS)
+    return any(_compiled(each.line).match(text, begin) for each in _FORMS)
 
 
 def _column(line: re.Match[str], count: int) -> int:
