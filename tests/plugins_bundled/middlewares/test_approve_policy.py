@@ -87,6 +87,25 @@ def test_a_path_with_a_placeholder_is_judged_by_the_name_that_it_stands_for(tmp_
     assert verdict(files, {"path": "/<secret:DB>/a"}, mode="run_everything", deny=deny) == "deny"
 
 
+@given(pieces=st.lists(st.sampled_from(["<secret:", ">", "x", "/", "/../", "/secret/", "/src/"]), max_size=8))
+def test_a_path_with_a_placeholder_is_judged_as_a_server_reads_it_too(
+    workspace: WorkspaceFiles, pieces: list[str]
+) -> None:
+    """Where the placeholder counted as one name, a `..` behind it took away the `..` within it."""
+    path = "/" + "".join(pieces)
+    as_text = Path(os.path.normpath(path.lstrip("/")))
+    if as_text.is_relative_to("secret") and as_text != Path("secret"):
+        deny = [{"*": {"path": "secret/**"}}]
+        assert verdict(workspace, {"path": path}, mode="run_everything", deny=deny) == "deny"
+
+
+def test_the_dots_within_what_only_looks_like_a_placeholder_count(workspace: WorkspaceFiles) -> None:
+    path = "/src/<secret:a/../../secret/b>/../pay.txt"
+    deny = [{"*": {"path": "secret/**"}}]
+    assert verdict(workspace, {"path": path}, mode="run_everything", deny=deny) == "deny"
+    assert verdict(workspace, {"path": path}, mode="run_everything", ask=deny) == "ask"
+
+
 @pytest.mark.parametrize("is_one", [True, False])
 def test_a_host_path_by_another_spelling_of_the_workspace_is_judged_like_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_one: bool

@@ -39,10 +39,14 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[Spelling]]:
         count = above.get(parts, 0)
         return {Spelling(parts, 0 if count and _has_folder(workspace, parts[:count]) else count)}
 
+    # A server gets a placeholder as text, and each `/` and `..` in it counts there.
+    as_text = os.path.normpath(f"/{path}")
+    sent = _read(lambda: [named(as_text)], lambda: [named(workspace.real(as_text))]) if "<" in path else ()
     return [
         *_read(lambda: [named(workspace.normalize(path))], lambda: [named(workspace.real(path))]),
         *on_host,
         *_read(lambda: _by_like_names(workspace, path, host)),
+        *sent,
     ]
 
 
