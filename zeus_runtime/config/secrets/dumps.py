@@ -14,7 +14,7 @@ _LINE: Final = r"^(?:[<>+-] ?)?(?:[ \t]*[0-9]+\t|[0-9]{1,7}[:-](?=H{6}| ))?"
 # Eight digits may also be the first group of a dump without offsets; alone, they are the length at the end.
 _START: Final = rf"{_LINE}(?!H{{8}}\r?$)[ \t]*(?:(?:H{{6,7}}|H{{4,16}}:|H{{8,16}}(?=  HH[ \r\n]))[ \t]+)?"
 _BEGIN: Final = r"\n(?=[<>+\-0-9 \t]|HH)"
-_OFFSET: Final = rf"{_LINE}(?:H{{6,16}}:?)?[ \t]+"
+_OFFSET: Final = rf"{_LINE}H{{6,16}}:?[ \t]+"
 _END: Final = r"(?=[ \t:,]{1,2}H{0,7}$|[ \t]*\r?$|[ \t]{2})"
 """Half a group may be at the end of a text that was cut."""
 _MOST_IN_CELL: Final = 8
@@ -185,19 +185,18 @@ def dumps(text: str) -> Iterator[Dump]:
 def open_dump(text: str, most: int) -> int:
     """Where the lines of a dump at the end of a growing text begin, or its length if there are none.
 
+    Only lines with an offset: a list of numbers, which a model writes, must not wait.
+
     Args:
         most: no line before so many characters at the end counts.
     """
-    begin = text.rfind("\n") + 1
-    if len(text) - begin > most:
-        # A long line waits from one of its groups on.
-        begin = next((each.end() for each in re.finditer("[ :]", text[-most:])), 0) + len(text) - most
-    found = begin
+    found = begin = text.rfind("\n") + 1
     last = text[begin:]
     # The last group may be half there, or no group.
     words = last[: max(last.rfind(" "), last.rfind("\t")) + 1]
     shapes = (last, words, last.rstrip("0123456789ABCDEFabcdef").rstrip(":,"))
-    if not any(_is_line(each, 0) for each in shapes) and not _compiled(_OFFSET).fullmatch(words):
+    is_begun = _compiled(_OFFSET).fullmatch(words) is not None
+    if len(last) > most or not (is_begun or any(_is_line(each, 0) for each in shapes)):
         found = len(text)
     while text[begin - 1 : begin] == "\n" and len(text) - begin < most:
         begin = text.rfind("\n", 0, begin - 1) + 1
@@ -208,7 +207,8 @@ def open_dump(text: str, most: int) -> int:
 
 
 def _is_line(text: str, begin: int) -> bool:
-    return any(_compiled(each.line).match(text, begin) for each in _FORMS)
+    has_offset = _compiled(_OFFSET).match(text, begin) is not None
+    return has_offset and any(_compiled(each.line).match(text, begin) for each in _FORMS)
 
 
 def _column(line: re.Match[str], count: int) -> int:
