@@ -311,6 +311,56 @@ async def test_two_answers_to_one_approval_in_one_request_are_refused(
     assert (tmp_path / "effects.txt").exists() == yes[0]
 
 
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_request_with_a_decision_that_is_refused_decides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    """The first of two calls was approved although the request was refused, and ran after both were rejected."""
+    monkeypatch.chdir(tmp_path)
+    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
+    calls = [call("run_command", f"c{each}", command=f"echo x >> {each}.txt") for each in ("a", "b")]
+    model = script(calling(*calls), "Done.")
+    async with (
+        talking(tmp_path, NATIVE, model=model, tools="[shell]", allow="[], mode: ask") as (native, _, _),
+        client_of(native) as client,
+    ):
+        if api == "chat":
+            ask = client.chat.completions.create
+            first = await ask(model="test", messages=[user("go")], tools=approval)
+            said = first.choices[0].message.model_dump(exclude_none=True)
+            names = [each.id for each in first.choices[0].message.tool_calls or ()]
+            unfit = '{"decision": "approve", "changed": {"comand": "y"}}'
+        else:
+            response = await client.responses.create(model="test", input="go")
+            names = [cast(str, each.id) for each in response.output]
+
+        async def answer(*, yes: bool) -> None:
+            if api == "chat":
+                texts = ["approve", unfit] if yes else ["reject", "reject"]
+                results = [
+                    {"role": "tool", "tool_call_id": name, "content": text}
+                    for name, text in zip(names, texts, strict=True)
+                ]
+                messages = cast(Any, [user("go"), said, *results])
+                await client.chat.completions.create(model="test", messages=messages, tools=approval)
+            else:
+                items: list[dict[str, Any]] = [
+                    {"approval_request_id": name, "approve": yes, "type": "mcp_approval_response"}
+                    for name in names
+                ]
+                if yes:
+                    items[1]["reason"] = "no reason goes with an approval"
+                await client.responses.create(
+                    model="test", input=cast(Any, items), previous_response_id=response.id
+                )
+
+        with pytest.raises(BadRequestError, match="cannot be decided so"):
+            await answer(yes=True)
+        assert len((await native.get("/v1/approvals")).json()) == 2
+        await answer(yes=False)
+    assert not (tmp_path / "a.txt").exists()
+
+
 async def test_two_results_of_one_call_of_the_clients_tool_are_refused(tmp_path: Path) -> None:
     async with asked(tmp_path) as (client, _native, _model):
         ask = client.chat.completions.create

@@ -375,19 +375,22 @@ class ProtocolCaller:
                     found.append(await agent.previewed(each.id))
         return found
 
-    async def decide(self, approval: str, decision: Decision, *, seen: PendingApproval | None = None) -> None:
-        """Decide a waiting call; its turn continues once nothing else waits.
+    async def decide(
+        self, decisions: Mapping[str, Decision], *, seen: Iterable[PendingApproval] = ()
+    ) -> None:
+        """Decide waiting calls of one turn, all of them or none; the turn continues once nothing else waits.
 
         Args:
-            seen: the call as the user saw it; without it, the decision counts for the change that was shown last.
+            decisions: by the ids of the calls; at least one.
+            seen: calls as the user saw them; of another, the decision counts for the change that was shown last.
 
         Raises:
             NotFoundError: no such call waits.
-            UsageError: the decision is not possible.
+            UsageError: a decision is not possible.
         """
         self._principal.require("approve")
-        shown = None if seen is None else {approval: seen.shown}
-        found, session, _ = await self._service.decide(self._principal, approval, decision, seen=shown)
+        shown = {each.id: each.shown for each in seen}
+        found, session, _ = await self._service.decide(self._principal, decisions, seen=shown)
         self._note(agent=found.hosted.name, session=session)
 
     async def answer_tools(self, turn: StoredTurn, results: Mapping[str, tuple[str, bool]]) -> None:

@@ -409,28 +409,30 @@ class Service:
         return sorted(found.values(), key=lambda each: each[1].created_ms), unread
 
     async def decide(
-        self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None] | None
+        self, caller: Principal, decisions: Mapping[str, Decision], *, seen: Mapping[str, str | None]
     ) -> tuple[OwnersAgent, str, bool]:
-        """Decide a waiting call, and resume its turn once nothing else waits.
+        """Decide waiting calls of one turn, all of them or none, and resume the turn once nothing else waits.
 
         Args:
-            seen: what the caller saw of it, as ``Agent.decide`` takes it.
+            decisions: by the ids of the calls; at least one.
+            seen: what the caller saw of them, as ``Agent.decide`` takes it.
 
         Returns:
-            in which agent the turn is resumed, its session, and whether the call is approved and outdated.
+            in which agent the turn is resumed, its session, and whether a call is approved and outdated.
 
         Raises:
             NotFoundError: there is no such call.
-            UsageError: it is decided already, or has a member without effect.
+            UsageError: one is decided already, or has a member without effect.
         """
-        async with self.for_approval(caller, approval) as (found, session):
-            # Who sends them may have meant the other decision.
-            if decision.answer == "approve" and decision.reason:
-                why = "`reason` goes with a rejection, and a text with an approval is an `instruction`"
-                raise UsageError(f"{approval} cannot be decided so: {why}")
-            if decision.answer == "reject" and decision.arguments is not None:
-                raise UsageError(f"{approval} cannot be decided so: changed arguments go with an approval")
-            outdated = await self.settle(found, session, {approval: decision}, seen=seen, by=caller)
+        async with self.for_approval(caller, next(iter(decisions))) as (found, session):
+            for name, each in decisions.items():
+                # Who sends them may have meant the other decision.
+                if each.answer == "approve" and each.reason:
+                    why = "`reason` goes with a rejection, and a text with an approval is an `instruction`"
+                    raise UsageError(f"{name} cannot be decided so: {why}")
+                if each.answer == "reject" and each.arguments is not None:
+                    raise UsageError(f"{name} cannot be decided so: changed arguments go with an approval")
+            outdated = await self.settle(found, session, decisions, seen=seen, by=caller)
         return found, session, bool(outdated)
 
     @asynccontextmanager

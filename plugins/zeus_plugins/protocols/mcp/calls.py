@@ -189,7 +189,7 @@ class AgentCall:
 
     async def _decide(self, session: str, pending: PendingApproval, decision: Decision) -> None:
         try:
-            await self._caller.decide(pending.id, decision, seen=pending)
+            await self._caller.decide({pending.id: decision}, seen=[pending])
         except ZeusError:
             # A call that was decided elsewhere meanwhile waits no longer, and its turn continues.
             if await self._still_waits(session, pending):

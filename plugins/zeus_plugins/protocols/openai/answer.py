@@ -418,11 +418,13 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
         raise BadRequestError("no call waits for these results", reason="unknown_call")
     # Before the decisions, which let the turn continue: its next event may be stored at once.
     after = await caller.last_number(turn.session)
+    # First, since one that is refused must leave nothing of the request behind.
+    if decisions:
+        # A call may have been shown elsewhere since, with another change.
+        seen = [each for _, each in decisions.values() if each.shown]
+        await caller.decide({name: each for name, (each, _) in decisions.items()}, seen=seen)
     if own:
         await caller.answer_tools(turn, {each: (results[each], False) for each in own})
-    for name, (decision, seen) in decisions.items():
-        # The call may have been shown elsewhere since, with another change.
-        await caller.decide(name, decision, seen=seen if seen.shown else None)
     return _answer(caller, request, turn, after)
 
 

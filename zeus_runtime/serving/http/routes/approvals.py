@@ -93,7 +93,7 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
     )
     # A client that sends `"seen": null` saw a call without a change; one that sends nothing relies on the last shown.
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
-    found, session, outdated = await service_of(request).decide(caller, approval, decision, seen=seen)
+    found, session, outdated = await service_of(request).decide(caller, {approval: decision}, seen=seen)
     note_act(request, agent=found.hosted.name, session=session)
     listed = {"allowlist_of": found.owner.user} if body.always and found.owner is not None else {}
     told = {"outdated": True} if outdated else {}
