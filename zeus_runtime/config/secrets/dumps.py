@@ -168,7 +168,7 @@ def dumps(text: str) -> Iterator[Dump]:
     """The dumps that ``text`` may have, one for each way to read it in which they differ."""
     seen: set[tuple[bytes, int]] = set()
     found: dict[str, list[re.Match[str]]] = {}
-    # Most lines are not even looked at: that makes it cheap for prose.
+    # Other lines are not looked at, which makes this cheap for prose.
     begins = [0, *(each.end() for each in _compiled(_BEGIN).finditer(text))]
     for reading in _FORMS:
         if (lines := found.get(reading.line)) is None:
