@@ -30,7 +30,7 @@ from zeus_runtime.trust.file_content import (
 )
 from zeus_runtime.trust.name_search import NameSearch, with_above
 from zeus_runtime.trust.package_runners import LookedUp, looked_up
-from zeus_runtime.trust.python_environments import environments
+from zeus_runtime.trust.python_environments import environments, is_environment
 from zeus_runtime.trust.scripts import script_text
 from zeus_runtime.trust.started_files import files_started, first_argument
 
@@ -66,8 +66,8 @@ class Covered:
         linked: the entries of ``data`` that are a link, are behind one, or are a further name of a covered file, each
             with the reason why its content counts.
         looked_up: what package runners and Python find in the project by themselves; no digest holds it.
-        reads_on: what the command starts lies in the project, or a package runner starts there: it may read more files
-            of the project than its words name.
+        reads_on: what the command starts lies in the project, a package runner starts there, or a word names a virtual
+            environment there: it may read more files of the project than its words name.
     """
 
     named: tuple[Named, ...]
@@ -164,6 +164,7 @@ def covered(
         unsplit,
         tuple(unknown),
         search.has_more,
+    names_environment = any(is_environment(each.path) for each in begun if search.is_ours(each.path))
         refused,
         tuple(absent),
         tuple(linked),
@@ -174,7 +175,7 @@ def covered(
                 (*(each.path for each in (*begun, *programs)), *(Path(*each) for each in absent)), project
             ),
         ),
-        reads_on=bool(of_runners) or is_started,
+        reads_on=bool(of_runners) or is_started or names_environment,
     )
 
 
