@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.command_lines import zeus_command
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.session_tree import children_at
@@ -380,6 +380,29 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
     return await log.database.run(work)
 
 
+async def waiting_approval(log: ThreadLog, name: str) -> PendingApproval:
+    """The undecided request with this id.
+
+    Raises:
+        NotFoundError: there is none; of one that was decided or withdrawn, the error says so.
+    """
+    query = _rows().where(APPROVAL.c.id == name, owned(log.owner))
+    found = await log.database.run(lambda connection: _all(connection, query))
+    if not found:
+        raise NotFoundError(
+            f"no call with the id {name!r} waits for a decision",
+            remedy=f"`{zeus_command('approvals', 'pending')}` lists those that wait.",
+        )
+    pending = next((each for each in found if each.is_open), found[-1])
+    if not pending.is_open:
+        raise NotFoundError(
+            _over(pending),
+            remedy=f"`{zeus_command('sessions', 'show', pending.session)}` shows the decisions about its calls,"
+            " in a service with `--remote URL`.",
+        )
+    return pending
+
+
 async def asking_session(log: ThreadLog, name: str) -> str | None:
     """The session of the request with this id, which may be decided or withdrawn; None if the owner has none."""
     query = select(THREAD.c.session).select_from(APPROVAL.join(THREAD))
@@ -568,14 +591,8 @@ def _decidable(
             f"nothing of {session} waits for a decision under the id {name!r}",
             remedy=f"Those that wait: {waiting}.",
         )
-    if pending.withdrawn:
-        raise UsageError(
-            f"{name} is no longer waiting: its turn ended, or the conversation continued without it",
-            remedy=f"Those that wait: {waiting}.",
-        )
-    if pending.decision is not None:
-        was = "approved" if pending.decision.answer == "approve" else "rejected"
-        raise UsageError(f"{name} was {was} already", remedy=f"Those that wait: {waiting}.")
+    if not pending.is_open:
+        raise UsageError(_over(pending), remedy=f"Those that wait: {waiting}.")
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
@@ -584,6 +601,17 @@ def _decidable(
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")
     return pending
+
+
+def _over(pending: PendingApproval) -> str:
+    """How it came that a request does not wait any more."""
+    from zeus_runtime.tools.question import local_moment
+
+    decision = pending.decision
+    if decision is None:
+        return f"{pending.id} is no longer waiting: its turn ended, or the conversation continued without it"
+    at = "" if pending.decided_ms is None else f", at {local_moment(pending.decided_ms)}"
+    return f"{pending.id} was {decision.verb} already, {decision.by_words}{at}"
 
 
 def _require_seen(pending: PendingApproval, seen: str | None) -> None:
