@@ -20,7 +20,7 @@ from tests.support.agents import PositionModel, call, calling, script, write_age
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.agent import runner, session_plans
 from zeus_runtime.agent.session_plans import SessionPlans
-from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.errors import MissingError, NotFoundError, UsageError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.shown import reach_object
@@ -491,6 +491,21 @@ async def test_the_change_of_a_waiting_call_is_shown_for_the_session_s_files(
         preview = (await agent.previewed(pending.id)).preview
         assert preview is not None
         assert [(each.before, each.after) for each in preview.changes] == [("new", "newer")]
+
+
+async def test_only_its_owner_learns_how_a_call_was_decided(tmp_path: Path) -> None:
+    model = script(calling(call("write_file", "a", path="a.txt", content="x")), "Done.")
+    asking = "middlewares: [approve]\n"
+    async with agent_in(tmp_path, asking, model, Owner("ann")) as agent:
+        _ = [event async for event in agent.stream("Go")]
+        (pending,) = await agent.pending_approvals()
+        await agent.decide(pending.session, {pending.id: Decision("reject")})
+        with pytest.raises(NotFoundError, match=f"{pending.id} was rejected already, by the user, at 2"):
+            await agent.previewed(pending.id)
+    for owner in (Owner("bob"), Owner("ann", "blue")):
+        async with agent_in(tmp_path, asking, script("Done."), owner) as agent:
+            with pytest.raises(NotFoundError, match=f"no call with the id '{pending.id}' waits"):
+                await agent.previewed(pending.id)
 
 
 async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Path) -> None:

@@ -350,7 +350,7 @@ class ApprovalBroker:
 
     async def _note_begun_unasked(self, place: str) -> None:
         """Store the begin of a call that needs no approval now: its requests would say that it never began."""
-        from zeus_runtime.store.approvals import note_begun_unasked
+        from zeus_runtime.store.interrupted_calls import note_begun_unasked
 
         assert self._thread is not None, "a run begins before its calls"
         await note_begun_unasked(self._log, self._thread, self._run_id, place)
@@ -367,7 +367,7 @@ class ApprovalBroker:
             return run
 
         async def noted() -> ToolResult:
-            from zeus_runtime.store.approvals import note_begun
+            from zeus_runtime.store.interrupted_calls import note_begun
 
             assert self._thread is not None, "a run begins before its calls"
             if name not in self._begun:
@@ -414,7 +414,7 @@ class ApprovalBroker:
 
     async def _was_interrupted(self, request: ApprovalRequest) -> bool:
         """Whether this run began the call under an approval before it was resumed."""
-        from zeus_runtime.store.approvals import was_interrupted
+        from zeus_runtime.store.interrupted_calls import was_interrupted
 
         assert self._thread is not None, "a run begins before its calls"
         if not await self._asked_before():
@@ -432,7 +432,8 @@ class ApprovalBroker:
             arguments: those of the model, beside which others are named with which the call was begun.
             ran: those with which it ran now, beside which only others count; None if it was refused.
         """
-        from zeus_runtime.store.approvals import begun_before, withdraw_during
+        from zeus_runtime.store.approvals import withdraw_during
+        from zeus_runtime.store.interrupted_calls import begun_before
 
         if not self._is_resumed or self._given_log is None or self._thread is None:
             return ""

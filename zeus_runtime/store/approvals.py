@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,7 +17,6 @@ from sqlalchemy import (
     Select,
     bindparam,
     delete,
-    func,
     insert,
     select,
     update,
@@ -25,9 +24,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.command_lines import zeus_command
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
+from zeus_runtime.store.interrupted_calls import IS_EARLIER, IS_SPENT, begun_in, during, spent_in
 from zeus_runtime.store.session_tree import children_at
 from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, PARENT, THREAD, TURN
@@ -94,15 +94,15 @@ async def put(
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval:
-        spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
-        begun = _begun_in(connection, thread, run_id, request.place, _IS_EARLIER)
+        spent = spent_in(connection, *here, APPROVAL.c.place == request.place)
+        begun = begun_in(connection, thread, run_id, request.place, IS_EARLIER)
         if begun is not None:
             stored["interrupted"] = True
             if any(not is_same(each, shown) for each in begun):
                 stored["begun_with"] = begun
         if _was_approved_otherwise(connection, request, shown, *here):
             stored["approved_before"] = True
-        counting = _rows().where(*here, *_about(request), ~_IS_SPENT)
+        counting = _rows().where(*here, *_about(request), ~IS_SPENT)
         if (found := _one(connection, counting)) is not None:
             if found.decision is not None or (not found.withdrawn and not is_judged):
                 return found
@@ -216,57 +216,12 @@ async def close(
         decided = [each for each in asked if each.digest == request.digest and each.decision is not None]
         if decided:
             # It may be the approval under which the call was begun.
-            spent = _spent_in(connection, *at_place)
+            spent = spent_in(connection, *at_place)
             return replace(decided[-1], interrupted=spent > 0), True
         other = _one(connection, _rows().where(*here, *_rejected_before(request)))
         return other and replace(other, interrupted=False), bool(asked)
 
     return await owning(log.database, thread, "a question", work)
-
-
-async def note_begun(log: ThreadLog, thread: Thread, name: str, *, holds: bool) -> None:
-    """Store that the call which the request ``name`` approved began to run.
-
-    Args:
-        holds: whether the approval still holds if the call is interrupted.
-
-    Raises:
-        LogConflictError: another process has claimed the session.
-    """
-    row = update(APPROVAL).where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name)
-    noted = row.values(begun_epoch=-_EPOCH if holds else _EPOCH)
-    await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
-
-
-async def note_begun_unasked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> None:
-    """Store that a call begins which needs no approval now, although requests at its place are about one that did.
-
-    Raises:
-        LogConflictError: another process has claimed the session.
-    """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
-    noted = update(APPROVAL).where(*here, func.coalesce(APPROVAL.c.begun_epoch, -1) < 0)
-    noted = noted.values(begun_epoch=_EPOCH)
-    await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
-
-
-async def was_interrupted(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
-    """Whether an interrupted run began an approved call at this place."""
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
-    return await log.database.run(lambda connection: _spent_in(connection, *here) > 0)
-
-
-async def begun_before(
-    log: ThreadLog, thread: Thread, run_id: str, place: int
-) -> Sequence[Mapping[str, Any]] | None:
-    """The arguments, once each, with which an earlier claim of the session began the call at this place.
-
-    Returns:
-        as far as they are known; None if nothing says that the call began.
-    """
-    return await log.database.run(
-        lambda connection: _begun_in(connection, thread, run_id, str(place), _IS_EARLIER)
-    )
 
 
 async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> PendingApproval | None:
@@ -277,7 +232,7 @@ async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> 
     own = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == str(place))
 
     def work(connection: Connection) -> PendingApproval | None:
-        if _begun_in(connection, thread, run_id, str(place)) is not None:
+        if begun_in(connection, thread, run_id, str(place)) is not None:
             return None
         asked = _all(connection, _rows().where(*own), log.shown)
         return asked[-1] if asked else None
@@ -291,7 +246,7 @@ async def withdraw_during(log: ThreadLog, thread: Thread, run_id: str, place: in
     Raises:
         LogConflictError: another process has claimed the session.
     """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, _during(str(place)))
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, during(str(place)))
 
     def work(connection: Connection) -> None:
         _withdraw(connection, *here)
@@ -378,6 +333,29 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
         return _all(connection, query)
 
     return await log.database.run(work)
+
+
+async def waiting_approval(log: ThreadLog, name: str) -> PendingApproval:
+    """The undecided request with this id.
+
+    Raises:
+        NotFoundError: there is none; of one that was decided or withdrawn, the error says so.
+    """
+    query = _rows().where(APPROVAL.c.id == name, owned(log.owner))
+    found = await log.database.run(lambda connection: _all(connection, query))
+    if not found:
+        raise NotFoundError(
+            f"no call with the id {name!r} waits for a decision",
+            remedy=f"`{zeus_command('approvals', 'pending')}` lists those that wait.",
+        )
+    pending = next((each for each in found if each.is_open), found[-1])
+    if not pending.is_open:
+        raise NotFoundError(
+            _over(pending),
+            remedy=f"`{zeus_command('sessions', 'show', pending.session)}` shows the decisions about its calls,"
+            " in a service with `--remote URL`.",
+        )
+    return pending
 
 
 async def asking_session(log: ThreadLog, name: str) -> str | None:
@@ -508,29 +486,10 @@ def _was_approved_otherwise(
     connection: Connection, request: ApprovalRequest, shown: Mapping[str, Any], *here: ColumnElement[bool]
 ) -> bool:
     """Whether a call with the same arguments was approved at this place, when its tool had another setting."""
-    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", ~_IS_SPENT)
+    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", ~IS_SPENT)
     found = map(json.loads, connection.execute(select(APPROVAL.c.request).where(*here, *approved)).scalars())
     asked = json.loads(json.dumps(shown))
     return any(each["tool"] == request.tool and each["arguments"] == asked for each in found)
-
-
-_EPOCH: Final = (
-    select(THREAD.c.epoch).where(THREAD.c.key == APPROVAL.c.thread).correlate(APPROVAL).scalar_subquery()
-)
-_IS_EARLIER: Final = func.abs(func.coalesce(APPROVAL.c.begun_epoch, _EPOCH)) != _EPOCH
-"""The condition that a call began under an approval in an earlier claim of its session, and so was interrupted.
-
-A run asks only about calls without a result. A call that a middleware repeats in the same claim is not asked about
-anew.
-"""
-_IS_SPENT: Final = _IS_EARLIER & (func.coalesce(APPROVAL.c.begun_epoch, 0) > 0)
-"""The condition that an approval does not count any more, since the call that it was for was interrupted."""
-
-
-def _spent_in(connection: Connection, *where: ColumnElement[bool]) -> int:
-    """How many of these approvals are of calls that were interrupted."""
-    counted = select(func.count()).select_from(APPROVAL).where(*where, _IS_SPENT)
-    return connection.execute(counted).scalar_one()
 
 
 def _new_id(connection: Connection, thread: Thread, run_id: str, request: ApprovalRequest, spent: int) -> str:
@@ -568,14 +527,8 @@ def _decidable(
             f"nothing of {session} waits for a decision under the id {name!r}",
             remedy=f"Those that wait: {waiting}.",
         )
-    if pending.withdrawn:
-        raise UsageError(
-            f"{name} is no longer waiting: its turn ended, or the conversation continued without it",
-            remedy=f"Those that wait: {waiting}.",
-        )
-    if pending.decision is not None:
-        was = "approved" if pending.decision.answer == "approve" else "rejected"
-        raise UsageError(f"{name} was {was} already", remedy=f"Those that wait: {waiting}.")
+    if not pending.is_open:
+        raise UsageError(_over(pending), remedy=f"Those that wait: {waiting}.")
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
@@ -584,6 +537,17 @@ def _decidable(
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")
     return pending
+
+
+def _over(pending: PendingApproval) -> str:
+    """How it came that a request does not wait any more."""
+    from zeus_runtime.tools.question import local_moment
+
+    decision = pending.decision
+    if decision is None:
+        return f"{pending.id} is no longer waiting: its turn ended, or the conversation continued without it"
+    at = "" if pending.decided_ms is None else f", at {local_moment(pending.decided_ms)}"
+    return f"{pending.id} was {decision.verb} already, {decision.by_words}{at}"
 
 
 def _require_seen(pending: PendingApproval, seen: str | None) -> None:
@@ -730,41 +694,3 @@ _ENDED: Final = Prepared(
         TURN.c.ended_ms >= bindparam("asked_ms"),
     )
 )
-
-
-def _during(place: str) -> ColumnElement[bool]:
-    """The condition that a request was asked while the call at ``place`` ran: by the call, or about a file."""
-    return APPROVAL.c.place.startswith(f"{place}:") | APPROVAL.c.place.startswith(f"{place}.")
-
-
-def _begun_in(
-    connection: Connection, thread: Thread, run_id: str, place: str, *noted: ColumnElement[bool]
-) -> Sequence[Mapping[str, Any]] | None:
-    """The arguments, once each, with which the call at ``place`` was begun; None if nothing says that it began.
-
-    This alone says how far a call came, for questions, refusals and closed calls. A call that asked something, or that
-    gave its work to a sub-agent, had begun. Of another call that nobody was asked about, nothing is known.
-
-    Args:
-        noted: conditions on the approvals under which it was begun.
-
-    Returns:
-        as far as they are known, with secrets masked as they were stored.
-    """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
-    # Also under the approval of a file that the call reached.
-    own = (APPROVAL.c.place == place) | APPROVAL.c.place.startswith(f"{place}:")
-    begun = select(APPROVAL.c.request, APPROVAL.c.decision).where(
-        *here, own, APPROVAL.c.begun_epoch.is_not(None), *noted
-    )
-    ran = []
-    for request, decision in connection.execute(begun.order_by(func.abs(APPROVAL.c.begun_epoch))):
-        # Without a decision, the call needed none by then.
-        changed = None if decision is None else json.loads(decision)["arguments"]
-        ran.append(json.loads(request)["arguments"] if changed is None else changed)
-    agents = children_at(connection, thread.key, run_id, int(place)) if place.isdecimal() else []
-    ran += [each.begun_with for each in agents if each.begun_with is not None]
-    asked = select(APPROVAL.c.id).where(*here, _during(place)).limit(1)
-    if not ran and not agents and connection.execute(asked).first() is None:
-        return None
-    return tuple({json.dumps(each, sort_keys=True): each for each in ran}.values())

@@ -156,6 +156,17 @@ class Decision:
     always: bool = False
     by: Literal["user", "timeout", "earlier", "automatic"] = "user"
 
+    @property
+    def verb(self) -> str:
+        """``approved`` or ``rejected``."""
+        return "approved" if self.answer == "approve" else "rejected"
+
+    @property
+    def by_words(self) -> str:
+        """Who or what made it, for a person."""
+        words = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}
+        return words.get(self.by, "by the user")
+
 
 @dataclass(frozen=True)
 class PendingApproval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -266,49 +266,66 @@ async def test_the_audit_log_has_each_decision_with_its_session_and_key(tmp_path
     assert rows[0].subject
 
 
-@pytest.mark.parametrize("yes", [(False, True), (True, False), (True, True)])
+async def left_waiting(
+    client: AsyncOpenAI, api: str, prompt: str
+) -> tuple[Sequence[str], Callable[..., Awaitable[Any]]]:
+    """The names of the calls that wait after a prompt, and a function that decides about calls in one request.
+
+    It takes pairs of a name and ``approve``, ``reject`` or ``unfit``: an approval that does not fit the call.
+    """
+    if api == "chat":
+        approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user(prompt)], tools=approval)
+        said = first.choices[0].message.model_dump(exclude_none=True)
+        unfit = '{"decision": "approve", "changed": {"comand": "y"}}'
+
+        async def answer(*decisions: tuple[str, str]) -> Any:
+            results = [
+                {"role": "tool", "tool_call_id": name, "content": unfit if word == "unfit" else word}
+                for name, word in decisions
+            ]
+            messages = cast(Any, [user(prompt), said, *results])
+            return await ask(model="test", messages=messages, tools=approval)
+
+        return [each.id for each in first.choices[0].message.tool_calls or ()], answer
+    response = await client.responses.create(model="test", input=prompt)
+
+    async def respond(*decisions: tuple[str, str]) -> Any:
+        items = [
+            {
+                "approval_request_id": name,
+                "approve": word != "reject",
+                "type": "mcp_approval_response",
+                **({"reason": "no reason goes with an approval"} if word == "unfit" else {}),
+            }
+            for name, word in decisions
+        ]
+        previous = response.id
+        return await client.responses.create(
+            model="test", input=cast(Any, items), previous_response_id=previous
+        )
+
+    return [cast(str, each.id) for each in response.output], respond
+
+
+@pytest.mark.parametrize(
+    "words", [("reject", "approve"), ("approve", "reject"), ("approve", "approve")], ids="-".join
+)
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_two_answers_to_one_approval_in_one_request_are_refused(
-    tmp_path: Path, api: str, yes: tuple[bool, bool]
+    tmp_path: Path, api: str, words: tuple[str, str]
 ) -> None:
     """The last one counted. One approval has several names, so the names may differ."""
-    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
     async with asked(tmp_path) as (client, native, _model):
-        if api == "chat":
-            ask = client.chat.completions.create
-            first = await ask(model="test", messages=[user("record it")], tools=approval)
-            (wanted,) = first.choices[0].message.tool_calls or ()
-            said = first.choices[0].message.model_dump(exclude_none=True)
-        else:
-            response = await client.responses.create(model="test", input="record it")
-            (wanted,) = response.output  # type: ignore[assignment]
-
-        async def answer(*names: str) -> None:
-            texts = ["approve" if each else "reject" for each in yes]
-            if api == "chat":
-                results = [
-                    {"role": "tool", "tool_call_id": name, "content": text}
-                    for name, text in zip(names, texts, strict=False)
-                ]
-                messages = cast(Any, [user("record it"), said, *results])
-                await client.chat.completions.create(model="test", messages=messages, tools=approval)
-            else:
-                items = [
-                    {"approval_request_id": name, "approve": each, "type": "mcp_approval_response"}
-                    for name, each in zip(names, yes, strict=False)
-                ]
-                previous = response.id
-                await client.responses.create(
-                    model="test", input=cast(Any, items), previous_response_id=previous
-                )
-
-        for other in (wanted.id, f"{wanted.id}_0123456789abcdef"):
+        (wanted,), answer = await left_waiting(client, api, "record it")
+        for other in (wanted, f"{wanted}_0123456789abcdef"):
             with pytest.raises(BadRequestError, match="two results for"):
-                await answer(wanted.id, other)
+                await answer(*zip((wanted, other), words, strict=True))
         assert len((await native.get("/v1/approvals")).json()) == 1
         assert not (tmp_path / "effects.txt").exists()
-        await answer(wanted.id)
-    assert (tmp_path / "effects.txt").exists() == yes[0]
+        await answer((wanted, words[0]))
+    assert (tmp_path / "effects.txt").exists() == (words[0] == "approve")
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
@@ -317,47 +334,17 @@ async def test_a_request_with_a_decision_that_is_refused_decides_nothing(
 ) -> None:
     """The first of two calls was approved although the request was refused, and ran after both were rejected."""
     monkeypatch.chdir(tmp_path)
-    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
     calls = [call("run_command", f"c{each}", command=f"echo x >> {each}.txt") for each in ("a", "b")]
     model = script(calling(*calls), "Done.")
     async with (
         talking(tmp_path, NATIVE, model=model, tools="[shell]", allow="[], mode: ask") as (native, _, _),
         client_of(native) as client,
     ):
-        if api == "chat":
-            ask = client.chat.completions.create
-            first = await ask(model="test", messages=[user("go")], tools=approval)
-            said = first.choices[0].message.model_dump(exclude_none=True)
-            names = [each.id for each in first.choices[0].message.tool_calls or ()]
-            unfit = '{"decision": "approve", "changed": {"comand": "y"}}'
-        else:
-            response = await client.responses.create(model="test", input="go")
-            names = [cast(str, each.id) for each in response.output]
-
-        async def answer(*, yes: bool) -> None:
-            if api == "chat":
-                texts = ["approve", unfit] if yes else ["reject", "reject"]
-                results = [
-                    {"role": "tool", "tool_call_id": name, "content": text}
-                    for name, text in zip(names, texts, strict=True)
-                ]
-                messages = cast(Any, [user("go"), said, *results])
-                await client.chat.completions.create(model="test", messages=messages, tools=approval)
-            else:
-                items: list[dict[str, Any]] = [
-                    {"approval_request_id": name, "approve": yes, "type": "mcp_approval_response"}
-                    for name in names
-                ]
-                if yes:
-                    items[1]["reason"] = "no reason goes with an approval"
-                await client.responses.create(
-                    model="test", input=cast(Any, items), previous_response_id=response.id
-                )
-
+        (first, second), answer = await left_waiting(client, api, "go")
         with pytest.raises(BadRequestError, match="cannot be decided so"):
-            await answer(yes=True)
+            await answer((first, "approve"), (second, "unfit"))
         assert len((await native.get("/v1/approvals")).json()) == 2
-        await answer(yes=False)
+        await answer((first, "reject"), (second, "reject"))
     assert not (tmp_path / "a.txt").exists()
 
 
