@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.run.test_toolsets import LAMP
-from tests.support.agents import PositionModel, call, calling, script, write_agent
+from tests.support.agents import PositionModel, call, calling, play, script, write_agent
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.agent import runner, session_plans
 from zeus_runtime.agent.session_plans import SessionPlans
 from zeus_runtime.errors import MissingError, UsageError
-from zeus_runtime.events import RunFailed
+from zeus_runtime.events import RunFailed, RunStarted, SubAgentEvent
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.shown import reach_object
@@ -294,6 +294,27 @@ async def test_a_sub_agent_s_quota_is_counted_anew_with_each_run(tmp_path: Path)
         (tmp_path / "desk/mine.txt").rename(tmp_path / "mine.txt")
         await agent.run("ann")
     assert (tmp_path / "desk/mine.txt").exists(), "the file of the first run was counted, which is elsewhere"
+
+
+@pytest.mark.parametrize("yaml", [HELPER, "workspace: {root: work, per: session}\n" + HELPER])
+async def test_the_files_of_a_sub_agent_s_session_are_those_of_its_own_workspace(
+    tmp_path: Path, yaml: str
+) -> None:
+    """The list named the parent's file of the same name, which nobody wrote, and gave its content."""
+    write_family(tmp_path)
+    async with agent_in(tmp_path, yaml, delegating(), tools="[filesystem, subagents]") as agent:
+        events = await play(agent, "ann")
+        (session,) = {each.session for each in events if isinstance(each, RunStarted)}
+        (below,) = {each.session for each in events if isinstance(each, SubAgentEvent)}
+        for place in (tmp_path, tmp_path / "work" / session):
+            place.mkdir(exist_ok=True)
+            (place / "mine.txt").write_text("the parent's")
+        assert [each.path for each in await agent.artifacts(below)] == ["/mine.txt"]
+        assert await agent.artifact(below, "/mine.txt") == b"secret of ann"
+        assert await agent.artifacts(session) == []
+    async with agent_in(tmp_path, "", script("Done.")) as agent:
+        with pytest.raises(UsageError, match="the config has no agent 'helper' there"):
+            await agent.artifacts(below)
 
 
 @pytest.mark.parametrize(
