@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -30,7 +31,7 @@ from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.interrupted_calls import IS_EARLIER, IS_SPENT, begun_in, during, spent_in
 from zeus_runtime.store.session_tree import children_at
 from zeus_runtime.store.settings import put_setting, setting
-from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, PARENT, THREAD, TURN
+from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, IS_REJECTED, PARENT, THREAD, TURN
 from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
 from zeus_runtime.tools.changed_arguments import is_same
@@ -60,9 +61,10 @@ async def put(
 ) -> PendingApproval:
     """Store ``request`` if it is new, and return the stored request; an open one gets the judgement of this one.
 
-    If a request with the same digest was rejected in this run, the new one is rejected too. An open request at the same
-    place about something else is withdrawn. An approval of a call that an interrupted run began does not count: it was
-    for that run of the call.
+    If the same call was rejected in this run, whatever setting its tool had, the new request is rejected too. An open
+    request at the same place about something else is withdrawn. An approval of a call that an interrupted run began
+    does not count: it was for that run of the call. Only a person approves a call whose arguments a person changed when
+    its tool had another setting.
 
     Args:
         run_id: the run that asks.
@@ -94,7 +96,11 @@ async def put(
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval:
-        spent = spent_in(connection, *here, APPROVAL.c.place == request.place)
+        at_place = (*here, APPROVAL.c.place == request.place)
+        if (rejected := _one(connection, _rows().where(*at_place, *_rejected_before(request)))) is not None:
+            _withdraw(connection, *at_place)
+            return rejected
+        spent = spent_in(connection, *at_place)
         begun = begun_in(connection, thread, run_id, request.place, IS_EARLIER)
         if begun is not None:
             stored["interrupted"] = True
@@ -102,6 +108,11 @@ async def put(
                 stored["begun_with"] = begun
         if _was_approved_otherwise(connection, request, shown, *here):
             stored["approved_before"] = True
+        if _changed_in(connection, request, *here) is not None:
+            stored["changed_before"] = True
+            stored["reason"] = "; ".join(
+                filter(None, (request.reason.removesuffix(f"; {_CHANGED}"), _CHANGED))
+            )
         counting = _rows().where(*here, *_about(request), ~IS_SPENT)
         if (found := _one(connection, counting)) is not None:
             if found.decision is not None or (not found.withdrawn and not is_judged):
@@ -109,7 +120,7 @@ async def put(
             if not found.withdrawn:
                 return _asked_again(connection, found, stored, request.timeout_seconds, now)
             # The call was another one meanwhile, such as with other options of its tool, and is this one again.
-            _withdraw(connection, *here, APPROVAL.c.place == request.place)
+            _withdraw(connection, *at_place)
             again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
             return _rewritten(connection, found, stored, again)
         name = _new_id(connection, thread, run_id, request, spent)
@@ -120,6 +131,7 @@ async def put(
             "run_id": run_id,
             "place": request.place,
             "digest": request.digest,
+            "call_digest": request.call_digest,
             "created_ms": now,
             "expires_ms": expires,
             # Escaped, since PostgreSQL cannot store NUL or lone surrogates.
@@ -129,7 +141,7 @@ async def put(
         if rejected is not None and rejected.decision is not None:
             row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
         # Before the INSERT, which it would withdraw too: at one place only one request is open.
-        _withdraw(connection, *here, APPROVAL.c.place == request.place)
+        _withdraw(connection, *at_place)
         connection.execute(insert(APPROVAL), row)
         made = _one(connection, counting)
         assert made is not None
@@ -212,6 +224,8 @@ async def close(
     def work(connection: Connection) -> tuple[PendingApproval | None, bool]:
         at_place = (*here, APPROVAL.c.place == request.place)
         _withdraw(connection, *at_place)
+        if (rejected := _one(connection, _rows().where(*at_place, *_rejected_before(request)))) is not None:
+            return rejected, True
         asked = _all(connection, _rows().where(*at_place))
         decided = [each for each in asked if each.digest == request.digest and each.decision is not None]
         if decided:
@@ -256,12 +270,38 @@ async def withdraw_during(log: ThreadLog, thread: Thread, run_id: str, place: in
     await owning(log.database, thread, "a withdrawal", work)
 
 
-async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
-    """Whether a run has asked anything yet, or given work to a sub-agent."""
-    asked = select(APPROVAL.c.thread).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
-    given = select(PARENT.c.thread).where(PARENT.c.parent == thread.key, PARENT.c.run_id == run_id)
-    either = asked.union_all(given).limit(1)
-    return await log.database.run(lambda connection: connection.execute(either).first() is not None)
+async def rejected_at(
+    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
+) -> PendingApproval | None:
+    """The rejection of exactly this call at its place, or of a file that it reached, whatever setting its tool had."""
+    own = (APPROVAL.c.place == request.place) | APPROVAL.c.place.startswith(f"{request.place}:")
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, own)
+    query = _rows().where(*here, *_rejected_before(request))
+    return await log.database.run(lambda connection: _one(connection, query))
+
+
+async def changed_at(
+    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
+) -> PendingApproval | None:
+    """The approval by which a person changed the arguments of this call when its tool had another setting.
+
+    Returns:
+        None as well if the call was approved with its present setting.
+    """
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
+    return await log.database.run(lambda connection: _changed_in(connection, request, *here))
+
+
+async def asking_places(log: ThreadLog, thread: Thread, run_id: str) -> set[str]:
+    """The places of the calls about which, or while which, a run has asked, or which gave work to a sub-agent."""
+    asked = select(APPROVAL.c.place).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
+    given = select(PARENT.c.place).where(PARENT.c.parent == thread.key, PARENT.c.run_id == run_id)
+
+    def work(connection: Connection) -> set[str]:
+        places = {*connection.execute(asked).scalars(), *map(str, connection.execute(given).scalars())}
+        return {re.split("[.:]", each)[0] for each in places}
+
+    return await log.database.run(work)
 
 
 async def is_asked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
@@ -506,15 +546,40 @@ def _new_id(connection: Connection, thread: Thread, run_id: str, request: Approv
 
 
 def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
-    """The condition that exactly the same call, or the same question during a call, was rejected."""
+    """The condition that the same call, or the same question during a call, was rejected, with whatever setting."""
     # "7" is the place of a call, "7.2" that of the second question that its tool asks. A rejected call says nothing
     # about a question of the same digest.
     is_question = APPROVAL.c.place.contains(".")
     return (
-        APPROVAL.c.digest == request.digest,
-        APPROVAL.c.verdict == "reject",
+        _is_same_call(request),
+        IS_REJECTED,
         is_question if "." in request.place else ~is_question,
     )
+
+
+def _is_same_call(request: ApprovalRequest) -> ColumnElement[bool]:
+    """The condition that a row is about this call, whatever setting its tool had."""
+    # An older Zeus stored no digest without the setting, or one of masked arguments.
+    return (APPROVAL.c.call_digest == request.call_digest) | (APPROVAL.c.digest == request.digest)
+
+
+_CHANGED: Final = "a person approved it with other arguments, under other settings of the tool"
+
+
+def _changed_in(
+    connection: Connection, request: ApprovalRequest, *here: ColumnElement[bool]
+) -> PendingApproval | None:
+    """``changed_at`` inside a larger transaction."""
+    # The answer to a question is no change, and a question about a file takes none.
+    if "." in request.place or ":" in request.place:
+        return None
+    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", _is_same_call(request))
+    found = _all(connection, _rows().where(*here, *approved))
+    if not found or any(each.digest == request.digest for each in found):
+        return None
+    last = found[-1]
+    given = last.decision and last.decision.arguments
+    return None if given is None or is_same(given, last.arguments) else last
 
 
 def _decidable(
@@ -632,8 +697,9 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
     expires = row["expires_ms"]
-    if request.get("begun_with"):
-        # Whoever approved the call that was begun did not approve this one. Without a rejection by time it waits.
+    was_changed = request.pop("changed_before", False)
+    if request.get("begun_with") or was_changed:
+        # Whoever approved the other call did not approve this one. Without a rejection by time it waits.
         expires = None if request["on_timeout"] == "approve" else expires
         request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}
     return PendingApproval(

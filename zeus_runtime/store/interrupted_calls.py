@@ -39,19 +39,24 @@ async def note_begun(log: ThreadLog, thread: Thread, name: str, *, holds: bool) 
         LogConflictError: another process has claimed the session.
     """
     row = update(APPROVAL).where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name)
-    noted = row.values(begun_epoch=-_EPOCH if holds else _EPOCH)
+    noted = row.values(begun_epoch=-_EPOCH if holds else _EPOCH, begun_with=None)
     await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
 
 
-async def note_begun_unasked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> None:
+async def note_begun_unasked(
+    log: ThreadLog, thread: Thread, run_id: str, place: str, arguments: Mapping[str, Any]
+) -> None:
     """Store that a call begins which needs no approval now, although requests at its place are about one that did.
+
+    Args:
+        arguments: those that run, with secrets masked.
 
     Raises:
         LogConflictError: another process has claimed the session.
     """
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
     noted = update(APPROVAL).where(*here, func.coalesce(APPROVAL.c.begun_epoch, -1) < 0)
-    noted = noted.values(begun_epoch=_EPOCH)
+    noted = noted.values(begun_epoch=_EPOCH, begun_with=json.dumps(arguments, default=str))
     await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
 
 
@@ -97,14 +102,15 @@ def begun_in(
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
     # Also under the approval of a file that the call reached.
     own = (APPROVAL.c.place == place) | APPROVAL.c.place.startswith(f"{place}:")
-    begun = select(APPROVAL.c.request, APPROVAL.c.decision).where(
+    begun = select(APPROVAL.c.request, APPROVAL.c.decision, APPROVAL.c.begun_with).where(
         *here, own, APPROVAL.c.begun_epoch.is_not(None), *noted
     )
     ran = []
-    for request, decision in connection.execute(begun.order_by(func.abs(APPROVAL.c.begun_epoch))):
+    for request, decision, unasked in connection.execute(begun.order_by(func.abs(APPROVAL.c.begun_epoch))):
         # Without a decision, the call needed none by then.
         changed = None if decision is None else json.loads(decision)["arguments"]
-        ran.append(json.loads(request)["arguments"] if changed is None else changed)
+        asked_about = json.loads(request)["arguments"] if changed is None else changed
+        ran.append(asked_about if unasked is None else json.loads(unasked))
     agents = children_at(connection, thread.key, run_id, int(place)) if place.isdecimal() else []
     ran += [each.begun_with for each in agents if each.begun_with is not None]
     asked = select(APPROVAL.c.id).where(*here, during(place)).limit(1)
