@@ -84,14 +84,12 @@ async def refuse_decided(
     ]
     found = await _plans(checked, log, [pending for pending, _ in approved])
     outdated = []
-    for (pending, given), (own, entries) in zip(approved, found, strict=True):
-        # Rules judge arguments as they will run.
-        _require_possible(pending, given)
-        decision, judgement = pending.fitting(given), None
+    for (pending, decision), (own, entries) in zip(approved, found, strict=True):
+        judgement = None
         if own is not None:
             acting, plan = own
-            call = (plan, entries, acting.secrets, pending, decision.arguments)
-            judgement = await asyncio.to_thread(_judgement, *call)
+            given = (plan, entries, acting.secrets, pending, decision.arguments)
+            judgement = await asyncio.to_thread(_judgement, *given)
             present = _beside(plan, entries, pending)
             outdated += [present] if present.outdated else []
         if judgement is not None and judgement.action == "deny":
@@ -99,13 +97,9 @@ async def refuse_decided(
                 f"{pending.id} cannot be approved: the config refuses it now ({judgement.reason})",
                 remedy="Reject it, or change the rule and restart what has loaded the config.",
             )
-        _require_possible(pending.judged(judgement), decision)
+        if problem := pending.judged(judgement).problem_with(decision):
+            raise UsageError(f"{pending.id} cannot be decided so: {problem}")
     return outdated
-
-
-def _require_possible(pending: PendingApproval, decision: Decision) -> None:
-    if problem := pending.problem_with(decision):
-        raise UsageError(f"{pending.id} cannot be decided so: {problem}")
 
 
 async def _plans(

@@ -1104,6 +1104,24 @@ async def test_a_response_to_one_of_two_approvals_asks_about_the_other_and_can_b
     assert done.output_text == "Done."
 
 
+async def test_a_client_that_owes_a_result_is_told_so_though_its_approval_was_decided_elsewhere(
+    tmp_path: Path,
+) -> None:
+    both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        said, *results = answered(first, "approve")
+        (mine,) = [each for each in results if each["tool_call_id"].startswith("zeus_")]
+        name = mine["tool_call_id"].removeprefix("zeus_")
+        assert (await native.post(f"/v1/approvals/{name}", json={"decision": "reject"})).is_success
+        with pytest.raises(BadRequestError, match="the result of the call 'c1' is missing"):
+            await ask(model="test", messages=[user("go"), said, mine], tools=OWN)
+
+
 async def test_changed_arguments_of_a_wrong_type_are_refused_with_their_place(tmp_path: Path) -> None:
     """A rule saw them before they were fitted to the tool, and the answer was 503."""
     model = script(calling(call("run_command", "c1", command="echo x >> a.txt")), "Done.")
