@@ -438,7 +438,11 @@ class Run:
         if decision is not None and decision.answer == "reject":
             return _rejected(tool.name, decision)
         if decision is not None and decision.arguments is not None:
-            request = replace(request, arguments=dict(decision.arguments))
+            # Anew: the tool may take other arguments now than when the user changed them.
+            changed = fitted_arguments(tool, replace(call, arguments=decision.arguments))
+            if isinstance(changed, str):
+                return ToolResult(changed, is_error=True)
+            request = replace(request, arguments=changed)
         former = await self._resources.approvals.rejected(request)
         if former is not None and former.decision is not None:
             if not former.is_about_file:

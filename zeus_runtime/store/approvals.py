@@ -593,7 +593,7 @@ def _decidable(
             remedy=f"Those that wait: {waiting}.",
         )
     if not pending.is_open:
-        raise UsageError(_over(pending), remedy=f"Those that wait: {waiting}.")
+        raise DecidedError(pending, decision, remedy=f"Those that wait: {waiting}.")
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
@@ -602,6 +602,23 @@ def _decidable(
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")
     return pending
+
+
+class DecidedError(UsageError):
+    """A request does not wait any more.
+
+    Attributes:
+        approval: its id.
+        is_same: whether it was decided as it would be decided now.
+    """
+
+    def __init__(self, pending: PendingApproval, decision: Decision, *, remedy: str) -> None:
+        super().__init__(_over(pending), remedy=remedy)
+        self.approval = pending.id
+        stored, given = pending.decision, pending.fitting(decision)
+        self.is_same = stored is not None and is_same(
+            [stored.answer, stored.arguments], [given.answer, given.arguments]
+        )
 
 
 def _over(pending: PendingApproval) -> str:

@@ -1036,20 +1036,108 @@ async def test_a_client_gets_the_answer_of_a_turn_whose_call_was_rejected_elsewh
     assert "not today" in str(second.choices[0].message.content)
 
 
-async def test_a_decision_that_was_made_elsewhere_gets_no_answer_while_another_call_waits(
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_request_that_decides_one_of_three_calls_is_asked_about_the_others_at_once(
+    tmp_path: Path, streams: bool, elsewhere: bool
+) -> None:
+    """It waited without a word until somebody decided them."""
+    three = calling(*(call("record", f"r{each}", text=each) for each in "abc"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(three, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        messages: Any = [user("go")]
+
+        async def asked_now() -> list[Any]:
+            """What the next answer asks, which becomes a part of the conversation."""
+            ask = client.chat.completions.create
+            if streams:
+                chunks = [
+                    each async for each in await ask(model="test", messages=messages, tools=OWN, stream=True)
+                ]
+                asked = [each for chunk in chunks for each in chunk.choices[0].delta.tool_calls or ()]
+            else:
+                asked = list(
+                    (await ask(model="test", messages=messages, tools=OWN)).choices[0].message.tool_calls
+                    or ()
+                )
+            called = [
+                {"id": each.id, "type": "function", "function": each.function.model_dump()} for each in asked
+            ]
+            messages.append(
+                {"role": "assistant", **({"tool_calls": called} if called else {"content": "Done."})}
+            )
+            return asked
+
+        first = await asked_now()
+        left = [each.id for each in first]
+        assert len(left) == 3
+        while left:
+            decided = left.pop(0)
+            if elsewhere:
+                body = {"decision": "approve"}
+                assert (
+                    await native.post(f"/v1/approvals/{decided.removeprefix('zeus_')}", json=body)
+                ).is_success
+                if not left:
+                    await no_call_waits(native)
+            messages.append({"role": "tool", "tool_call_id": decided, "content": "approve"})
+            assert [each.id for each in await asked_now()] == left
+    assert sorted((tmp_path / "effects.txt").read_text()) == sorted("a\nb\nc\n")
+
+
+async def test_a_response_to_one_of_two_approvals_asks_about_the_other_and_can_be_read_again(
     tmp_path: Path,
 ) -> None:
     two = calling(call("record", "r1", text="a"), call("record", "r2", text="b"))
-    served = talking(tmp_path, NATIVE, model=PositionModel(lambda _request: two))
-    async with served as (native, _, _model), client_of(native) as client:
+    async with (
+        talking(tmp_path, NATIVE, model=script(two, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        (first, second), answer = await left_waiting(client, "responses", "go")
+        rest = await answer((first, "approve"))
+        assert [each.id for each in rest.output] == [second]
+        assert [each.id for each in (await client.responses.retrieve(rest.id)).output] == [second]
+        yes: Any = [{"approval_request_id": second, "approve": True, "type": "mcp_approval_response"}]
+        done = await client.responses.create(model="test", input=yes, previous_response_id=rest.id)
+    assert done.output_text == "Done."
+
+
+async def test_a_client_that_owes_a_result_is_told_so_though_its_approval_was_decided_elsewhere(
+    tmp_path: Path,
+) -> None:
+    both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
         ask = client.chat.completions.create
         first = await ask(model="test", messages=[user("go")], tools=OWN)
         said, *results = answered(first, "approve")
-        decided = results[0]["tool_call_id"].removeprefix("zeus_")
-        body = {"decision": "reject"}
-        assert (await native.post(f"/v1/approvals/{decided}", json=body)).status_code == 200
-        with pytest.raises(BadRequestError, match="no call waits"):
-            await ask(model="test", messages=[user("go"), said, results[0]], tools=OWN)
+        (mine,) = [each for each in results if each["tool_call_id"].startswith("zeus_")]
+        name = mine["tool_call_id"].removeprefix("zeus_")
+        assert (await native.post(f"/v1/approvals/{name}", json={"decision": "reject"})).is_success
+        with pytest.raises(BadRequestError, match="the result of the call 'c1' is missing"):
+            await ask(model="test", messages=[user("go"), said, mine], tools=OWN)
+
+
+async def test_changed_arguments_of_a_wrong_type_are_refused_with_their_place(tmp_path: Path) -> None:
+    """A rule saw them before they were fitted to the tool, and the answer was 503."""
+    model = script(calling(call("run_command", "c1", command="echo x >> a.txt")), "Done.")
+    served = talking(tmp_path, NATIVE, model=model, tools="[shell]", allow="[], mode: ask")
+    async with served as (native, _, _), client_of(native) as client:
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        wrong = {"decision": "approve", "changed": {"command": 7}}
+        messages: Any = [user("go"), *answered(first, json.dumps(wrong))]
+        with pytest.raises(BadRequestError, match="command: must be string, not 7"):
+            await ask(model="test", messages=messages, tools=OWN)
+        (pending,) = (await native.get("/v1/approvals")).json()
+        refused = await native.post(f"/v1/approvals/{pending['id']}", json=wrong)
+        assert refused.status_code == 422
+        assert "command: must be string, not 7" in refused.text
+        assert len((await native.get("/v1/approvals")).json()) == 1
 
 
 async def test_a_client_gets_the_answer_of_a_turn_whose_call_a_person_answered(tmp_path: Path) -> None:
