@@ -480,12 +480,12 @@ def test_a_path_with_too_many_meanings_is_not_clear(
 
 FOLDERS = ("a", "b", "a/b", "b/a", "a/b/a")
 LINKED = st.dictionaries(
-    st.tuples(st.sampled_from(["", *FOLDERS]), st.sampled_from(["l", "m", "<secret:l"])),
+    st.tuples(st.sampled_from(["", *FOLDERS]), st.sampled_from(["l", "m", "~", "<secret:l"])),
     st.sampled_from([".", *FOLDERS, "../notes", "l", "../notes/a"]),
     max_size=4,
 )
 STEPS = st.sampled_from(
-    ["a", "b", "key", "l", "m", "..", "..", ".", "", "data", "<secret:l", "<secret:l>", "l>"]
+    ["a", "b", "key", "l", "m", "~", "..", "..", ".", "", "data", "<secret:l", "<secret:l>", "l>"]
 )
 
 
@@ -497,7 +497,7 @@ def places_at(base: object, text: str) -> set[str]:
 
 @given(
     links=LINKED,
-    start=st.sampled_from(["", "/", "//", "{root}/", "{notes}/"]),
+    start=st.sampled_from(["", "/", "//", "./", "{root}/", "{notes}/"]),
     steps=st.lists(STEPS, max_size=6),
 )
 @example(links={("", "l"): "a/b"}, start="/", steps=["l", "..", "key"])
@@ -505,6 +505,8 @@ def places_at(base: object, text: str) -> set[str]:
 @example(links={("", "l"): "a/b", ("", "m"): "b"}, start="{root}/", steps=["l", "..", "m", "key"])
 @example(links={("", "<secret:l"): "a/b"}, start="/", steps=["<secret:l", "..", "key"])
 @example(links={("a", "l"): "b/a"}, start="/", steps=["l", "..", "key"])
+@example(links={("", "~"): "a/b"}, start="./", steps=["~", "..", "key"])
+@example(links={("", "~"): "a/b"}, start="/", steps=["~", "..", "key"])
 def test_a_path_is_denied_if_and_only_if_a_server_may_find_the_file_by_it(
     links: Mapping[tuple[str, str], str], start: str, steps: list[str]
 ) -> None:

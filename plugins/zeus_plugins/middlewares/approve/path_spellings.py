@@ -63,10 +63,11 @@ def _places(path: str, roots: Iterable[Path], routes: Mapping[str, Path]) -> lis
     """Return the paths of this machine that a path may mean: itself, and what it names in a root or a route's folder.
 
     Each is as it is written, where the system follows a link before a `..` behind it, and normalised, as many servers
-    do first. Each `/` and `..` within a placeholder counts, since a server gets it as text.
+    do first. Each `/` and `..` within a placeholder counts, since a server gets it as text. `~` is the home folder only
+    for some servers.
     """
     written = "/" + "/".join(parts_of(path))
-    folders = [] if written.startswith("/~/") else [*(("/", root) for root in roots), *routes.items()]
+    folders = [*(("/", root) for root in roots), *routes.items()]
     found = {
         f"{folder}/{written[len(prefix) :]}" for prefix, folder in folders if f"{written}/".startswith(prefix)
     }
