@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.delegation.test_subagents import cast, task
 from tests.serving.test_http_memory import next_of
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.serving import TOKEN, begun, service_of, serving, told, until
@@ -294,3 +297,27 @@ async def test_a_session_is_deleted_only_as_it_was_read(tmp_path: Path, archived
                     await client.delete_session(other)
             await client.delete_session(read)
             assert [*await client.sessions(archived=archived)] == []
+
+
+async def test_the_session_of_a_sub_agents_own_sub_agent_belongs_to_the_outermost_agent(
+    tmp_path: Path,
+) -> None:
+    """Its name begins with the agent just above it, so it was 404."""
+    sub = {"version": 1, "model": "gpt-4o", "name": "mid", "tools": ["subagents"]}
+    lower = {**sub, "agents": {"low": {"description": "L."}}}
+    (tmp_path / "mid.yaml").write_text(json.dumps(lower))
+    agents = {"mid": {"description": "M.", "config": "./mid.yaml"}}
+    write_agent(tmp_path, f"agents: {json.dumps(agents)}\n", tools="[probe, subagents]")
+    model = cast(
+        go=[calling(task("t1", "delegate", "mid")), "End."],
+        delegate=[calling(task("t2", "finish", "low")), "Done."],
+        finish=["Low."],
+    )
+    async with serving(service_of(tmp_path, model)) as client:
+        _, run = await begun(client, "go")
+        assert (await until(client, run, "complete", "failed"))["state"] == "complete"
+        with sqlite3.connect(tmp_path / ".zeus/zeus.db") as database:
+            found = dict(database.execute("SELECT session, agent FROM thread").fetchall())
+        told = {found[each]: (await client.get(f"/v1/sessions/{each}/messages")).text for each in found}
+    assert len(told) == 3
+    assert '"Low."' in told["mid/low"], told

@@ -28,6 +28,7 @@ from zeus_runtime.serving.http.turn_queue import TurnQueue, run_of_key, same_use
 from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import AuditEntry, add_entry, expire
+from zeus_runtime.store.session_tree import outermost_of
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
 from zeus_runtime.tools.run_to_completion import all_tried, finished
 
@@ -284,9 +285,10 @@ class Service:
         """
 
         async def look(hosted: HostedAgent, agent: Agent) -> tuple[HostedAgent, Agent] | None:
-            name = await (await agent.log()).agent_of(session)
-            # Agents may share a database, and a sub-agent's session belongs to AGENT/SUBAGENT.
-            if name is None or name.partition("/")[0] != hosted.name:
+            log = await agent.log()
+            # Agents may share a database, and the name of a sub-agent's session begins with the agent just above it.
+            outermost = await outermost_of(log, session)
+            if outermost is None or await log.agent_of(outermost) != hosted.name:
                 return None
             # Before a route masks anything: each that names a session comes here.
             await agent.look_at(session)
