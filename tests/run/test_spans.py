@@ -31,6 +31,7 @@ from tests.support.agents import Answering, PositionModel, call, calling, events
 from tests.support.collector import collecting, through_rotel
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
+from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent, tracing
 from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelRequest, ModelResponse
 from zeus_runtime.run import usage
@@ -453,3 +454,19 @@ async def test_a_call_of_a_chain_says_by_codes_why_its_model_is_asked(
     whys = [of(each).get("zeus.chain.why") for each in received.named("chat ")]
     assert whys == [None, ("openai/gpt-4o: model_server",), ("stays",), ("openai/gpt-4o: passed_over",)]
     assert "a private text" not in repr([of(each) for each in received.spans])
+
+
+async def test_a_request_to_a_service_leaves_its_address_in_no_span_and_no_metric(
+    received: Received, tmp_path: Path
+) -> None:
+    """FastAPI's own spans had the words of a search, which may be a secret that only this user's agents know."""
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "complete")
+        found = await client.get("/v1/sessions/search", params={"query": "walnut-street"})
+        assert found.status_code == 200
+        assert (await client.get("/v1/walnut-street")).status_code == 404
+    assert received.one("invoke_agent")
+    told = f"{[each.to_json() for each in received.spans]} {received.metrics}"
+    assert "walnut" not in told

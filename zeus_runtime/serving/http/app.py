@@ -106,6 +106,8 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         redoc_url=None,
         default_response_class=VisibleJSON,
         responses=problems.RESPONSES,
+        # Its spans and logs would have addresses with their queries, and errors with their texts: a search of one user.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     _describe_tokens(app)
     app.state.service = service
