@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import re
+import shlex
 import sys
 import threading
 import unicodedata
@@ -2585,6 +2586,43 @@ def test_a_package_that_npm_has_linked_above_the_servers_folder_is_covered(
     found = command_part(command, Project(folder, (folder,), "/usr/bin")).files
     assert folder / "web/packages/mcp" in found
     assert folder / "other" not in found, "above the project, nothing is looked up"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_named"),
+    [
+        ("npx tsc app", False),
+        ("/usr/bin/npx -y typescript@5 --strict -b ui app", False),
+        ("env CI=1 bunx --registry https://npm.example tsc app", False),
+        ("npx -y -- tsc app", False),
+        ("npx app", True),
+        ("npx app app", True),
+        ("npx --yes app", True),
+        ("npx -p app tsc", True),
+        ("npx --registry https://npm.example app", True),
+        ("npx mocha -r app", True),
+        ("npx mocha --require=app app", True),
+        ("npx cross-env A=1 npx app", True),
+        ("npx -y npm@11 exec app", True),
+        ("npx cross-env A=1 app-mcp", True),
+        ("npx concurrently 'npx app' app", True),
+        ("npm exec tsc app", True),
+        ("node -r app", True),
+        ("sh -c 'npx app'", True),
+        ("NODE_OPTIONS='-r app' npx tsc app", True),
+    ],
+)
+def test_a_word_that_only_the_package_gets_names_no_package_that_npm_has_linked(
+    folder: Path, line: str, is_named: bool
+) -> None:
+    """`npx tsc app` closed `packages/app`, on which the agent works."""
+    put(folder, "packages/app/package.json", "packages/app/cli.js", "node_modules/.bin/x")
+    (folder / "node_modules/app").symlink_to("../packages/app")
+    (folder / "node_modules/.bin/app-mcp").symlink_to("../app/cli.js")
+    words = shlex.split(line)
+    env = {"NODE_OPTIONS": words.pop(0).partition("=")[2]} if line.startswith("NODE") else {}
+    found = command_part(Command("s", tuple(words), env), Project(folder, (folder,), "/usr/bin"))
+    assert (folder / "packages/app" in found.files) is is_named
 
 
 def test_the_workspace_of_an_agent_sorts_and_suggests_names_as_the_model_sees_them(folder: Path) -> None:

@@ -768,6 +768,82 @@ async def test_what_a_config_names_that_a_person_adds_to_a_served_folder_is_clos
     await found.aclose()
 
 
+COMPOSE = "services: {web: {build: ./src, env_file: [./src/app.env], volumes: ['./src/app.py:/app.py']}}\n"
+NEW = "version: 1\nname: new\nmodel: gpt-4o\ntools: [filesystem]\n"
+
+
+def put(folder: Path, **texts: str) -> None:
+    for name, text in texts.items():
+        (folder / f"agents/{name}.yaml").write_text(text)
+
+
+@pytest.mark.parametrize("version", ["", "version: '3.8'\n", "version: 3\n"])
+async def test_a_text_of_another_program_in_a_served_folder_closes_nothing_until_it_is_a_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """A `docker-compose.yaml` counted as a config with mistakes, and closed all paths in it."""
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    (tmp_path / "agents").mkdir(), (tmp_path / "src").mkdir()
+    for each in ("src/app.py", "src/app.env", "one.md"):
+        (tmp_path / each).write_text('{"api_key": "some_Qm7Yb2Lk9Vd4"}')
+    put(tmp_path, a=NEW.replace("new", "a"))
+    found = service_of(tmp_path, script("Done."), ("agents/a.yaml",), served="agents").hosting
+    (agent,) = found
+    gate = agent.of(ANN).plan.context.workspace
+
+    def closed() -> list[str]:
+        return [each for each in ("src/app.py", "one.md") if gate.write_refusal(each)]
+
+    file = tmp_path / "agents/compose.yaml"
+    file.write_text(version + COMPOSE)
+    await found.look()
+    assert closed() == []
+    assert agent.masked("some_Qm7Yb2Lk9Vd4") == "some_Qm7Yb2Lk9Vd4", "it names no file of keys either"
+    assert gate.write_refusal("agents/compose.yaml")
+    file.write_text("extends: ../base.yaml\n")
+    await found.look()
+    assert gate.write_refusal("base.yaml"), "which may have the version"
+    file.write_text(NEW + "instructions: {file: ../one.md}\n")
+    await found.look()
+    assert closed() == ["one.md"]
+    (tmp_path / "agents/open.yaml").write_text("version: 1\nname: [./src/app.py\n")
+    await found.look()
+    assert closed() == ["src/app.py", "one.md"], "a text that is no YAML yet may be a config"
+    await found.aclose()
+
+
+@pytest.mark.parametrize("is_first_look", [False, True])
+async def test_secrets_of_a_config_that_a_person_adds_to_a_served_folder_are_masked_from_the_next_look_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_first_look: bool
+) -> None:
+    """A turn showed the key of `agents/new.yaml` until the service was started again."""
+    monkeypatch.setattr(hosting, "LOOK_SECONDS", 0.0)
+    (tmp_path / "agents").mkdir(), (tmp_path / "conf/more").mkdir(parents=True)
+    put(tmp_path, **{each: NEW.replace("new", each) for each in ("a", "b")})
+    configs, folder = ("agents/a.yaml", "agents/b.yaml"), tmp_path / "conf/more"
+    (folder / "late.yaml").write_text(COMPOSE)
+    found = service_of(tmp_path, script("Done."), configs, served="conf/more").hosting
+    running = [each.of(ANN)._runner.redactor for each in found]
+    secrets = ("sk-own-Qm7Yb2Lk9Vd4", "sk-env-Wn8Xc3Mj6Te5", "sk-file-Hd5Rt8Pq2Zs7", "sk-late-Jf6Su9Wr3Ax8")
+
+    def shown() -> list[str]:
+        return [each for each in secrets if any(each in redactor(f"It is {each}.") for redactor in running)]
+
+    if not is_first_look:
+        await found.look()
+    (folder / "key.txt").write_text(f"{secrets[2]}\n")
+    (folder / ".env").write_text(f"NEW_TOKEN={secrets[1]}\n")
+    key = f"metadata: {{api_key: {secrets[0]}, TOKEN_FILE: conf/more/key.txt}}\n"
+    (folder / "new.yaml").write_text(NEW + key)
+    assert shown() == [*secrets]
+    await found.look()
+    assert shown() == [secrets[3]]
+    (folder / "late.yaml").write_text(f"{NEW}metadata: {{api_key: {secrets[3]}}}\n")
+    await found.look()
+    assert shown() == []
+    await found.aclose()
+
+
 @pytest.mark.parametrize("is_working", [True, False])
 async def test_a_changed_config_is_read_while_turns_run_also_if_nobody_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_working: bool

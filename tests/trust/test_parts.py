@@ -436,6 +436,9 @@ def test_a_destination_in_a_file_without_an_end_is_not_read(tmp_path: Path, kind
         (("uvx", "notes==1"), ".", False),
         (("python3", "-I", "/opt/server.py", "--root=tools/server.py"), ".", False),
         (("mcp-server-git", "--repository", "."), ".", False),
+        # `uvx` takes its Python from there.
+        (("uvx", "--python", "venv", "notes==1"), ".", True),
+        (("env", "UV_PYTHON=venv", "uvx", "notes==1"), ".", True),
     ],
 )
 def test_a_program_that_may_read_more_of_the_project_is_said_in_one_line(
@@ -448,6 +451,7 @@ def test_a_program_that_may_read_more_of_the_project_is_said_in_one_line(
         "tools/__main__.py",
         "tools/index.js",
         "venv/bin/activate",
+        "venv/pyvenv.cfg",
     ):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("")

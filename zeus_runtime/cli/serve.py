@@ -18,7 +18,7 @@ from zeus_runtime.cli.options import ConfigArgs, env_option, read_config, set_op
 from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.service_settings import settings_option, with_service
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE
+from zeus_runtime.config.layers.files import SERVICE_FILE, configs_in
 from zeus_runtime.config.sqlite_url import database_file
 
 if TYPE_CHECKING:
@@ -383,12 +383,7 @@ def _files(process: Process, configs: tuple[str, ...], settings: ReadSettings) -
                 f"{each}/{SERVICE_FILE} has settings of a service, and they are not in use",
                 remedy=f"Use them: --settings {each}/{SERVICE_FILE}",
             )
-        files = sorted(
-            path
-            for path in folder.glob(f"*{CONFIG_SUFFIX}")
-            # A command of an agent may have made a folder of such a name.
-            if not (_is_overlay(path) or path.is_dir()) and path.name != SERVICE_FILE
-        )
+        files = [path for path in configs_in(folder) if not _is_overlay(path)]
         if not files:
             raise UsageError(f"the folder {each} has no YAML file", remedy="Name a config.")
         found += map(str, files)

@@ -18,6 +18,7 @@ from zeus_runtime.config.secrets.secret_files import states
 from zeus_runtime.config.secrets.unloaded_configs import (
     config_places,
     holds_keys,
+    may_be_config,
     named_configs,
     service_key_files,
     unloaded_configs,
@@ -89,9 +90,11 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     places = tuple(dict.fromkeys((*work, *chain.from_iterable(each.work for each in agents))))
     forms: set[str] = set()
     of_runners: dict[NamedFile, None] = {}
-    texts: dict[Path, None] = {}
     loaded = {each.document.path for each in agents}.union(*(each.document.files.values() for each in agents))
-    served = [each for each in checked.served_configs if each not in loaded]
+    added = [each for each in checked.served_configs if each not in loaded]
+    # Also one that is no config yet.
+    texts = dict.fromkeys(added)
+    served = [each for each in added if may_be_config(each)]
     for each in agents:
         # Once for all: each agent of the service has the same folders.
         unloaded, named, searched = _named(each, places, served if each is checked else ())

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
-from zeus_runtime.config.layers.files import CONFIG_SUFFIX, SERVICE_FILE, any_layer, homes_for
+from zeus_runtime.config.layers.files import any_layer, configs_in, homes_for
 from zeus_runtime.config.layers.plugin_home import plugin_named
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Learned, Redactor
@@ -255,9 +256,7 @@ class Checked:
     @property
     def served_configs(self) -> Iterator[Path]:
         """The configs that the next start of the service would run from its folders: a person may have added one."""
-        for folder in self.service_folders:
-            found = folder.glob(f"*{CONFIG_SUFFIX}")
-            yield from (each for each in found if each.name != SERVICE_FILE)
+        return chain.from_iterable(map(configs_in, self.service_folders))
 
     @property
     def work(self) -> Sequence[Path]:

@@ -29,8 +29,8 @@ from zeus_runtime.trust.file_content import (
     mode_and_size,
 )
 from zeus_runtime.trust.name_search import NameSearch, with_above
-from zeus_runtime.trust.package_runners import LookedUp, looked_up
-from zeus_runtime.trust.python_environments import environments
+from zeus_runtime.trust.package_runners import LookedUp, looked_up, package_arguments
+from zeus_runtime.trust.python_environments import environments, is_environment
 from zeus_runtime.trust.scripts import script_text
 from zeus_runtime.trust.started_files import files_started, first_argument
 
@@ -66,8 +66,8 @@ class Covered:
         linked: the entries of ``data`` that are a link, are behind one, or are a further name of a covered file, each
             with the reason why its content counts.
         looked_up: what package runners and Python find in the project by themselves; no digest holds it.
-        reads_on: what the command starts lies in the project, or a package runner starts there: it may read more files
-            of the project than its words name.
+        reads_on: what the command starts lies in the project, a package runner starts there, or a word names a virtual
+            environment there: it may read more files of the project than its words name.
     """
 
     named: tuple[Named, ...]
@@ -114,7 +114,12 @@ def covered(
         compiled_apart: the command uses no compiled files of Python beside sources.
     """
     every = (*words, *env)
-    search = NameSearch(project, project.directory / cwd, compiled_apart=compiled_apart)
+    search = NameSearch(
+        project,
+        project.directory / cwd,
+        compiled_apart=compiled_apart,
+        no_packages=package_arguments(words, env),
+    )
     inside = search.grow(every[1:])
     named = [list(search.named(index, word)) for index, word in enumerate(every[1:], 1)]
     begun = [*search.program(0, words[0]), *chain.from_iterable(named)]
@@ -159,6 +164,7 @@ def covered(
     # Not what a runtime would start in `.`, where most programs only work; another line says that it is not covered.
     known = [each.path for each in read if each.is_covered]
     is_started = any(project.has(each) and any(map(each.is_relative_to, known)) for each in started)
+    names_environment = any(is_environment(each.path) for each in begun if search.is_ours(each.path))
     return Covered(
         tuple(read),
         unsplit,
@@ -174,7 +180,7 @@ def covered(
                 (*(each.path for each in (*begun, *programs)), *(Path(*each) for each in absent)), project
             ),
         ),
-        reads_on=bool(of_runners) or is_started,
+        reads_on=bool(of_runners) or is_started or names_environment,
     )
 
 

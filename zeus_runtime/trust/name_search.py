@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from glob import escape
@@ -64,13 +64,17 @@ class NameSearch:
         project: its ``path`` is the command's.
         cwd: the command's working directory.
         compiled_apart: the command uses no compiled files of Python beside sources.
+        no_packages: words that name no package that npm has linked.
 
     Attributes:
         has_more: the words name more folders than are searched, or more names than are looked up.
     """
 
-    def __init__(self, project: Project, cwd: Path, *, compiled_apart: bool) -> None:
+    def __init__(
+        self, project: Project, cwd: Path, *, compiled_apart: bool, no_packages: Set[str] = frozenset()
+    ) -> None:
         self._compiled_apart = compiled_apart
+        self._no_packages = no_packages
         self.tops = project.places
         self.project = replace(project, folders=(*project.folders, cwd))
         self._cwd = cwd
@@ -371,9 +375,9 @@ class NameSearch:
             above = (each for each in with_above([base]) if self.project.has(each))
             folders = (f"{each}{os.sep}{_PACKAGES}" for each in above)
             self._installed[base] = [each for each in folders if stat.S_ISDIR(self._mode(each))]
-        places = (
-            f"{each}/{link}" for each in self._installed[base] for link in (name, f"@{name}", f".bin/{name}")
-        )
+        # A program starts another one by its name: `npx cross-env A=1 shop-mcp`.
+        links = (f".bin/{name}", *(() if name in self._no_packages else (name, f"@{name}")))
+        places = (f"{each}/{link}" for each in self._installed[base] for link in links)
         for link in places:
             real = Path(real_path(link))
             if os.path.lexists(link) and _PACKAGES not in real.parts and self.project.has(real):

@@ -6,7 +6,7 @@ They guard against accidents. Nobody can list all that a program reads by itself
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +24,12 @@ _READ: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
 ``package.json`` and ``pyproject.toml`` are not among them: agents work on them.
 """
 
+_STARTERS: Final = ("npx", "pnpx", "bunx")
+"""The runners whose first word is the package that they start; the others are its arguments."""
+_SWITCHES: Final = ("--", "-y", "--yes")
+"""Their usual options without a value. The word after any other option may be its value, and so name a package."""
+_NAME: Final = re.compile(r"[\w.@/-]+")
+
 
 class LookedUp(NamedTuple):
     """Names that a process looks up in a folder by itself.
@@ -37,6 +43,29 @@ class LookedUp(NamedTuple):
     folder: Path
     name: str
     is_installed: bool
+
+
+def package_arguments(words: Sequence[str], env: Sequence[str]) -> Set[str]:
+    """The arguments of the package that ``npx`` starts, which name no package: ``app`` of ``npx -y tsc app``.
+
+    Not one whose text another word holds, such as a line of a shell.
+
+    Args:
+        env: the values of the environment.
+    """
+    # `npx -y npm@11 exec app` starts the package `app`.
+    runners = [each.rpartition("/")[2].partition("@")[0] for each in words]
+    last = max((at for at, each in enumerate(runners) if each in _READ), default=None)
+    if last is None or runners[last] not in _STARTERS:
+        return frozenset()
+    plain = [
+        at
+        for at in range(last + 1, len(words))
+        if not words[at].startswith("-") and (words[at - 1] in _SWITCHES or not words[at - 1].startswith("-"))
+    ]
+    arguments = [at for at in plain[1:] if _NAME.fullmatch(words[at])]
+    others = (*env, *(each for at, each in enumerate(words) if at not in arguments))
+    return {words[at] for at in arguments if not any(words[at] in each for each in others)}
 
 
 def looked_up(words: Sequence[str], folders: Sequence[Path]) -> Iterator[LookedUp]:

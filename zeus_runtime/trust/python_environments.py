@@ -39,9 +39,13 @@ def environments(named: Iterable[Path], project: Project) -> Iterator[LookedUp]:
             folders[near[1]] = not os.path.lexists(near[1])
         for folder, is_to_be_made in folders.items():
             holds_work = any(each.is_relative_to(folder) for each in project.places)
-            is_environment = is_to_be_made or any(os.path.lexists(folder / each) for each in _MARKS)
-            if is_environment and not holds_work and project.has(folder):
+            if (is_to_be_made or is_environment(folder)) and not holds_work and project.has(folder):
                 yield LookedUp(folder.parent, escape(folder.name), True)
+
+
+def is_environment(folder: Path) -> bool:
+    """Whether a folder is a virtual environment of Python."""
+    return any(os.path.lexists(folder / each) for each in _MARKS)
 
 
 def _ways(file: Path) -> Iterator[Path]:

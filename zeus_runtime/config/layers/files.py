@@ -41,6 +41,13 @@ TEXT_SUFFIXES: Final = (CONFIG_SUFFIX, ".yml", ".json")
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
+def configs_in(folder: Path) -> Sequence[Path]:
+    """The files of a folder that a service takes for configs and their overlays: its YAML files without settings."""
+    found = sorted(folder.glob(f"*{CONFIG_SUFFIX}"))
+    # A command of an agent may have made a folder of such a name.
+    return [each for each in found if each.name != SERVICE_FILE and not each.is_dir()]
+
+
 def any_layer(name: str, path: Path) -> None:
     """Permit each file as a layer."""
 

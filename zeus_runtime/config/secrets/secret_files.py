@@ -14,7 +14,7 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
-from zeus_runtime.config.layers.files import SERVICE_FILE
+from zeus_runtime.config.layers.files import SERVICE_FILE, configs_in
 from zeus_runtime.config.layers.loading import with_text
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.marked import marked_values
@@ -27,6 +27,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
     config_places,
     file_text,
+    may_be_config,
     secrets_of_unloaded,
     servers_at,
     spelled_key_files,
@@ -120,6 +121,7 @@ class SecretFiles:
         self._listings = FolderListings(is_workspace)
         self._homes = homes
         self._given = (*given, document.directory / SERVICE_FILE)
+        self._service_folders: Sequence[Path] = ()
         self._seen: dict[object, Mapping[Path, LookState | None]] = {}
         self._variables: dict[Path, Sequence[tuple[str, str]]] = {}
         self._unread: dict[Path, str] = {}
@@ -144,6 +146,13 @@ class SecretFiles:
         other = copy(self)
         other.folders, other._shared, other._is_of_folders = folders, (), True
         other._seen, other._unread, other._listings = {}, {}, FolderListings()
+        return other
+
+    def of_service(self, folders: Sequence[Path]) -> SecretFiles:
+        """A look also at the configs in the folders of a service: a person may add one."""
+        other = self.copy()
+        other._service_folders = folders
+        other._seen.pop("", None)
         return other
 
     def changed(self) -> dict[str, str]:
@@ -223,7 +232,7 @@ class SecretFiles:
     def _env_files(self) -> Sequence[Path]:
         """The files of variables that are not loaded, where an agent works and beside each config that is read."""
         configs = () if self._is_of_folders else self._document.files.values()
-        beside = dict.fromkeys(each.parent for each in configs)
+        beside = dict.fromkeys((*(each.parent for each in configs), *self._service_folders))
         found = chain(
             *(self._listings.env_files(each, below=each not in self._shared) for each in self.folders),
             *(self._listings.env_files(folder) for folder in beside),
@@ -395,14 +404,21 @@ class SecretFiles:
         # A new overlay or preset changes its folder, and a new line of a config may name another config.
         yield from (each.folder for each in config_places(self._document, self._given))
         yield from (home / "configs" for home in self._homes)
+        # Also a text that is no config yet.
+        yield from (*self._service_folders, *self._served)
         yield from self._document.files.values()
         yield from (each.file for each in self._unloaded)
         yield from self._keys_of_unloaded()
 
     @property
+    def _served(self) -> Iterator[Path]:
+        return chain.from_iterable(map(configs_in, self._service_folders))
+
+    @property
     def _unloaded(self) -> Iterator[UnloadedConfig]:
+        given = (*self._given, *filter(may_be_config, self._served))
         for document in self._readings:
-            yield from unloaded_configs(document, self._homes, self._given)
+            yield from unloaded_configs(document, self._homes, given)
 
 
 def _single(file: Path, read: Callable[[Path], Mapping[str, str]], kind: str = "") -> _Source:

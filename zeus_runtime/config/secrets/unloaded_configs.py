@@ -18,6 +18,7 @@ from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, config_at
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.layers.mcp_files import once
+from zeus_runtime.config.layers.upgrade import CURRENT
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.folder_listings import FolderListings
 from zeus_runtime.config.secrets.key_files import key_files_of_entry, key_files_of_words
@@ -96,6 +97,17 @@ def unloaded_configs(
     for tree in (*document.replaced, *document.defaults):
         waiting += _further(tree, document.folders, document.directory)
     yield from _read_on(waiting, seen, document.environ)
+
+
+def may_be_config(file: Path) -> bool:
+    """Whether a text is a config, or may be one: it is no YAML yet. One of another program has no known ``version``."""
+    text = file_text(file) if _is_there(file) else None
+    root = None if text is None else _root(text)
+    if root is None:
+        return True
+    version, extends = (find(root, (key,)) for key in ("version", "extends"))
+    # A file that it extends may have the version.
+    return extends is not None or (version is not None and version.value in range(CURRENT + 1))
 
 
 def servers_at(file: Path, environ: Mapping[str, str]) -> UnloadedConfig:

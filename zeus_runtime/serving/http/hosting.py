@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.config.messages.diagnostics import ConfigError
-from zeus_runtime.config.secrets.masking import Learned
+from zeus_runtime.config.secrets.masking import Learned, Redactor
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
 from zeus_runtime.plan.edited_configs import EditedConfigs, closed_beside
@@ -465,6 +465,7 @@ class Hosting:
                 )
         self._agents = list(agents)
         self._looking = asyncio.Lock()
+        self._looked = float("-inf")
         self.learned: Final = Learned(form=KEY_FORM)
         self._introduce()
 
@@ -477,6 +478,7 @@ class Hosting:
         if self._looking.locked():
             return
         async with self._looking:
+            await self._learn_of_folders()
             due = [each for each in self._agents if each.is_due()]
             is_new = [
                 each for each in due if await each.read_again(self._names_beside(each), self._close_files)
@@ -490,6 +492,16 @@ class Hosting:
                     await each.close_edited(self._close_files, always=bool(is_new and each.problem))
                 except Exception as error:  # noqa: BLE001 - as in `read_again`
                     _log.error("the files of the agent %s stay open: %s", each.name, _as_told(error))
+
+    async def _learn_of_folders(self) -> None:
+        """Mask the secrets of a config that a person adds to a folder of the service, also in turns that run."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        for each in self._served:
+            found = Redactor().adding(await asyncio.to_thread(each.changed))
+            Redactor(learned=(self.learned,)).learn_all(found)
 
     async def _close_files(self, family: Sequence[Checked]) -> None:
         for each in self._agents:
@@ -517,6 +529,9 @@ class Hosting:
         for each in self._agents:
             others = [one for other in self._agents if other is not each for one in other.family]
             each.stand_beside(others, self.learned)
+        # The look of one agent is enough: all have the same folders, and mask what it finds.
+        first = (each.checked for each in self._agents[:1] if each.checked.service_folders)
+        self._served = [each.secret_files.of_service(each.service_folders) for each in first]
 
     async def aclose(self) -> None:
         """Close all agents."""
