@@ -42,6 +42,22 @@ def test_no_class_name_means_two_things() -> None:
     assert {name: found for name, found in homes.items() if len(found) > 1 and name != "Options"} == {}
 
 
+def test_the_decisions_of_one_request_are_made_at_once() -> None:
+    """One by one, a request that is refused would have decided some of its calls."""
+    alone = {
+        f"{name}.{function.name}"
+        for name, module in modules().items()
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "decide"
+        if any(isinstance(each, ast.Dict) for each in (*node.args, *(each.value for each in node.keywords)))
+    }
+    of_one_call = "zeus_runtime.serving.http.routes.approvals.decide"
+    of_one_answer = {f"zeus_plugins.protocols.mcp.calls.{name}" for name in ("_left_by", "ask")}
+    assert alone == {of_one_call, *of_one_answer}
+
+
 def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
 

@@ -115,6 +115,39 @@ def test_a_fork_that_is_killed_or_waited_for_in_vain_is_as_any_other(probe: Path
         assert not _lives(process.pid)
 
 
+ENDING = """
+import atexit, sys, threading, time
+atexit.register(print, "at exit")
+threading.Thread(target=lambda: (time.sleep(0.05), print("thread", flush=True))).start()
+sys.stdout.write("unflushed\\n")
+if sys.argv[1] == "raise":
+    raise ValueError("broken")
+if sys.argv[1] != "return":
+    sys.exit(eval(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("end", ["return", "raise", "3", "'a text'", "None", "True"])
+def test_a_fork_ends_as_an_interpreter_does(tmp_path: Path, end: str) -> None:
+    (tmp_path / "ending.py").write_text(ENDING)
+    command = [sys.executable, "-m", "ending", end]
+    done = forked.run(command, cwd=tmp_path, capture_output=True, text=True)
+    plain = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert sorted(done.stdout.splitlines()) == ["at exit", "thread", "unflushed"]
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    last = [each.stderr.splitlines()[-1:] for each in (done, plain)]
+    assert last[0] == last[1]
+
+
+def test_a_fork_that_cannot_write_the_last_of_its_output_ends_as_an_interpreter_does(tmp_path: Path) -> None:
+    (tmp_path / "ending.py").write_text("import sys\nsys.stdout.write('x')\nsys.exit(0)\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with forked.Forked([sys.executable, "-m", "ending"], cwd=tmp_path, stdout=writer) as process:
+        os.close(writer)
+    assert process.returncode == 120
+
+
 def test_what_an_interpreter_reads_at_its_start_starts_one(probe: Path) -> None:
     command = [sys.executable, "-m", "probe", "0"]
     environ = {**os.environ, "PYTHONUTF8": "1" if not sys.flags.utf8_mode else "0"}

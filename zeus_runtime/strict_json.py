@@ -69,13 +69,18 @@ def json_problem(value: Any, *, finite: bool = True) -> str | None:
     if _is_deeper(value, _MOST_LEVELS):
         return _TOO_DEEP
     try:
-        json.dumps(value, allow_nan=not finite, default=_mapping)
+        json.dumps(value, allow_nan=not finite, default=plain_mapping)
     except (TypeError, ValueError, RecursionError) as error:
         return str(error)
     return None
 
 
-def _mapping(value: Any) -> dict[Any, Any]:
+def plain_mapping(value: Any) -> dict[Any, Any]:
+    """A mapping as the ``dict`` that ``json.dumps`` takes; its ``default``.
+
+    Raises:
+        TypeError: it is no mapping.
+    """
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not JSON")

@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.run.test_toolsets import LAMP
-from tests.support.agents import PositionModel, call, calling, script, write_agent
+from tests.support.agents import PositionModel, call, calling, play, script, write_agent
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.agent import runner, session_plans
 from zeus_runtime.agent.session_plans import SessionPlans
-from zeus_runtime.errors import MissingError, UsageError
-from zeus_runtime.events import RunFailed
+from zeus_runtime.errors import MissingError, NotFoundError, UsageError
+from zeus_runtime.events import RunFailed, RunStarted, SubAgentEvent
+from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.shown import reach_object
 from zeus_runtime.plan.validated import check
@@ -110,6 +111,60 @@ async def test_a_session_reaches_no_other_session_s_files(tmp_path: Path, work: 
     assert all("secret of one" not in str(each.content) for each in told)
 
 
+@pytest.mark.parametrize(
+    ("own", "spec", "root", "routes", "rules"),
+    [
+        ("", "", "work", {"/notes/"}, {"hr/**", "**"}),
+        ("workspace: {access: {'*.pem': deny}}\n", "", "work", {"/notes/"}, {"*.pem"}),
+        ("workspace: {routes: {}}\n", "", "work", set(), {"hr/**", "**"}),
+        ("workspace: {root: .}\n", "", ".", set(), set()),
+        ("workspace: {root: desk}\n", "", "desk", set(), set()),
+        ("", ", overrides: {workspace: {root: desk}}", "desk", set(), set()),
+        ("extends: default\n", "", "work", {"/notes/"}, {"hr/**", "**"}),
+        ("workspace: {per: session}\n", "", "work/session_1", {"/notes/"}, {"hr/**", "**"}),
+    ],
+)
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_sub_agent_works_in_its_parent_s_workspace_unless_its_config_writes_a_root(
+    tmp_path: Path, own: str, spec: str, root: str, routes: set[str], rules: set[str], levels: int
+) -> None:
+    """With a config that said nothing of a workspace, it worked in the working directory, out of its parent's reach."""
+    project = tmp_path / "project"
+    for name in ("work/hr", "desk", "../notes"):
+        (project / name).mkdir(parents=True)
+    (project / "outside.txt").write_text("outside")
+    (project / "work/hr/pay").write_text("pay")
+    yaml = "workspace: {root: work, routes: {/notes/: ../notes}, access: {'hr/**': deny, '**': read}}\n"
+    agents = f"agents: {{helper: {{description: h, config: helper.yaml{spec}}}}}\n"
+    (project / "helper.yaml").write_text(f"version: 1\nname: helper\nmodel: x\ntools: [filesystem]\n{own}")
+    if levels == 2:
+        middle = "version: 1\nname: middle\nmodel: x\ntools: [filesystem, subagents]\n"
+        (project / "middle.yaml").write_text(middle + agents)
+        agents = "agents: {middle: {description: m, config: middle.yaml}}\n"
+    write_agent(project, yaml + agents, tools="[filesystem, subagents]")
+    checked = check(project / "zeus.yaml", directory=project, environ={}, trust=recorded_trust({}, "all"))
+    asked = [each for each in all_parts(checked) if "notes" in each.name]
+    assert len(asked) == 1, "one permission for a folder of the parent is enough for all"
+    plan = make_plan(replace(checked, session="session_1"))
+    helper = (plan.agents["middle"].plan if levels == 2 else plan).agents["helper"]
+    files, shown = helper.plan.context.workspace, reach_object(helper.checked, helper.plan)
+    assert files.root == (project / root).absolute()
+    own_routes = files.routes.keys() - {"/large_tool_results/", "/conversation_history/", "/attached_files/"}
+    assert own_routes == routes
+    assert {each["pattern"] for each in shown["rules"]} == rules
+    above = {each["pattern"]: each["root"] for each in shown["rules_above"]}
+    assert above == dict.fromkeys(
+        {"hr/**", "**"} - (rules if root == "work" else set()), str(project / "work")
+    )
+    closed = ["/hr/pay", "/outside.txt"]
+    if root == ".":
+        closed = ["/work/hr/pay"]
+        assert files.read("/outside.txt", max_bytes=9) == b"outside"
+    for path in closed:
+        with pytest.raises(WorkspaceError):
+            files.read(path, max_bytes=9)
+
+
 async def test_a_later_turn_in_another_process_finds_the_session_s_files(tmp_path: Path, work: Path) -> None:
     async with agent_in(tmp_path, OWN, writing("/a.txt")) as agent:
         session = (await agent.run("go")).session
@@ -122,7 +177,9 @@ async def test_a_later_turn_in_another_process_finds_the_session_s_files(tmp_pat
 
 async def test_sub_agents_work_in_the_folder_of_their_parent(tmp_path: Path, work: Path) -> None:
     (tmp_path / "helper.yaml").write_text("version: 1\nname: helper\nmodel: x\ntools: [filesystem]\n")
-    for helper in ("{description: helps}", "{description: helps, config: helper.yaml}"):
+    (tmp_path / "other.yaml").write_text("extends: helper.yaml\nworkspace: {per: user}\n")
+    configs = (", config: helper.yaml", ", config: other.yaml")
+    for helper in ("{description: helps}", *(f"{{description: helps{each}}}" for each in configs)):
         agent = agent_in(
             tmp_path, OWN + f"agents:\n  helper: {helper}\n", script("x"), tools="[filesystem, subagents]"
         )
@@ -237,6 +294,27 @@ async def test_a_sub_agent_s_quota_is_counted_anew_with_each_run(tmp_path: Path)
         (tmp_path / "desk/mine.txt").rename(tmp_path / "mine.txt")
         await agent.run("ann")
     assert (tmp_path / "desk/mine.txt").exists(), "the file of the first run was counted, which is elsewhere"
+
+
+@pytest.mark.parametrize("yaml", [HELPER, "workspace: {root: work, per: session}\n" + HELPER])
+async def test_the_files_of_a_sub_agent_s_session_are_those_of_its_own_workspace(
+    tmp_path: Path, yaml: str
+) -> None:
+    """The list named the parent's file of the same name, which nobody wrote, and gave its content."""
+    write_family(tmp_path)
+    async with agent_in(tmp_path, yaml, delegating(), tools="[filesystem, subagents]") as agent:
+        events = await play(agent, "ann")
+        (session,) = {each.session for each in events if isinstance(each, RunStarted)}
+        (below,) = {each.session for each in events if isinstance(each, SubAgentEvent)}
+        for place in (tmp_path, tmp_path / "work" / session):
+            place.mkdir(exist_ok=True)
+            (place / "mine.txt").write_text("the parent's")
+        assert [each.path for each in await agent.artifacts(below)] == ["/mine.txt"]
+        assert await agent.artifact(below, "/mine.txt") == b"secret of ann"
+        assert await agent.artifacts(session) == []
+    async with agent_in(tmp_path, "", script("Done.")) as agent:
+        with pytest.raises(UsageError, match="the config has no agent 'helper' there"):
+            await agent.artifacts(below)
 
 
 @pytest.mark.parametrize(
@@ -491,6 +569,21 @@ async def test_the_change_of_a_waiting_call_is_shown_for_the_session_s_files(
         preview = (await agent.previewed(pending.id)).preview
         assert preview is not None
         assert [(each.before, each.after) for each in preview.changes] == [("new", "newer")]
+
+
+async def test_only_its_owner_learns_how_a_call_was_decided(tmp_path: Path) -> None:
+    model = script(calling(call("write_file", "a", path="a.txt", content="x")), "Done.")
+    asking = "middlewares: [approve]\n"
+    async with agent_in(tmp_path, asking, model, Owner("ann")) as agent:
+        _ = [event async for event in agent.stream("Go")]
+        (pending,) = await agent.pending_approvals()
+        await agent.decide(pending.session, {pending.id: Decision("reject")})
+        with pytest.raises(NotFoundError, match=f"{pending.id} was rejected already, by the user, at 2"):
+            await agent.previewed(pending.id)
+    for owner in (Owner("bob"), Owner("ann", "blue")):
+        async with agent_in(tmp_path, asking, script("Done."), owner) as agent:
+            with pytest.raises(NotFoundError, match=f"no call with the id '{pending.id}' waits"):
+                await agent.previewed(pending.id)
 
 
 async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Path) -> None:

@@ -64,6 +64,12 @@ def test_without_a_terminal_the_run_ends_with_7_and_says_how_to_decide(zeus: Zeu
     shown = zeus("sessions", "show", "--config", "loud.yaml")
     assert "approved by the user" in shown.out
     assert zeus("sessions", "show", "--config", "loud.yaml", "--json").json["approvals"][0]["decided_ms"]
+    again = zeus("approvals", "show", pending["id"], "--config", "loud.yaml")
+    assert (again.exit_code, f"{pending['id']} was approved already, by the user, at 2" in again.err) == (
+        2,
+        True,
+    )
+    assert f"`zeus sessions show {pending['session']} --config loud.yaml`" in again.err
 
 
 def test_the_list_of_what_waits_says_until_when_and_what_happens_then(zeus: Zeus, project: Project) -> None:

@@ -787,6 +787,33 @@ def test_a_file_of_a_prompt_that_a_rule_closes_by_now_is_left_out(project: Proje
     assert "left out the file /memo/away: /memo/away leads out of the workspace" in added.err
 
 
+def test_a_file_that_a_call_read_and_that_a_case_lacks_is_named(project: Project, zeus: Zeus) -> None:
+    """Only files that are not there any more were named, and the case that a rule left incomplete seemed whole."""
+    names = ("denied", "asked", "large", "binary", "open")
+    reading = [{"call": "read_file", "args": {"path": f"/{each}"}} for each in names]
+    looking = [{"call": "ls", "args": {"path": each}} for each in ("/folder", "/")]
+    searching = {"call": "grep", "args": {"query": "denied"}}
+    agent_with_files(project, *reading, *looking, searching, "Done.")
+    (project.folder / "work" / "folder").mkdir()
+    for name in names:
+        (project.folder / "work" / name).write_text(f"The {name} text.\n")
+    assert zeus("run", "zeus.yaml", "Read them").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    text = (project.folder / "zeus.yaml").read_text()
+    asks = "middlewares: [{approve: {mode: run_everything, ask: [{'*': {path: asked}}]}}]\n"
+    project.write("zeus.yaml", text.replace("workspace: {", "workspace: {access: {denied: deny}, ") + asks)
+    (project.folder / "work" / "large").write_text("x" * 200_000)
+    (project.folder / "work" / "binary").write_bytes(bytes(range(256)))
+    added = zeus("eval", "add", session)
+    assert added.exit_code == 0, added.err
+    (case,) = yaml.safe_load((project.folder / "cases.yaml").read_text())["cases"]
+    assert case["files"] == {"open": "The open text.\n"}
+    left_out = [line for line in added.err.splitlines() if "left out" in line]
+    assert [line.split(": ")[0].rpartition("/")[2] for line in left_out] == list(names[:-1]), left_out
+    for line, why in zip(left_out, ("`denied: deny`", "approval", "100,000 bytes", "not text"), strict=True):
+        assert why in line
+
+
 def test_a_session_whose_attachment_is_gone_is_refused_and_nothing_is_written(
     project: Project, zeus: Zeus
 ) -> None:

@@ -332,6 +332,23 @@ def test_tools_past_the_rules_for_files_are_named(zeus: Zeus, project: Project) 
     assert re.search(r"past all this +search, the server fs: may open files by themselves", shown), shown
 
 
+def test_the_rules_of_a_parent_are_shown_below_a_sub_agent(zeus: Zeus, project: Project) -> None:
+    for folder in ("work", "desk"):
+        (project.folder / folder).mkdir()
+    agents = "agents: {in: {description: i, config: in.yaml}, out: {description: o, config: out.yaml}}\n"
+    workspace = "workspace: {root: work, access: {'hr/**': deny}}\ntools: [filesystem, subagents]\n"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-5.2\n{workspace}{agents}")
+    for name, more in (("in", ""), ("out", "workspace: {root: desk}\n")):
+        project.write(f"{name}.yaml", f"version: 1\nmodel: gpt-5.2\ntools: [filesystem]\n{more}")
+    text = zeus("plan").out
+    inside, outside = text[text.index("  in: i") :].split("  out: o")
+    assert re.search(r"as above: .*files that tools may reach", inside)
+    assert re.search(rf"hr/\*\* +deny  \(an agent above, from {project.folder / 'work'} on\)", outside)
+    given = zeus("plan", "--format", "json").json["agents"]
+    assert given["in"]["files"]["rules"][0]["written"].startswith("zeus.yaml:3:")
+    assert given["in"]["files"]["rules_above"] == []
+
+
 def test_the_source_of_the_instructions_is_shown(zeus: Zeus, project: Project) -> None:
     project.write("mine.md", "Only Go.")
     agents = "agents: {a: {description: A., instructions: {file: mine.md}}}\ntools: [subagents]\n"

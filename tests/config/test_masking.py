@@ -895,6 +895,7 @@ def test_an_error_of_a_config_that_cannot_be_read_shows_no_secret(tmp_path: Path
         ('args: [--db-password hunter-two, "a" b]', None),
         ('args: ["-y", "--api-key", "hunter-two" "--password=x"]', None),
         ('{"args": ["--token"\n"hunter-two"]}', None),
+        ('github_token_bot: "hunter-two" b', None),
         ('args: [\n  "--token"\n  "hunter-two"]', None),
         ("args:\n  - --token\n  - @hunter-two", None),
         ("args:\n- --token\n- hunter-two: a: b", None),

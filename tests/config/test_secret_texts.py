@@ -41,6 +41,14 @@ def shows(found: dict[str, str], value: str = VALUE) -> bool:
     return value in Redactor().adding(found).text(f"login with {value} refused")
 
 
+def test_a_name_that_ends_in_another_word_says_secret_in_each_form(tmp_path: Path) -> None:
+    found, _ = of_env(
+        tmp_path, "set -gx GITHUB_TOKEN_BOT hunter47-heron11; mysql --token-bot hunter47-heron12\n"
+    )
+    assert not shows(found, "hunter47-heron11")
+    assert not shows(found, "hunter47-heron12")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -2656,6 +2656,7 @@ def test_a_package_is_covered_whose_program_has_a_script_of_pnpm_in_the_place_of
         ("npx cross-env A=1 npx app", True),
         ("npx -y npm@11 exec app", True),
         ("npx cross-env A=1 app-mcp", True),
+        ("npx mcp-proxy @shop/app", True),
         ("npx concurrently 'npx app' app", True),
         ("npm exec tsc app", True),
         ("node -r app", True),
@@ -2669,6 +2670,8 @@ def test_a_word_that_only_the_package_gets_names_no_package_that_npm_has_linked(
     """`npx tsc app` closed `packages/app`, on which the agent works."""
     put(folder, "packages/app/package.json", "packages/app/cli.js", "node_modules/.bin/x")
     (folder / "node_modules/app").symlink_to("../packages/app")
+    (folder / "node_modules/@shop").mkdir()
+    (folder / "node_modules/@shop/app").symlink_to("../../packages/app")
     (folder / "node_modules/.bin/app-mcp").symlink_to("../app/cli.js")
     words = shlex.split(line)
     env = {"NODE_OPTIONS": words.pop(0).partition("=")[2]} if line.startswith("NODE") else {}

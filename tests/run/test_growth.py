@@ -53,7 +53,7 @@ async def test_a_checkpoint_stays_small_and_the_database_grows_with_the_conversa
     assert free == 0
     assert checkpoints == 1
     assert writes <= 4
-    assert tables < 450_000
+    assert tables < 460_000
     assert files <= tables + 1.7 * messages
 
 

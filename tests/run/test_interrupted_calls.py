@@ -475,7 +475,9 @@ async def test_the_model_reads_where_a_call_whose_file_is_rejected_was_stopped(
             await living.decide(session, {pending.id: decision})
             await events_of(living.resume(session))
         (result,) = [str(each.content) for each in await living.history(session) if each.type == "tool"]
-    assert result == "The user rejected this call of copy. It was stopped before it opened /b.md."
+    told = "The user rejected this call of copy. It was stopped before it opened /b.md"
+    assert result.startswith(f"{told}." if at_once else f"{told}: ")
+    assert effects(folder) == []
 
 
 async def test_the_same_call_made_again_was_not_begun(folder: Path) -> None:

@@ -220,12 +220,21 @@ async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Pat
             refused = await client.get(content, params={"path": path})
             assert (refused.status_code, refused.json()["code"]) == (404, "not_found"), path
     file = tmp_path / "zeus.yaml"
-    file.write_text(file.read_text() + "workspace: {access: {closed.txt: deny}}\n")
-    async with serving(service_of(tmp_path, model)) as client:
-        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
-        assert {each["path"] for each in listed} == {"/out/seite ä.html"}
-        refused = await client.get(content, params={"path": "/closed.txt"})
-        assert refused.status_code == 404
+    text = file.read_text()
+    denied = "middlewares: [{approve: {deny: [{TOOL: {path: closed.txt}}]}}]\n"
+    # A rule for one tool is about the files that this tool reaches: here a person reads.
+    for rule, status in (
+        ("workspace: {access: {closed.txt: deny}}\n", 404),
+        (denied.replace("TOOL", "'*'"), 404),
+        (denied.replace("TOOL", "read_file"), 200),
+    ):
+        file.write_text(text + rule)
+        async with serving(service_of(tmp_path, model)) as client:
+            listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+            closed = set() if status == 200 else {"/closed.txt"}
+            assert {each["path"] for each in listed} == {"/out/seite ä.html", "/closed.txt"} - closed
+            read = await client.get(content, params={"path": "/closed.txt"})
+            assert read.status_code == status, rule
 
 
 async def test_the_files_of_a_call_are_those_with_which_it_ran(tmp_path: Path) -> None:

@@ -139,6 +139,17 @@ async def test_a_key_of_one_agent_reaches_no_session_of_another_agent_of_the_sam
     assert (await at.client.get(f"/v1/runs/{at.run}")).json()["state"] == "waiting"
 
 
+async def test_nobody_learns_of_another_that_their_call_was_decided(at: Scene) -> None:
+    path = f"/v1/approvals/{at.approval}"
+    assert (await at.client.post(path, json={"decision": "reject"})).status_code == 200
+    assert "was rejected already" in (await at.client.get(path)).text
+    for token in (at.scoped, at.bob):
+        seen = await at.client.get(path, headers=bearer(token))
+        unknown = await at.client.get("/v1/approvals/0", headers=bearer(token))
+        assert seen.status_code == unknown.status_code == 404
+        assert seen.json()["detail"] == unknown.json()["detail"].replace("'0'", repr(at.approval))
+
+
 async def test_a_waiting_call_belongs_to_the_agent_whose_session_it_is(at: Scene) -> None:
     session = (await at.client.post("/v1/sessions", json={"agent": "other"})).json()["session"]
     _, run = await begun(at.client, "go", session)

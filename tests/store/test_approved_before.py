@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from tests.support.databases import opened_thread
-from zeus_runtime.store.approvals import put, settle
+from zeus_runtime.store.approvals import changed_at, close, open_approvals, put, settle
+from zeus_runtime.store.interrupted_calls import begun_before, note_begun, note_begun_unasked
 from zeus_runtime.tools.approval import ApprovalRequest, Decision
 
 ASKED = ApprovalRequest("write_file", {"path": "/a"}, "3", setting="old", facts=("of a server",))
@@ -20,7 +21,6 @@ ASKED = ApprovalRequest("write_file", {"path": "/a"}, "3", setting="old", facts=
     ("answer", "change", "is_said"),
     [
         ("approve", {"setting": "new"}, True),
-        ("reject", {"setting": "new"}, False),
         ("approve", {"setting": "new", "arguments": {"path": "/b"}}, False),
         ("approve", {"setting": "new", "tool": "edit_file"}, False),
         ("approve", {"setting": "new", "place": "4"}, False),
@@ -45,3 +45,72 @@ async def test_an_approval_of_a_call_that_was_interrupted_is_told_as_that_alone(
         await log.database.run(lambda connection: connection.execute(earlier))
         again = await put(log, thread, "run", ASKED, ASKED.arguments)
         assert (again.interrupted, again.approved_before) == (True, False)
+
+
+@pytest.mark.parametrize("ran", [{"path": "/a"}, {"path": "/b"}])
+async def test_a_call_that_began_unasked_is_told_with_the_arguments_that_ran(
+    tmp_path: Path, ran: dict[str, str]
+) -> None:
+    async with opened_thread(tmp_path) as (log, thread):
+        first = await put(log, thread, "run", ASKED, ASKED.arguments)
+        await settle(log, first, Decision("approve", arguments={"path": "/person"}))
+        await note_begun_unasked(log, thread, "run", "3", ran)
+        later = text("UPDATE thread SET epoch = epoch + 1")
+        await log.database.run(lambda connection: connection.execute(later))
+        again = await put(log, thread, "run", ASKED, ASKED.arguments)
+        assert (again.interrupted, list(again.begun_with)) == (True, [ran] if ran != ASKED.arguments else [])
+        # A config that does not ask resumes it as it was approved.
+        await note_begun(log, thread, first.id, holds=False)
+        await log.database.run(lambda connection: connection.execute(later))
+        assert await begun_before(log, thread, "run", 3) == ({"path": "/person"},)
+
+
+async def test_a_rejection_holds_with_each_later_setting_and_with_the_one_that_was_approved(
+    tmp_path: Path,
+) -> None:
+    async with opened_thread(tmp_path) as (log, thread):
+        for setting, answer in (("old", "approve"), ("new", "reject")):
+            asked = await put(log, thread, "run", replace(ASKED, setting=setting), ASKED.arguments)
+            assert asked.is_open
+            await settle(log, asked, Decision(answer))  # type: ignore[arg-type]
+        for setting in ("old", "new", "third"):
+            again = replace(ASKED, setting=setting)
+            found = await put(log, thread, "run", again, again.arguments)
+            closed, _ = await close(log, thread, "run", again)
+            elsewhere = await put(log, thread, "run", replace(again, place="9"), again.arguments)
+            for each in (found, closed, elsewhere):
+                assert each is not None
+                assert each.decision is not None
+                assert each.decision.answer == "reject"
+        other = replace(ASKED, place="11", arguments={"path": "/b"})
+        assert (await put(log, thread, "run", other, other.arguments)).is_open
+
+
+@pytest.mark.parametrize("last", [None, {"path": "/a"}])
+async def test_only_a_person_approves_a_call_that_a_person_changed_under_other_settings(
+    tmp_path: Path, last: dict[str, str] | None
+) -> None:
+    """An approval without a change, or of the same arguments, is no change, also after one."""
+    by_time = replace(ASKED, reason="a rule", timeout_seconds=5, on_timeout="approve")
+    async with opened_thread(tmp_path) as (log, thread):
+        for setting, arguments in (("old", {"path": "/person"}), ("new", last), ("third", None)):
+            asked = await put(log, thread, "run", replace(by_time, setting=setting), ASKED.arguments)
+            stricter = (True, "reject", None) if setting == "new" else (False, "approve", asked.expires_ms)
+            assert (asked.needs_person, asked.on_timeout, asked.expires_ms) == stricter
+            assert ("with other arguments" in asked.reason) == (setting == "new")
+            # Asked again by what the former question said, as a config without rules does it.
+            same = replace(by_time, setting=setting, reason=asked.reason)
+            assert (await put(log, thread, "run", same, ASKED.arguments)).reason == asked.reason
+            await settle(log, asked, Decision("approve", arguments=arguments))
+            assert await changed_at(log, thread, "run", replace(by_time, setting=setting)) is None
+
+
+async def test_a_question_that_an_older_zeus_asked_after_a_rejection_is_withdrawn(tmp_path: Path) -> None:
+    async with opened_thread(tmp_path) as (log, thread):
+        for setting in ("old", "new"):
+            await put(log, thread, "run", replace(ASKED, setting=setting), ASKED.arguments)
+        former = text("UPDATE pending_approval SET verdict = 'reject' WHERE verdict = 'withdrawn'")
+        await log.database.run(lambda connection: connection.execute(former))
+        assert len(await open_approvals(log)) == 1
+        await put(log, thread, "run", replace(ASKED, setting="new"), ASKED.arguments)
+        assert await open_approvals(log) == []

@@ -6,8 +6,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,22 @@ from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.store import schema
-from zeus_runtime.store.approvals import allow, allowlist, listing, revoke
+from zeus_runtime.store.approvals import (
+    allow,
+    allowlist,
+    changed_at,
+    listing,
+    put,
+    rejected_at,
+    revoke,
+    settle,
+)
 from zeus_runtime.store.archived import archive
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+from zeus_runtime.store.threads import Thread
 from zeus_runtime.store.turns import paused_turns
-from zeus_runtime.tools.approval import setting_digest
+from zeus_runtime.tools.approval import ApprovalRequest, Decision, setting_digest
 
 NEXT = f"{int(schema.HEAD) + 1:04}"
 LATER = f"""
@@ -189,7 +200,9 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
                 "compare_server_default": True,
                 "include_name": lambda name, *_: (
                     name is None
-                    or not name.startswith(("memory_word", "memory_item_words", "ix_turn_waiting"))
+                    or not name.startswith(
+                        ("memory_word", "memory_item_words", "ix_turn_waiting", "ix_approval")
+                    )
                 ),
             },
         )
@@ -391,10 +404,12 @@ def behind_no_wall(connection: Connection) -> None:
 
 def before_backtests(connection: Connection) -> None:
     """The tables as they were when backtests were not stored, nor begun calls, and turns had no index."""
-    connection.execute(text("ALTER TABLE pending_approval DROP COLUMN begun_epoch"))
+    for name in ("begun_epoch", "call_digest", "begun_with"):
+        connection.execute(text(f"ALTER TABLE pending_approval DROP COLUMN {name}"))
     for name in ("backtest_replay", "backtest"):
         connection.execute(text(f"DROP TABLE {name}"))
-    connection.execute(text("DROP INDEX ix_turn_waiting"))
+    for name in ("ix_turn_waiting", "ix_approval_rejected"):
+        connection.execute(text(f"DROP INDEX {name}"))
 
 
 def old_allowlist(connection: Connection) -> None:
@@ -408,26 +423,40 @@ def old_allowlist(connection: Connection) -> None:
     )
 
 
-async def test_the_search_for_waiting_turns_reads_no_others(tmp_path: Path) -> None:
-    database = Database("sqlite:///turns.db", directory=tmp_path)
+async def plan_of(folder: Path, words: str, search: Callable[[ThreadLog], Awaitable[object]]) -> list[str]:
+    """How SQLite finds the rows of the statement with ``words`` in it that ``search`` executes."""
+    database = Database("sqlite:///searched.db", directory=folder)
     searched: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
-        if "FROM turn" in statement:
+        if words in statement:
             searched.append((statement, values))
 
     try:
         log = ThreadLog(database)
         await log.create_tables()
         event.listen(Engine, "before_cursor_execute", note)
-        assert await paused_turns(log, "test") == []
+        assert not await search(log)
         event.remove(Engine, "before_cursor_execute", note)
     finally:
         await database.close()
     ((statement, values),) = searched
-    with closing(sqlite3.connect(tmp_path / "turns.db")) as file:
-        plan = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    with closing(sqlite3.connect(folder / "searched.db")) as file:
+        return [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+
+async def test_the_search_for_waiting_turns_reads_no_others(tmp_path: Path) -> None:
+    plan = await plan_of(tmp_path, "FROM turn", lambda log: paused_turns(log, "test"))
     assert "SCAN turn USING INDEX ix_turn_waiting" in plan
+
+
+async def test_the_search_for_a_rejection_reads_no_other_requests(tmp_path: Path) -> None:
+    asked = ApprovalRequest("pay", {}, "3")
+    plan = await plan_of(
+        tmp_path, "FROM pending_approval", lambda log: rejected_at(log, Thread(1, "one"), "run", asked)
+    )
+    found = "SEARCH pending_approval USING INDEX ix_approval_rejected (thread=? AND run_id=?)"
+    assert found in plan
 
 
 async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(
@@ -458,6 +487,45 @@ async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(
         if is_server:
             right = text("SELECT has_table_privilege('pg_monitor', 'allowlist', 'SELECT')")
             assert await database.run(lambda connection: connection.execute(right).scalar())
+    finally:
+        await database.close()
+
+
+async def test_a_rejection_and_changed_arguments_from_before_hold_with_another_setting(
+    tmp_path: Path, database_url: str
+) -> None:
+    def back(connection: Connection) -> None:
+        connection.execute(text("DROP INDEX ix_approval_rejected"))
+        for name in ("call_digest", "begun_with"):
+            connection.execute(text(f"ALTER TABLE pending_approval DROP COLUMN {name}"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0026'"))
+
+    form = {"type": "object"}
+    calls = [
+        ApprovalRequest("pay", {"what": "Zoë"}, "3", setting="old"),
+        ApprovalRequest("pay", {"question": "?"}, "4.1", schema=form, setting="old"),
+        ApprovalRequest("pay", {"what": "b"}, "5", setting="old"),
+        ApprovalRequest("pay", {"what": "c"}, "6", setting="old"),
+    ]
+    no, changed = Decision("reject"), Decision("approve", arguments={"what": "mine"})
+    database = Database(database_url, directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        for each, decision in zip(calls, (no, no, changed, Decision("approve")), strict=True):
+            await settle(log, await put(log, thread, "run", each, each.arguments), decision)
+        masked = ApprovalRequest("pay", {"what": "a secret"}, "7", setting="old")
+        await settle(log, await put(log, thread, "run", masked, {"what": "<secret:A>"}), no)
+        await database.run(back)
+        assert await schema.upgrade(database) == "0026"
+        now = [replace(each, setting="new") for each in calls]
+        for each in now[:2]:
+            asked = await put(log, thread, "run", each, each.arguments)
+            assert asked.decision == no
+        assert await rejected_at(log, thread, "run", masked) is not None
+        found = [await changed_at(log, thread, "run", each) for each in now[2:]]
+        assert [each and each.decision for each in found] == [changed, None]
     finally:
         await database.close()
 

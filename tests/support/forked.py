@@ -1,7 +1,9 @@
 """Python programs as processes that are forks: a server of this test process has imported once what they need.
 
-A new interpreter spends two thirds of a short ``zeus run`` on imports. Tests of imports need a real one. So do
-``PYTHONUTF8`` and ``LANG``, which an interpreter reads when it starts: where they change, ``Forked`` starts one.
+A new interpreter spends two thirds of a short ``zeus run`` on imports, and a fork as much as the run itself on taking
+the modules apart at its end, so it ends without that. Tests of imports, and of objects that live as long as a module,
+need a real one. So do ``PYTHONUTF8`` and ``LANG``, which an interpreter reads when it starts: where they change,
+``Forked`` starts one.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -215,6 +218,14 @@ def _become(asked: Mapping[str, Any]) -> None:
         setattr(sys, f"__{name}__", text)
 
 
+def _leave(code: object) -> None:
+    """End with an exit code after threads and all other functions of ``atexit``, as an interpreter does."""
+    with suppress(OSError, ValueError):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
 def _preload() -> None:
     from importlib import import_module
     from pkgutil import walk_packages
@@ -230,9 +241,16 @@ def _preload() -> None:
 
 
 if __name__ == "__main__":
+    ended: list[object] = []
+    # The first that is registered is the last that is called.
+    atexit.register(lambda: _leave(ended.pop()) if ended else None)
     _preload()
     asked = _serve(socket.socket(fileno=int(sys.argv[1])))
     _become(asked)
     module, *sys.argv[1:] = asked["words"]
     sys.path[0] = str(Path.cwd())
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        ended.append(end.code)
+        raise

@@ -261,14 +261,14 @@ def test_a_program_is_shown_though_its_variable_is_named_like_a_secret(tmp_path:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     mask = PartMask.of({"PATH": str(tmp_path)}, Redactor())
-    assert mask.entry("VAULT_TOKEN_HELPER", "evilhelper") == "evilhelper"
+    assert mask.entry("VAULT_PASSWORD_HELPER", "evilhelper") == "evilhelper"
     assert mask.word("--password-command=evilhelper") == "--password-command=evilhelper"
-    assert mask.entry("VAULT_TOKEN_HELPER", "otherhelper") == "**********"
+    assert mask.entry("VAULT_PASSWORD_HELPER", "otherhelper") == "**********"
     own = PartMask.of({"PATH": str(tmp_path), "MY_TOKEN": "evilhelper"}, Redactor())
-    assert own.entry("VAULT_TOKEN_HELPER", "evilhelper") == "<secret:MY_TOKEN>"
-    given = Command("s", ("run",), {"PATH": str(tmp_path), "VAULT_TOKEN_HELPER": "evilhelper"})
+    assert own.entry("VAULT_PASSWORD_HELPER", "evilhelper") == "<secret:MY_TOKEN>"
+    given = Command("s", ("run",), {"PATH": str(tmp_path), "VAULT_PASSWORD_HELPER": "evilhelper"})
     part = command_part(given, Project(tmp_path, (tmp_path,)), mask=PartMask())
-    assert ("env", "VAULT_TOKEN_HELPER=evilhelper") in part.lines
+    assert ("env", "VAULT_PASSWORD_HELPER=evilhelper") in part.lines
 
 
 @pytest.mark.parametrize(

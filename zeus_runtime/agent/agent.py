@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zeus_runtime.agent.result import RunResult, result_of
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.errors import ErrorsMasked, NotFoundError, UsageError, masking_errors
+from zeus_runtime.errors import ErrorsMasked, UsageError, masking_errors
 from zeus_runtime.events import Event
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
@@ -233,15 +233,14 @@ class Agent(ErrorsMasked):
         """A waiting call with the change that it would make now, if its tool can tell; a decision is bound to that.
 
         Raises:
-            NotFoundError: no call with that id waits for a decision.
+            NotFoundError: no call with that id waits for a decision; of one that was decided or withdrawn, the error
+                says so.
         """
         from zeus_runtime.agent.approval_preview import previewed
-        from zeus_runtime.store.approvals import open_approvals
+        from zeus_runtime.store.approvals import waiting_approval
 
         log = (await self._open()).log
-        found = next((each for each in await open_approvals(log) if each.id == approval), None)
-        if found is None:
-            raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
+        found = await waiting_approval(log, approval)
         shown = await previewed(self._checked, log, found)
         await self.look_at(found.session)
         return masked_pending(shown, self._runner.redactor.masked)

@@ -15,7 +15,7 @@ from zeus_runtime.plan.redaction import masked_for
 from zeus_runtime.plan.workspace_secrets import WorkspaceSecrets, family_of
 from zeus_runtime.run.connections import differs_by_session
 from zeus_runtime.store.approvals import note_shown
-from zeus_runtime.store.session_tree import parent_of
+from zeus_runtime.store.session_tree import agents_to
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.preview import Preview, masked, preview_of
 
@@ -38,7 +38,7 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
     """
     if pending.is_question:
         return (await at_present(checked, log, [pending]))[0]
-    entries, outermost = await _entries(log, pending.session)
+    entries, outermost = await agents_to(log, pending.session)
     _, checked = await _acting(checked, log, outermost)
     checked, plan = await asyncio.to_thread(_planned, checked, outermost)
     judgement = await asyncio.to_thread(_judgement, plan, entries, checked.secrets, pending, None)
@@ -116,7 +116,7 @@ async def _plans(
     plans: dict[tuple[object, str], tuple[Checked, Plan] | None] = {}
     found: list[tuple[tuple[Checked, Plan] | None, Sequence[str]]] = []
     for pending in calls:
-        entries, outermost = await _entries(log, pending.session)
+        entries, outermost = await agents_to(log, pending.session)
         owner, acting = await _acting(checked, log, outermost)
         if (owner, "") not in plans:
             plans[owner, ""] = await asyncio.to_thread(_plan_of, acting, "")
@@ -185,17 +185,6 @@ def _foreseen(plan: Plan, name: str) -> Iterator[Tool]:
     for planned, toolset in zip(plan.opens, plan.unopened, strict=True):
         if (tool := toolset.foreseen(name)) is not None:
             yield plan.reach.of(tool.within(planned.setting))
-
-
-async def _entries(log: ThreadLog, session: str) -> tuple[list[str], str]:
-    """The names under ``agents``, outermost first, that lead to the agent of a session; and the outermost session."""
-    names: list[str] = []
-    thread = await log.find(session)
-    # A session has one parent, which is older, so this ends at the outermost.
-    while (parent := await parent_of(log, thread)) is not None:
-        names.insert(0, (await log.info(thread)).agent.rpartition("/")[2])
-        thread = await log.find(parent)
-    return names, thread.session
 
 
 async def _previewed(

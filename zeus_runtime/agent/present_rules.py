@@ -24,6 +24,7 @@ _STRICTNESS = ("allow", "ask", "deny")
 def judgement_of(plan: Plan, pending: PendingApproval, arguments: Mapping[str, JSON]) -> CallJudgement | None:
     """The strictest judgement of the plan's middlewares on a waiting call with these arguments; None without any.
 
+    Rules judge no arguments that do not fit the tool, since it never runs with them.
     A tool of a server that is not connected is judged by its name and arguments.
 
     Args:
@@ -34,14 +35,15 @@ def judgement_of(plan: Plan, pending: PendingApproval, arguments: Mapping[str, J
     if tool is None:
         tool = Tool(pending.tool, "", pending.schema or {"type": "object"}, _never)
     fitted = validate_arguments(tool, dict(arguments))
-    given = arguments if isinstance(fitted, str) else fitted
+    if isinstance(fitted, str):
+        return None
     found: list[CallJudgement] = []
     for planned in plan.middlewares:
         judged = getattr(planned.value, "judged", None)
         if judged is None:
             continue
         with planned.blamed("judged"):
-            judgement = judged(tool, given, plan.context.workspace)
+            judgement = judged(tool, fitted, plan.context.workspace)
         if judgement is not None:
             found.append(judgement)
     return max(found, key=lambda each: (_STRICTNESS.index(each.action), each.needs_person), default=None)

@@ -33,7 +33,7 @@ from zeus_runtime.sessions.deletion import forgetting
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import prune_daily
 from zeus_runtime.store.forks import with_policies
-from zeus_runtime.store.session_tree import outermost_of
+from zeus_runtime.store.session_tree import agents_to, outermost_of
 from zeus_runtime.tools.attachments import GivenFile, Reference
 from zeus_runtime.tools.run_to_completion import all_tried, finished
 
@@ -352,14 +352,23 @@ class Runner:
 
     @asynccontextmanager
     async def lent_plan(self, session: str) -> AsyncIterator[Plan]:
-        """The plan of a session, open inside the block: with a workspace of its own, if sessions have one.
+        """The plan of a session's agent, open inside the block: with a workspace of its own, if sessions have one.
 
         Raises:
-            UsageError: the session does not exist, is archived, or is a user's (``require_own``).
+            UsageError: the session does not exist, is archived, is a user's (``require_own``), or is one of a sub-agent
+                that the config does not have any more.
         """
-        connections, policies = await self.connections(), await self.policies_of(session)
+        connections = await self.connections(session)
+        names, outermost = await agents_to(connections.log, session)
         await self.require_own(session)
-        async with self._plans.lent(session, connections, policies) as plan:
+        async with self._plans.lent(outermost, connections, await self.policies_of(outermost)) as plan:
+            for name in names:
+                if name not in plan.agents:
+                    raise UsageError(
+                        f"the config has no agent {name!r} there, which worked in {session}",
+                        remedy="Write it under `agents` again to see its files.",
+                    )
+                plan = plan.agents[name].plan
             yield plan
 
     async def policies_of(self, session: str) -> str | None:

@@ -142,7 +142,8 @@ class YesApprovals:
 
     Args:
         terminal: asks the user questions, and about what only a person may approve. None: questions are left open, and
-            such calls are refused, except after another call was begun in their place: then they are left open.
+            such calls are refused, except after another call was begun or approved in their place: then they are left
+            open.
     """
 
     def __init__(self, terminal: TerminalApprovals | None) -> None:
@@ -152,8 +153,9 @@ class YesApprovals:
         """Yes, or what the user answers."""
         if self._terminal is not None and (pending.is_question or pending.needs_person):
             return await self._terminal.ask(pending)
-        # Only a person can say what is to follow on a call with other arguments that was begun.
-        is_left = pending.is_question or pending.begun_with
+        # Only a person can say what is to follow on a call with other arguments that was begun or approved.
+        was_changed = pending.approved_before and pending.needs_person
+        is_left = pending.is_question or pending.begun_with or was_changed
         return None if is_left else Decision("approve", by="automatic")
 
     def waits(self, name: str) -> bool:

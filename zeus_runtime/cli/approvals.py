@@ -74,14 +74,12 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     from zeus_runtime.cli.waiting import show_waiting
     from zeus_runtime.errors import UsageError
     from zeus_runtime.run.approvals import masked_pending
-    from zeus_runtime.store.approvals import open_approvals
+    from zeus_runtime.store.approvals import waiting_approval
 
     checked, _ = read_owner(process, which)
 
-    async def work(log: ThreadLog) -> tuple[PendingApproval, bool] | None:
-        found = next((each for each in await open_approvals(log) if each.id == name), None)
-        if found is None:
-            return None
+    async def work(log: ThreadLog) -> tuple[PendingApproval, bool]:
+        found = await waiting_approval(log, name)
         return await previewed(checked, log, found), await log.owner_of(found.session) is None
 
     shown = with_log(process, checked, work)

@@ -525,11 +525,11 @@ def _files_read(plan: Plan, calls: Sequence[MadeCall], left_out: dict[str, str])
     The access rules of the config hold: a file that its tools may not read is left out.
 
     Args:
-        left_out: gets the paths of those that are not there now, each with the reason.
+        left_out: gets the paths of the files that are left out, each with the reason.
     """
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.testing.cases.from_session import path_arguments
-    from zeus_runtime.tools.paths import NoSuchFileError
+    from zeus_runtime.tools.paths import IsFolderError
 
     reading = {each.tool.name: each.tool for each in plan.tools if each.tool.access == "read"}
     found: dict[str, str] = {}
@@ -539,11 +539,13 @@ def _files_read(plan: Plan, calls: Sequence[MadeCall], left_out: dict[str, str])
         try:
             name = plan.context.workspace.normalize(path)
             text = plan.context.workspace.read(name, max_bytes=_MOST_FILE_BYTES).decode()
-        except NoSuchFileError as error:
-            if argument in reading[tool].paths:
-                left_out[path] = error.message
+        except IsFolderError:
             continue
-        except (ZeusError, OSError, ValueError):
+        except (ZeusError, OSError, ValueError) as error:
+            # Any text may be another tool's path, but a file is missed only where a tool says that it takes one.
+            if argument in reading[tool].paths:
+                is_text = not isinstance(error, UnicodeDecodeError)
+                left_out[path] = getattr(error, "message", str(error)) if is_text else "it is not text"
             continue
         found[name.lstrip("/")] = text
     return found

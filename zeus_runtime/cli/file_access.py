@@ -19,6 +19,8 @@ def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:
     for rule in given["rules"]:
         lifts = "; lifts a built-in protection" if rule["lifts_protection"] else ""
         yield rule["pattern"], f"{rule['right']}  ({rule['written']}){lifts}"
+    for rule in given["rules_above"]:
+        yield rule["pattern"], f"{rule['right']}  (an agent above, from {rule['root']} on)"
     yield "protected", f"no tool changes {', '.join(given['protected'])}"
     past = [*given["past_rules"], *(f"the server {each.name}" for each in planned_servers(plan))]
     if past:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from zeus_runtime.client.errors import ServiceRequestError
 from zeus_runtime.client.results import (
     ServiceAgent,
     ServiceApproval,
@@ -21,6 +23,7 @@ from zeus_runtime.client.results import (
     shaped,
     under,
 )
+from zeus_runtime.strict_json import plain_mapping
 
 T = TypeVar("T")
 Verdict: TypeAlias = Literal["approve", "reject"]
@@ -52,6 +55,9 @@ class ServiceCall(Generic[T]):
         query: what is None is left out.
         is_safe: whether it may be sent again after a lost connection, because the second time changes nothing.
         is_file: whether the answer is bytes, and not JSON.
+
+    Raises:
+        ServiceRequestError: a value cannot be sent; ``where`` is its place, such as ``changed.rows[2]``.
     """
 
     method: str
@@ -63,6 +69,64 @@ class ServiceCall(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     is_safe: bool = True
     is_file: bool = False
+
+    def __post_init__(self) -> None:
+        for words in (self.query, self.body or {}):
+            for name, value in words.items():
+                _require_sendable(value, name)
+        for name, header in self.headers.items():
+            if not (header.isascii() and header.isprintable()):
+                raise _refused("a header takes printable characters of ASCII alone", name)
+
+
+_MOST_LEVELS: Final = 100
+"""Of nesting, as many as the service reads."""
+
+
+def json_of(value: Any) -> bytes:
+    """A value as the JSON that is sent.
+
+    Raises:
+        TypeError, ValueError: a part of it is not JSON.
+    """
+    return json.dumps(
+        value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=plain_mapping
+    ).encode()
+
+
+def _require_sendable(value: Any, place: str, levels: int = _MOST_LEVELS) -> None:
+    """Ensure that a value is JSON.
+
+    Raises:
+        ServiceRequestError: it is not.
+    """
+    own: Any = value
+    inner: Iterable[tuple[Any, str]] = ()
+    if isinstance(value, Mapping):
+        own = dict.fromkeys(value)
+        inner = ((each, f"{place}.{name}") for name, each in value.items())
+    elif isinstance(value, list | tuple):
+        own = None
+        inner = ((each, f"{place}[{index}]") for index, each in enumerate(value))
+    try:
+        json_of(own)
+    except UnicodeEncodeError:
+        raise _refused("half of a surrogate pair is not a character", place) from None
+    except (TypeError, ValueError) as error:
+        raise _refused(str(error), place) from None
+    for each, at in inner:
+        if not levels:
+            raise _refused(f"nested in more than {_MOST_LEVELS} levels", place)
+        _require_sendable(each, at, levels - 1)
+
+
+def _refused(why: str, place: str) -> ServiceRequestError:
+    return ServiceRequestError(
+        f"{why}, so nothing was sent",
+        code="usage",
+        where=place,
+        remedy="Send whole characters, finite numbers, true, false, null, and lists and mappings of these.",
+    )
 
 
 def new_key() -> str:
@@ -346,7 +410,12 @@ def decide(
 
 
 def part(name: str) -> str:
-    """A name as a part of a path."""
+    """A name as a part of a path.
+
+    Raises:
+        ServiceRequestError: it cannot be sent.
+    """
+    _require_sendable(name, "a name in the path")
     # Also a slash: a name must not become another path.
     return quote(name, safe="")
 

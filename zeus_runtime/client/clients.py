@@ -22,7 +22,7 @@ from zeus_runtime.client.errors import (
     ServiceUnavailableError,
     error_of,
 )
-from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent
+from zeus_runtime.client.results import InvalidAnswerError, ServiceEvent, ServiceFile, ServiceTurn
 from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
 from zeus_runtime.config.secrets.masking import Redactor, secrets_of_environment
@@ -329,13 +329,10 @@ class AsyncServiceClient:
             attachments: files that go with the prompt.
             key: the same key gives the same turn, without ``session`` in the same new session.
         """
+        # No file is uploaded for a request that cannot be sent.
+        _beginning(prompt, session, agent, [ServiceFile("", Path(each).name, 0) for each in attachments], key)
         files = [await self.upload(*_read(each)) for each in attachments]
-        if session is not None:
-            turn = await self.begin_turn(session, prompt, attachments=files, key=key)
-        else:
-            turn = await self.begin_in_new_session(
-                prompt, agent=agent, title=prompt, attachments=files, key=key
-            )
+        turn = await self.send(_beginning(prompt, session, agent, files, key))
         async for event in self.events(run=turn.run):
             yield event
             if event.waits:
@@ -468,11 +465,9 @@ class ServiceClient:
         attachments: Sequence[str | Path] = (),
         key: str | None = None,
     ) -> Generator[ServiceEvent, None, None]:
+        _beginning(prompt, session, agent, [ServiceFile("", Path(each).name, 0) for each in attachments], key)
         files = [self.upload(*_read(each)) for each in attachments]
-        if session is not None:
-            turn = self.begin_turn(session, prompt, attachments=files, key=key)
-        else:
-            turn = self.begin_in_new_session(prompt, agent=agent, title=prompt, attachments=files, key=key)
+        turn = self.send(_beginning(prompt, session, agent, files, key))
         for event in self.events(run=turn.run):
             yield event
             if event.waits:
@@ -496,6 +491,19 @@ def _read(file: str | Path) -> tuple[bytes, str]:
     return path.read_bytes(), path.name
 
 
+def _beginning(
+    prompt: str, session: str | None, agent: str | None, files: Sequence[ServiceFile], key: str | None
+) -> ServiceCall[ServiceTurn]:
+    """The request that begins a turn, in a new session if none is given.
+
+    Raises:
+        ServiceRequestError: it cannot be sent.
+    """
+    if session is not None:
+        return calls.begin_turn(session, prompt, attachments=files, key=key)
+    return calls.begin_in_new_session(prompt, agent=agent, title=prompt, attachments=files, key=key)
+
+
 def _ended() -> ServiceUnavailableError:
     return ServiceUnavailableError("the service ends the stream at once", code="unavailable")
 
@@ -510,11 +518,11 @@ def _events_path(run: str | None, session: str | None) -> str:
 
 def _request(call: ServiceCall[Any]) -> dict[str, Any]:
     query = {name: value for name, value in call.query.items() if value is not None}
+    is_json = call.body is not None
     return {
-        "json": call.body,
-        "content": call.content,
+        "content": calls.json_of(call.body) if is_json else call.content,
         "params": query,
-        "headers": call.headers,
+        "headers": {**call.headers, **({"Content-Type": "application/json"} if is_json else {})},
     }
 
 

@@ -223,7 +223,7 @@ def undo_memory_batch(batch: str, *, agent: str | None = None) -> ServiceCall[Ma
 
 def profile(kind: Kind = "user", *, agent: str | None = None) -> ServiceCall[ServiceProfile]:
     """What is known of the user or of the project."""
-    return ServiceCall("GET", f"/v1/profiles/{kind}", one(ServiceProfile), query={"agent": agent})
+    return ServiceCall("GET", f"/v1/profiles/{part(kind)}", one(ServiceProfile), query={"agent": agent})
 
 
 def change_profile(
@@ -241,7 +241,7 @@ def change_profile(
     body = {name: value if isinstance(value, str) else list(value) for name, value in fields.items()}
     return ServiceCall(
         "PATCH",
-        f"/v1/profiles/{kind}",
+        f"/v1/profiles/{part(kind)}",
         one(ServiceProfile),
         {"fields": body},
         query={"agent": agent},

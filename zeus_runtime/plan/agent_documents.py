@@ -109,15 +109,37 @@ def _document(
 
     document = _own(checked, above, homes, name, config)
     laid = find(above.root, ("agents", name, "overrides"))
-    if laid is None or not laid.is_map or not overrides:
+    root = document.root
+    if laid is not None and laid.is_map and overrides:
+        root = merge(root, laid, ref_places(Config))
+    if config is not None:
+        root = _in_workspace_of(above.root, root)
+    if root is document.root:
         return document
-    # The overrides are written in the parent's file: their relative paths start there, and errors show its lines.
+    # Such values are written in the parent's file: their relative paths start there, and errors show its lines.
     document = replace(
         document,
         folders={**above.folders, **document.folders},
         sources=document.sources.joined(above.sources),
     )
-    return laid_over(document, merge(document.root, laid, ref_places(Config)), shared=config is None)
+    return laid_over(document, root, shared=config is None)
+
+
+def _in_workspace_of(above: Node, root: Node) -> Node:
+    """A config with the keys of ``workspace`` of the config above that it does not write, unless it writes a root.
+
+    An agent whose parent has a folder for each session or user shares that one.
+    """
+    given, own = find(above, ("workspace",)), find(root, ("workspace",))
+    if given is None or not given.is_map:
+        return root
+    if own is None:
+        return root._replace(value={**root.value, "workspace": given})
+    if not own.is_map or "root" in own.value:
+        return root
+    shared = {"per"} if find(given, ("per",)) is not None and given.value["per"].value is not None else set()
+    written = {key: each for key, each in own.value.items() if key not in shared}
+    return root._replace(value={**root.value, "workspace": own._replace(value={**given.value, **written})})
 
 
 def _own(checked: Checked, above: Document, homes: Sequence[Path], name: str, config: str | None) -> Document:
@@ -127,6 +149,7 @@ def _own(checked: Checked, above: Document, homes: Sequence[Path], name: str, co
         Inherited(above, (*entry, "overrides")),
         *(Inherited(above, (*entry, key), (key,)) for key in ("instructions", "output")),
         Inherited(above, ("models", "subagents"), ("model",)),
+        Inherited(above, ("workspace",), ("workspace",)),
     )
     if config is None:
         # First the config that both share: a value that is nowhere belongs to it.

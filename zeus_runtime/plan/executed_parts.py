@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.config.mcp import Connectors, browser_server
 from zeus_runtime.config.model import ProjectInstructions
 from zeus_runtime.config.sqlite_url import database_file
-from zeus_runtime.disk_paths import expanded, real_path, shown_below
+from zeus_runtime.disk_paths import expanded, is_in, real_path, shown_below
 from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.plan.destinations import destination_at, destinations, header_keys, is_free, keys_beside
 from zeus_runtime.plan.part_sources import (
@@ -24,6 +24,7 @@ from zeus_runtime.plan.part_sources import (
     own_homes,
     with_owner,
 )
+from zeus_runtime.registry.home import bundled_home
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Document
@@ -495,7 +496,8 @@ def _home_files(ground: PartSource, protected: Callable[[], Deciding]) -> Iterat
 
     document, config = ground.document, ground.config
     directory = document.directory
-    homes = [each for each in ground.homes if not _is_own_home(ground, each)]
+    # The links of the bundled one are the distribution's.
+    homes = [each for each in ground.homes if each != bundled_home() and not _is_own_home(ground, each)]
     files = [file for home in homes for file in sorted((home / "prompts").glob("*"))]
     files += [home / "configs" / "profiles.yaml" for home in homes]
     roots = skill_roots(directory=directory, workspace=directory / config.workspace.root, homes=homes)
@@ -513,7 +515,8 @@ def _home_files(ground: PartSource, protected: Callable[[], Deciding]) -> Iterat
 
 
 def _is_own_home(ground: PartSource, home: Path) -> bool:
-    return any(home.resolve().is_relative_to(each) for each in own_homes(ground))
+    real = str(home.resolve())
+    return any(is_in(real, str(each)) for each in own_homes(ground))
 
 
 def _named_homes(ground: PartSource) -> list[Path]:
@@ -540,7 +543,7 @@ def _is_unread(ground: FileSource, file: Path) -> bool:
 def _is_for_all(ground: FileSource, file: Path) -> bool:
     """Whether each config may have a file read: a prompt or skill of the user's own Home, or an installed file."""
     own = (home / each for home in ground.trust.homes for each in ("prompts", "skills"))
-    return any(file.is_relative_to(each) for each in (*own, *ground.trust.bundled, *ground.installed))
+    return any(is_in(str(file), str(each)) for each in (*own, *ground.trust.bundled, *ground.installed))
 
 
 def _is_unreadable(

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zeus_runtime.disk_paths import is_in
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def _is_own(ground: FileSource, part: Part) -> bool:
     places = (*_folders_with_above(document), *part.files)
     has_own_variables = document.environ.keys() <= trust.variables
     return has_own_variables and all(
-        any(place.resolve().is_relative_to(home) for home in own_homes(ground)) for place in places
+        any(is_in(place, str(home)) for home in own_homes(ground))
+        for place in (str(each.resolve()) for each in places)
     )
 
 

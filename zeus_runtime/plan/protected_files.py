@@ -27,7 +27,15 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 from zeus_runtime.config.secrets.written_secrets import addressed_key_files
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import find
-from zeus_runtime.disk_paths import expanded, home_folders, is_file_name, is_folder, real_path, state_folder
+from zeus_runtime.disk_paths import (
+    expanded,
+    home_folders,
+    is_file_name,
+    is_folder,
+    is_in,
+    real_path,
+    state_folder,
+)
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import files_in, project_of
 from zeus_runtime.plan.named_files import NamedByTexts, NamedFile, named_files, named_modules, of_runner
@@ -46,6 +54,7 @@ from zeus_runtime.plan.protecting import (
     forget_links,
     holds_any,
     homes_of_user,
+    real_once,
     spellings,
     work_folders,
 )
@@ -245,7 +254,8 @@ def _add_named(deciding: Deciding, checked: Checked, named: Sequence[NamedFile])
     _add_in_workspaces(deciding, checked, named)
     for each in (*default, *named, *programs, *absent):
         if each.role == "absent":
-            for at in dict.fromkeys((str(each.file.parent), real_path(each.file.parent))):
+            above = str(each.file.parent)
+            for at in dict.fromkeys((above, real_once(above))):
                 deciding.add_names(at, each.file.name, "a program of the config would start it")
         elif each.role in ("database", "written"):
             # A database is of other agents too, with texts that this agent's rules may deny.
@@ -328,13 +338,14 @@ def _add_home_folder(deciding: Deciding, checked: Checked, work: Sequence[Path])
     Libraries that Zeus uses read them too, and some execute what they name (``~/.aws/config``, ``~/.gitconfig``).
     """
     environ = checked.process_environ
-    places = [Path(real_path(each)) for each in (*work, *deciding.folders, *deciding.around)]
+    places = [real_once(str(each)) for each in (*work, *deciding.folders, *deciding.around)]
 
     def is_reached(place: Path) -> bool:
-        return any(Path(real_path(place)).is_relative_to(each) for each in places)
+        real = real_once(str(place))
+        return any(is_in(real, each) for each in places)
 
     def add(folder: Path, pattern: str, *, but: Collection[str] = (), holds_keys: bool = True) -> None:
-        for at in dict.fromkeys((str(folder), real_path(folder))):
+        for at in dict.fromkeys((str(folder), real_once(str(folder)))):
             deciding.add_names(at, pattern, _PROGRAMS, but=but, holds_keys=holds_keys)
         # Dotfiles are often links: `~/.bashrc -> dotfiles/bashrc`. A target outside could not be opened anyway.
         for link in _links_of_names(folder, pattern, but, work):

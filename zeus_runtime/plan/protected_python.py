@@ -13,7 +13,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from zeus_runtime.disk_paths import real_path
+from zeus_runtime.disk_paths import is_in, real_path
 from zeus_runtime.plan.protecting import (
     DECIDES_ALL,
     add_code,
@@ -22,6 +22,7 @@ from zeus_runtime.plan.protecting import (
     entries_of,
     environs_of,
     holds_any,
+    real_once,
     work_folders,
 )
 from zeus_runtime.tools.own_folders import marks_folder
@@ -92,7 +93,7 @@ def add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> N
     path = tuple(_on_the_path(checked.directory))
     for each in (*searched, *imported):
         for folder, name in each.rivals(path):
-            at = real_path(folder)
+            at = real_once(str(folder))
             # Its own package stays open where an agent works in it.
             is_work = folder.name == each.name and Path(at) in work
             if not is_work and deciding.find(at) is None:
@@ -207,11 +208,11 @@ def _on_the_path(directory: Path) -> Iterator[str]:
     # A relative one, such as the empty one of Python's prompt, starts where the process is.
     for each in (Path(entry).absolute() for entry in sys.path):
         if _is_of(each, directory):
-            yield from {str(each), real_path(each)}
+            yield from {str(each), real_once(str(each))}
 
 
 def _is_of(folder: Path, directory: Path) -> bool:
-    return folder.is_relative_to(directory) or directory.is_relative_to(folder)
+    return is_in(str(folder), str(directory)) or is_in(str(directory), str(folder))
 
 
 class _Searched(NamedTuple):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import expanded, home_folders, real_path
+from zeus_runtime.disk_paths import expanded, home_folders, is_in, real_path
 from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.registry.home import user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
@@ -55,7 +55,7 @@ def add_beginning(deciding: Deciding, file: Path, why: str, *, holds_keys: bool 
 def add_unasked(deciding: Deciding, place: Path, *, is_file: bool = False) -> None:
     """Have a place made, if it is missing, before a command could make it, and keep files from its way."""
     (deciding.unasked_files if is_file else deciding.unasked)[str(place)] = None
-    for at in dict.fromkeys((str(place), real_path(place))):
+    for at in dict.fromkeys((str(place), real_once(str(place)))):
         deciding.add_way(at)
 
 
@@ -93,8 +93,8 @@ def add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> N
 
 def holds_any(link: Path, folders: Sequence[Path]) -> bool:
     """Whether a link leads to one of the folders, or to a folder above it."""
-    target = real_path(link)
-    return any(Path(real_path(each)).is_relative_to(target) for each in folders)
+    target = real_once(str(link))
+    return any(is_in(real_once(str(each)), target) for each in folders)
 
 
 def work_folders(checked: Checked) -> tuple[Path, ...]:
@@ -132,18 +132,19 @@ def spellings(file: Path) -> Iterable[str]:
     plain = os.path.normpath(written)
     # Each file's folder is resolved once for many files. A circle of links is not an error here.
     folder, name = os.path.split(plain)
-    near = f"{_real_folder(folder)}/{name}"
+    near = f"{real_once(folder).rstrip('/')}/{name}"
     found = [plain, near, real_path(near) if os.path.islink(near) else near]  # noqa: PTH114 - quicker
     if written != plain:
         found.append(real_path(written))  # after a link, `..` leads elsewhere than the text of the path says
     return dict.fromkeys(found)
 
 
-@lru_cache(maxsize=256)
-def _real_folder(folder: str) -> str:
-    return real_path(folder).rstrip("/")
+@lru_cache(maxsize=1024)
+def real_once(path: str) -> str:
+    """``path`` with its links resolved as they led when it was first asked for after ``forget_links``."""
+    return real_path(path)
 
 
 def forget_links() -> None:
     """Resolve links anew: they change between two plans."""
-    _real_folder.cache_clear()
+    real_once.cache_clear()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.registry import Plugin
     from zeus_runtime.tools import Connection
+    from zeus_runtime.tools.gate import Gate
 
 
 def plan_object(checked: Checked, plan: Plan) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     """The folders, rules and protected files."""
     gate = plan.context.workspace.gate
     assert gate is not None, "a plan's workspace has its policy"
-    lines = dict.fromkeys((rule.written, rule.right) for rule in gate.policy.rules.rules)
+    lines = _lines(gate)
     lifting = {(rule.written, rule.right) for rule in gate.policy.floor.lifting}
     return {
         "folders": {
@@ -166,9 +167,29 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
             }
             for pattern, right in lines
         ],
+        # A sub-agent must keep the rules of the agents above it too, which start at their workspaces.
+        "rules_above": [
+            {"pattern": pattern, "right": right, "root": root} for root, pattern, right in _lines_above(gate)
+        ],
         "protected": list(gate.protected()),
         "past_rules": [each.tool.name for each in plan.tools if each.tool.past_workspace],
     }
+
+
+def _lines(gate: Gate) -> Mapping[tuple[str, str], None]:
+    """The rules of ``workspace.access``, each as it is written."""
+    return dict.fromkeys((rule.written, rule.right) for rule in gate.policy.rules.rules)
+
+
+def _lines_above(gate: Gate) -> Mapping[tuple[str, str, str], None]:
+    """The root and the rules of each agent above, without those that the agent has itself for the same root."""
+    found: dict[tuple[str, str, str], None] = {}
+    above = gate.above
+    while above is not None:
+        found |= {(str(above.mounts.root), *line): None for line in _lines(above)}
+        above = above.above
+    own = {(str(gate.mounts.root), *line) for line in _lines(gate)}
+    return {line: None for line in found if line not in own}
 
 
 def _root(checked: Checked, root: Path) -> str:

@@ -167,7 +167,8 @@ def _setting(agents: Mapping[str, PlannedAgent]) -> str:
 def _planned(
     checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above, make_plan: MakePlan
 ) -> PlannedAgent:
-    own = _in_workspace_of(checked, _own(checked, name, spec, above).working_for(checked))
+    own = _own(checked, name, spec, above).working_for(checked)
+    own = replace(own, place=checked.place or (checked.config.user,), session=checked.session)
     if checked.apart is not None:
         own = set_apart(own, checked.apart)
     # A read-only parent never gets an agent that writes; one that shares its config and sets no mode follows its mode.
@@ -199,16 +200,6 @@ def _planned(
     unused = _unused(name, own, above) if spec.config is not None else ()
     told = (*unused, *(each for below in plan.agents.values() for each in below.notices))
     return PlannedAgent(name, spec, own, plan, told)
-
-
-def _in_workspace_of(checked: Checked, own: Checked) -> Checked:
-    """The config of an agent in the session's or user's folder of its parent, unless it names a root of its own."""
-    own = replace(own, place=checked.place or (checked.config.user,), session=checked.session)
-    given, written = checked.config.workspace, own.document.get(("workspace", "root"))
-    if given.per is None or written is not None:
-        return own
-    workspace = replace(own.config.workspace, root=given.root, per=given.per, quota=given.quota)
-    return replace(own, config=replace(own.config, workspace=workspace))
 
 
 def _may_write(plan: Plan) -> bool:

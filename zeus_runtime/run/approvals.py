@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -154,7 +154,8 @@ class ApprovalBroker:
         self._checks: list[Check] = []
         self._thread: Thread | None = None
         self._run_id = ""
-        self._has_asked: bool | None = None
+        self._has_asked = False
+        self._former_places: Collection[str] | None = None
         self._is_resumed = True
         self._heard: set[str] = set()
         self._asked_at: set[str] = set()
@@ -174,7 +175,7 @@ class ApprovalBroker:
         self._thread, self._run_id = thread, run_id
         self._is_resumed = not is_new
         if is_new:
-            self._has_asked = False
+            self._former_places = ()
 
     def judged_by(self, judge: Judge) -> None:
         """Add ``judge``, which says of each call whether it needs approval."""
@@ -276,12 +277,16 @@ class ApprovalBroker:
         The run may have begun under a config whose middleware asked.
 
         Raises:
-            ApprovalPending: the request from then is still undecided, or the call that it approved was interrupted.
+            ApprovalPending: the request from then is still undecided, or the call that it approved was interrupted, or
+                a person changed the call's arguments when its tool had another setting.
         """
-        # A middleware of this config asks by itself; this is for a run that began under another one.
-        if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
+        if self._given_log is None or self._thread is None or request.place in self._heard:
             return None
-        former = await self._open(request)
+        former = await self._changed(request)
+        # A middleware of this config asks by itself; this is for a run that began under another one.
+        if self._judges and former is None:
+            return None
+        former = former or await self._open(request)
         if former is not None or await self._was_interrupted(request):
             change = await preview_of(tool, request.arguments, self._secrets, self._thread.session)
             again = replace(request, preview=change)
@@ -290,6 +295,32 @@ class ApprovalBroker:
                 again = replace(again, reason=former.reason, needs_person=former.needs_person)
             return await self.ask(again, is_judged=False)
         return await self.settled(request)
+
+    async def rejected(self, request: ApprovalRequest) -> PendingApproval | None:
+        """The rejection of exactly this call, or of a file that it reached, if the run was resumed since."""
+        from zeus_runtime.store.approvals import rejected_at
+
+        if self._thread is None or not await self._was_asked_at(request.place):
+            return None
+        found = await rejected_at(self._log, self._thread, self._run_id, request)
+        if found is None:
+            return None
+        pending = masked_pending(found, self._known)
+        self._told_decision(pending, request, former=True)
+        return pending
+
+    async def _changed(self, request: ApprovalRequest) -> PendingApproval | None:
+        """The approval by which a person changed this call when its tool had another setting, before a resume."""
+        from zeus_runtime.store.approvals import changed_at
+
+        assert self._thread is not None, "a run begins before its calls"
+        if not await self._was_asked_at(request.place):
+            return None
+        return await changed_at(self._log, self._thread, self._run_id, request)
+
+    async def _was_asked_at(self, place: str) -> bool:
+        """Whether the run, before it was resumed, asked about the call at this place, or while that call ran."""
+        return self._given_log is not None and place in await self._asking_places()
 
     def has_approved(self, request: ApprovalRequest) -> bool:
         """Whether this call, with exactly these arguments, was approved in this process."""
@@ -314,7 +345,7 @@ class ApprovalBroker:
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)
             if request.place in self._asked_at:
-                await self._note_begun_unasked(request.place)
+                await self._note_begun_unasked(request)
             return await run()
         approved = (request.place, request.digest)
         async with self._in_turn[approved]:
@@ -348,12 +379,13 @@ class ApprovalBroker:
                 made.note(change)
             return result
 
-    async def _note_begun_unasked(self, place: str) -> None:
+    async def _note_begun_unasked(self, request: ApprovalRequest) -> None:
         """Store the begin of a call that needs no approval now: its requests would say that it never began."""
-        from zeus_runtime.store.approvals import note_begun_unasked
+        from zeus_runtime.store.interrupted_calls import note_begun_unasked
 
         assert self._thread is not None, "a run begins before its calls"
-        await note_begun_unasked(self._log, self._thread, self._run_id, place)
+        here = (self._log, self._thread, self._run_id, request.place)
+        await note_begun_unasked(*here, self._known(request.arguments))
 
     def _noted(
         self, tool: Tool, name: str, run: Callable[[], Awaitable[ToolResult]]
@@ -367,7 +399,7 @@ class ApprovalBroker:
             return run
 
         async def noted() -> ToolResult:
-            from zeus_runtime.store.approvals import note_begun
+            from zeus_runtime.store.interrupted_calls import note_begun
 
             assert self._thread is not None, "a run begins before its calls"
             if name not in self._begun:
@@ -391,13 +423,17 @@ class ApprovalBroker:
 
     async def _asked_before(self) -> bool:
         """Whether this run has asked anything yet, or given work to a sub-agent, also before a resume."""
-        from zeus_runtime.store.approvals import has_asked
+        return self._has_asked or bool(await self._asking_places())
+
+    async def _asking_places(self) -> Collection[str]:
+        """The places of the calls about which, or while which, this run asked before a resume."""
+        from zeus_runtime.store.approvals import asking_places
 
         assert self._thread is not None, "a run begins before its calls"
         # One query for a resumed run; a new run knows the answer without it.
-        if self._has_asked is None:
-            self._has_asked = await has_asked(self._log, self._thread, self._run_id)
-        return self._has_asked
+        if self._former_places is None:
+            self._former_places = await asking_places(self._log, self._thread, self._run_id)
+        return self._former_places
 
     async def _open(self, request: ApprovalRequest) -> PendingApproval | None:
         """The undecided request of this run about this call, if any, also from when its tool had another setting."""
@@ -414,7 +450,7 @@ class ApprovalBroker:
 
     async def _was_interrupted(self, request: ApprovalRequest) -> bool:
         """Whether this run began the call under an approval before it was resumed."""
-        from zeus_runtime.store.approvals import was_interrupted
+        from zeus_runtime.store.interrupted_calls import was_interrupted
 
         assert self._thread is not None, "a run begins before its calls"
         if not await self._asked_before():
@@ -432,7 +468,8 @@ class ApprovalBroker:
             arguments: those of the model, beside which others are named with which the call was begun.
             ran: those with which it ran now, beside which only others count; None if it was refused.
         """
-        from zeus_runtime.store.approvals import begun_before, withdraw_during
+        from zeus_runtime.store.approvals import withdraw_during
+        from zeus_runtime.store.interrupted_calls import begun_before
 
         if not self._is_resumed or self._given_log is None or self._thread is None:
             return ""

@@ -438,7 +438,18 @@ class Run:
         if decision is not None and decision.answer == "reject":
             return _rejected(tool.name, decision)
         if decision is not None and decision.arguments is not None:
-            request = replace(request, arguments=dict(decision.arguments))
+            # Anew: the tool may take other arguments now than when the user changed them.
+            changed = fitted_arguments(tool, replace(call, arguments=decision.arguments))
+            if isinstance(changed, str):
+                return ToolResult(changed, is_error=True)
+            request = replace(request, arguments=changed)
+        former = await self._resources.approvals.rejected(request)
+        if former is not None and former.decision is not None:
+            if not former.is_about_file:
+                return _rejected(tool.name, former.decision)
+            # It is not begun again; a resumed run knows how far it came.
+            self._ran[call.place] = request.arguments
+            return _rejected(tool.name, former.decision, f"It was stopped before it opened {former.reason}.")
         if why := placeholder_refusal(tool, request.arguments, self._resources.secrets):
             return ToolResult(why, is_error=True)
         files = self._resources.workspace

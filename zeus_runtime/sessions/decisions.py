@@ -86,12 +86,9 @@ def decision_text(pending: PendingApproval) -> str:
     changed = "" if arguments is None else f", with changed arguments {json_shown(arguments)}"
     # In one line: a part of a reason may be a model's.
     reason = f": {exact_line(decision.reason)}" if decision.reason else ""
-    by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
-        decision.by, "by the user"
-    )
     again = "begun before, " if pending.interrupted else ""
     otherwise = "after a change of the tool's settings, " if pending.approved_before else ""
-    return f"{again}{otherwise}{done} {by}{changed}{reason}"
+    return f"{again}{otherwise}{done} {decision.by_words}{changed}{reason}"
 
 
 def changed_arguments(pending: PendingApproval) -> dict[str, Any] | None:

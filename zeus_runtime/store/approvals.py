@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,7 +18,6 @@ from sqlalchemy import (
     Select,
     bindparam,
     delete,
-    func,
     insert,
     select,
     update,
@@ -25,12 +25,13 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.command_lines import zeus_command
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
+from zeus_runtime.store.interrupted_calls import IS_EARLIER, IS_SPENT, begun_in, during, spent_in
 from zeus_runtime.store.session_tree import children_at
 from zeus_runtime.store.settings import put_setting, setting
-from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, PARENT, THREAD, TURN
+from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, IS_REJECTED, PARENT, THREAD, TURN
 from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
 from zeus_runtime.tools.changed_arguments import is_same
@@ -60,9 +61,10 @@ async def put(
 ) -> PendingApproval:
     """Store ``request`` if it is new, and return the stored request; an open one gets the judgement of this one.
 
-    If a request with the same digest was rejected in this run, the new one is rejected too. An open request at the same
-    place about something else is withdrawn. An approval of a call that an interrupted run began does not count: it was
-    for that run of the call.
+    If the same call was rejected in this run, whatever setting its tool had, the new request is rejected too. An open
+    request at the same place about something else is withdrawn. An approval of a call that an interrupted run began
+    does not count: it was for that run of the call. Only a person approves a call whose arguments a person changed when
+    its tool had another setting.
 
     Args:
         run_id: the run that asks.
@@ -94,22 +96,31 @@ async def put(
     here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval:
-        spent = _spent_in(connection, *here, APPROVAL.c.place == request.place)
-        begun = _begun_in(connection, thread, run_id, request.place, _IS_EARLIER)
+        at_place = (*here, APPROVAL.c.place == request.place)
+        if (rejected := _one(connection, _rows().where(*at_place, *_rejected_before(request)))) is not None:
+            _withdraw(connection, *at_place)
+            return rejected
+        spent = spent_in(connection, *at_place)
+        begun = begun_in(connection, thread, run_id, request.place, IS_EARLIER)
         if begun is not None:
             stored["interrupted"] = True
             if any(not is_same(each, shown) for each in begun):
                 stored["begun_with"] = begun
         if _was_approved_otherwise(connection, request, shown, *here):
             stored["approved_before"] = True
-        counting = _rows().where(*here, *_about(request), ~_IS_SPENT)
+        if _changed_in(connection, request, *here) is not None:
+            stored["changed_before"] = True
+            stored["reason"] = "; ".join(
+                filter(None, (request.reason.removesuffix(f"; {_CHANGED}"), _CHANGED))
+            )
+        counting = _rows().where(*here, *_about(request), ~IS_SPENT)
         if (found := _one(connection, counting)) is not None:
             if found.decision is not None or (not found.withdrawn and not is_judged):
                 return found
             if not found.withdrawn:
                 return _asked_again(connection, found, stored, request.timeout_seconds, now)
             # The call was another one meanwhile, such as with other options of its tool, and is this one again.
-            _withdraw(connection, *here, APPROVAL.c.place == request.place)
+            _withdraw(connection, *at_place)
             again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
             return _rewritten(connection, found, stored, again)
         name = _new_id(connection, thread, run_id, request, spent)
@@ -120,6 +131,7 @@ async def put(
             "run_id": run_id,
             "place": request.place,
             "digest": request.digest,
+            "call_digest": request.call_digest,
             "created_ms": now,
             "expires_ms": expires,
             # Escaped, since PostgreSQL cannot store NUL or lone surrogates.
@@ -129,7 +141,7 @@ async def put(
         if rejected is not None and rejected.decision is not None:
             row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
         # Before the INSERT, which it would withdraw too: at one place only one request is open.
-        _withdraw(connection, *here, APPROVAL.c.place == request.place)
+        _withdraw(connection, *at_place)
         connection.execute(insert(APPROVAL), row)
         made = _one(connection, counting)
         assert made is not None
@@ -212,61 +224,18 @@ async def close(
     def work(connection: Connection) -> tuple[PendingApproval | None, bool]:
         at_place = (*here, APPROVAL.c.place == request.place)
         _withdraw(connection, *at_place)
+        if (rejected := _one(connection, _rows().where(*at_place, *_rejected_before(request)))) is not None:
+            return rejected, True
         asked = _all(connection, _rows().where(*at_place))
         decided = [each for each in asked if each.digest == request.digest and each.decision is not None]
         if decided:
             # It may be the approval under which the call was begun.
-            spent = _spent_in(connection, *at_place)
+            spent = spent_in(connection, *at_place)
             return replace(decided[-1], interrupted=spent > 0), True
         other = _one(connection, _rows().where(*here, *_rejected_before(request)))
         return other and replace(other, interrupted=False), bool(asked)
 
     return await owning(log.database, thread, "a question", work)
-
-
-async def note_begun(log: ThreadLog, thread: Thread, name: str, *, holds: bool) -> None:
-    """Store that the call which the request ``name`` approved began to run.
-
-    Args:
-        holds: whether the approval still holds if the call is interrupted.
-
-    Raises:
-        LogConflictError: another process has claimed the session.
-    """
-    row = update(APPROVAL).where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name)
-    noted = row.values(begun_epoch=-_EPOCH if holds else _EPOCH)
-    await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
-
-
-async def note_begun_unasked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> None:
-    """Store that a call begins which needs no approval now, although requests at its place are about one that did.
-
-    Raises:
-        LogConflictError: another process has claimed the session.
-    """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
-    noted = update(APPROVAL).where(*here, func.coalesce(APPROVAL.c.begun_epoch, -1) < 0)
-    noted = noted.values(begun_epoch=_EPOCH)
-    await owning(log.database, thread, "a call's begin", lambda connection: connection.execute(noted))
-
-
-async def was_interrupted(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
-    """Whether an interrupted run began an approved call at this place."""
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
-    return await log.database.run(lambda connection: _spent_in(connection, *here) > 0)
-
-
-async def begun_before(
-    log: ThreadLog, thread: Thread, run_id: str, place: int
-) -> Sequence[Mapping[str, Any]] | None:
-    """The arguments, once each, with which an earlier claim of the session began the call at this place.
-
-    Returns:
-        as far as they are known; None if nothing says that the call began.
-    """
-    return await log.database.run(
-        lambda connection: _begun_in(connection, thread, run_id, str(place), _IS_EARLIER)
-    )
 
 
 async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> PendingApproval | None:
@@ -277,7 +246,7 @@ async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> 
     own = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == str(place))
 
     def work(connection: Connection) -> PendingApproval | None:
-        if _begun_in(connection, thread, run_id, str(place)) is not None:
+        if begun_in(connection, thread, run_id, str(place)) is not None:
             return None
         asked = _all(connection, _rows().where(*own), log.shown)
         return asked[-1] if asked else None
@@ -291,7 +260,7 @@ async def withdraw_during(log: ThreadLog, thread: Thread, run_id: str, place: in
     Raises:
         LogConflictError: another process has claimed the session.
     """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, _during(str(place)))
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, during(str(place)))
 
     def work(connection: Connection) -> None:
         _withdraw(connection, *here)
@@ -301,12 +270,38 @@ async def withdraw_during(log: ThreadLog, thread: Thread, run_id: str, place: in
     await owning(log.database, thread, "a withdrawal", work)
 
 
-async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
-    """Whether a run has asked anything yet, or given work to a sub-agent."""
-    asked = select(APPROVAL.c.thread).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
-    given = select(PARENT.c.thread).where(PARENT.c.parent == thread.key, PARENT.c.run_id == run_id)
-    either = asked.union_all(given).limit(1)
-    return await log.database.run(lambda connection: connection.execute(either).first() is not None)
+async def rejected_at(
+    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
+) -> PendingApproval | None:
+    """The rejection of exactly this call at its place, or of a file that it reached, whatever setting its tool had."""
+    own = (APPROVAL.c.place == request.place) | APPROVAL.c.place.startswith(f"{request.place}:")
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, own)
+    query = _rows().where(*here, *_rejected_before(request))
+    return await log.database.run(lambda connection: _one(connection, query))
+
+
+async def changed_at(
+    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
+) -> PendingApproval | None:
+    """The approval by which a person changed the arguments of this call when its tool had another setting.
+
+    Returns:
+        None as well if the call was approved with its present setting.
+    """
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
+    return await log.database.run(lambda connection: _changed_in(connection, request, *here))
+
+
+async def asking_places(log: ThreadLog, thread: Thread, run_id: str) -> set[str]:
+    """The places of the calls about which, or while which, a run has asked, or which gave work to a sub-agent."""
+    asked = select(APPROVAL.c.place).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
+    given = select(PARENT.c.place).where(PARENT.c.parent == thread.key, PARENT.c.run_id == run_id)
+
+    def work(connection: Connection) -> set[str]:
+        places = {*connection.execute(asked).scalars(), *map(str, connection.execute(given).scalars())}
+        return {re.split("[.:]", each)[0] for each in places}
+
+    return await log.database.run(work)
 
 
 async def is_asked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
@@ -378,6 +373,29 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
         return _all(connection, query)
 
     return await log.database.run(work)
+
+
+async def waiting_approval(log: ThreadLog, name: str) -> PendingApproval:
+    """The undecided request with this id.
+
+    Raises:
+        NotFoundError: there is none; of one that was decided or withdrawn, the error says so.
+    """
+    query = _rows().where(APPROVAL.c.id == name, owned(log.owner))
+    found = await log.database.run(lambda connection: _all(connection, query))
+    if not found:
+        raise NotFoundError(
+            f"no call with the id {name!r} waits for a decision",
+            remedy=f"`{zeus_command('approvals', 'pending')}` lists those that wait.",
+        )
+    pending = next((each for each in found if each.is_open), found[-1])
+    if not pending.is_open:
+        raise NotFoundError(
+            _over(pending),
+            remedy=f"`{zeus_command('sessions', 'show', pending.session)}` shows the decisions about its calls,"
+            " in a service with `--remote URL`.",
+        )
+    return pending
 
 
 async def asking_session(log: ThreadLog, name: str) -> str | None:
@@ -508,29 +526,10 @@ def _was_approved_otherwise(
     connection: Connection, request: ApprovalRequest, shown: Mapping[str, Any], *here: ColumnElement[bool]
 ) -> bool:
     """Whether a call with the same arguments was approved at this place, when its tool had another setting."""
-    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", ~_IS_SPENT)
+    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", ~IS_SPENT)
     found = map(json.loads, connection.execute(select(APPROVAL.c.request).where(*here, *approved)).scalars())
     asked = json.loads(json.dumps(shown))
     return any(each["tool"] == request.tool and each["arguments"] == asked for each in found)
-
-
-_EPOCH: Final = (
-    select(THREAD.c.epoch).where(THREAD.c.key == APPROVAL.c.thread).correlate(APPROVAL).scalar_subquery()
-)
-_IS_EARLIER: Final = func.abs(func.coalesce(APPROVAL.c.begun_epoch, _EPOCH)) != _EPOCH
-"""The condition that a call began under an approval in an earlier claim of its session, and so was interrupted.
-
-A run asks only about calls without a result. A call that a middleware repeats in the same claim is not asked about
-anew.
-"""
-_IS_SPENT: Final = _IS_EARLIER & (func.coalesce(APPROVAL.c.begun_epoch, 0) > 0)
-"""The condition that an approval does not count any more, since the call that it was for was interrupted."""
-
-
-def _spent_in(connection: Connection, *where: ColumnElement[bool]) -> int:
-    """How many of these approvals are of calls that were interrupted."""
-    counted = select(func.count()).select_from(APPROVAL).where(*where, _IS_SPENT)
-    return connection.execute(counted).scalar_one()
 
 
 def _new_id(connection: Connection, thread: Thread, run_id: str, request: ApprovalRequest, spent: int) -> str:
@@ -547,15 +546,40 @@ def _new_id(connection: Connection, thread: Thread, run_id: str, request: Approv
 
 
 def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
-    """The condition that exactly the same call, or the same question during a call, was rejected."""
+    """The condition that the same call, or the same question during a call, was rejected, with whatever setting."""
     # "7" is the place of a call, "7.2" that of the second question that its tool asks. A rejected call says nothing
     # about a question of the same digest.
     is_question = APPROVAL.c.place.contains(".")
     return (
-        APPROVAL.c.digest == request.digest,
-        APPROVAL.c.verdict == "reject",
+        _is_same_call(request),
+        IS_REJECTED,
         is_question if "." in request.place else ~is_question,
     )
+
+
+def _is_same_call(request: ApprovalRequest) -> ColumnElement[bool]:
+    """The condition that a row is about this call, whatever setting its tool had."""
+    # An older Zeus stored no digest without the setting, or one of masked arguments.
+    return (APPROVAL.c.call_digest == request.call_digest) | (APPROVAL.c.digest == request.digest)
+
+
+_CHANGED: Final = "a person approved it with other arguments, under other settings of the tool"
+
+
+def _changed_in(
+    connection: Connection, request: ApprovalRequest, *here: ColumnElement[bool]
+) -> PendingApproval | None:
+    """``changed_at`` inside a larger transaction."""
+    # The answer to a question is no change, and a question about a file takes none.
+    if "." in request.place or ":" in request.place:
+        return None
+    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", _is_same_call(request))
+    found = _all(connection, _rows().where(*here, *approved))
+    if not found or any(each.digest == request.digest for each in found):
+        return None
+    last = found[-1]
+    given = last.decision and last.decision.arguments
+    return None if given is None or is_same(given, last.arguments) else last
 
 
 def _decidable(
@@ -568,14 +592,8 @@ def _decidable(
             f"nothing of {session} waits for a decision under the id {name!r}",
             remedy=f"Those that wait: {waiting}.",
         )
-    if pending.withdrawn:
-        raise UsageError(
-            f"{name} is no longer waiting: its turn ended, or the conversation continued without it",
-            remedy=f"Those that wait: {waiting}.",
-        )
-    if pending.decision is not None:
-        was = "approved" if pending.decision.answer == "approve" else "rejected"
-        raise UsageError(f"{name} was {was} already", remedy=f"Those that wait: {waiting}.")
+    if not pending.is_open:
+        raise DecidedError(pending, decision, remedy=f"Those that wait: {waiting}.")
     if pending.expires_ms is not None and pending.expires_ms <= now:
         raise UsageError(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
@@ -584,6 +602,34 @@ def _decidable(
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be decided so: {problem}")
     return pending
+
+
+class DecidedError(UsageError):
+    """A request does not wait any more.
+
+    Attributes:
+        approval: its id.
+        is_same: whether it was decided as it would be decided now.
+    """
+
+    def __init__(self, pending: PendingApproval, decision: Decision, *, remedy: str) -> None:
+        super().__init__(_over(pending), remedy=remedy)
+        self.approval = pending.id
+        stored, given = pending.decision, pending.fitting(decision)
+        self.is_same = stored is not None and is_same(
+            [stored.answer, stored.arguments], [given.answer, given.arguments]
+        )
+
+
+def _over(pending: PendingApproval) -> str:
+    """How it came that a request does not wait any more."""
+    from zeus_runtime.tools.question import local_moment
+
+    decision = pending.decision
+    if decision is None:
+        return f"{pending.id} is no longer waiting: its turn ended, or the conversation continued without it"
+    at = "" if pending.decided_ms is None else f", at {local_moment(pending.decided_ms)}"
+    return f"{pending.id} was {decision.verb} already, {decision.by_words}{at}"
 
 
 def _require_seen(pending: PendingApproval, seen: str | None) -> None:
@@ -668,8 +714,9 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
     expires = row["expires_ms"]
-    if request.get("begun_with"):
-        # Whoever approved the call that was begun did not approve this one. Without a rejection by time it waits.
+    was_changed = request.pop("changed_before", False)
+    if request.get("begun_with") or was_changed:
+        # Whoever approved the other call did not approve this one. Without a rejection by time it waits.
         expires = None if request["on_timeout"] == "approve" else expires
         request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}
     return PendingApproval(
@@ -730,41 +777,3 @@ _ENDED: Final = Prepared(
         TURN.c.ended_ms >= bindparam("asked_ms"),
     )
 )
-
-
-def _during(place: str) -> ColumnElement[bool]:
-    """The condition that a request was asked while the call at ``place`` ran: by the call, or about a file."""
-    return APPROVAL.c.place.startswith(f"{place}:") | APPROVAL.c.place.startswith(f"{place}.")
-
-
-def _begun_in(
-    connection: Connection, thread: Thread, run_id: str, place: str, *noted: ColumnElement[bool]
-) -> Sequence[Mapping[str, Any]] | None:
-    """The arguments, once each, with which the call at ``place`` was begun; None if nothing says that it began.
-
-    This alone says how far a call came, for questions, refusals and closed calls. A call that asked something, or that
-    gave its work to a sub-agent, had begun. Of another call that nobody was asked about, nothing is known.
-
-    Args:
-        noted: conditions on the approvals under which it was begun.
-
-    Returns:
-        as far as they are known, with secrets masked as they were stored.
-    """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
-    # Also under the approval of a file that the call reached.
-    own = (APPROVAL.c.place == place) | APPROVAL.c.place.startswith(f"{place}:")
-    begun = select(APPROVAL.c.request, APPROVAL.c.decision).where(
-        *here, own, APPROVAL.c.begun_epoch.is_not(None), *noted
-    )
-    ran = []
-    for request, decision in connection.execute(begun.order_by(func.abs(APPROVAL.c.begun_epoch))):
-        # Without a decision, the call needed none by then.
-        changed = None if decision is None else json.loads(decision)["arguments"]
-        ran.append(json.loads(request)["arguments"] if changed is None else changed)
-    agents = children_at(connection, thread.key, run_id, int(place)) if place.isdecimal() else []
-    ran += [each.begun_with for each in agents if each.begun_with is not None]
-    asked = select(APPROVAL.c.id).where(*here, _during(place)).limit(1)
-    if not ran and not agents and connection.execute(asked).first() is None:
-        return None
-    return tuple({json.dumps(each, sort_keys=True): each for each in ran}.values())

@@ -205,6 +205,21 @@ async def parent_of(log: ThreadLog, thread: Thread) -> str | None:
     return await log.database.run(lambda connection: parent_in(connection, thread))
 
 
+async def agents_to(log: ThreadLog, session: str) -> tuple[Sequence[str], str]:
+    """The names under ``agents``, outermost first, that lead to the agent of a session; and the outermost session.
+
+    Raises:
+        UsageError: the session does not exist, or it is archived.
+    """
+    names: list[str] = []
+    thread = await log.find(session)
+    # A session has one parent, which is older, so this ends at the outermost.
+    while (parent := await parent_of(log, thread)) is not None:
+        names.insert(0, (await log.info(thread)).agent.rpartition("/")[2])
+        thread = await log.find(parent)
+    return names, thread.session
+
+
 async def outermost_of(log: ThreadLog, session: str) -> str | None:
     """The outermost session above a session, archived or not; None if the log may use none of that name."""
 

@@ -156,13 +156,16 @@ APPROVAL: Final = Table(
     *_longs("decided_ms", nullable=True),
     *_texts("decision", "shown", nullable=True),
     *_longs("begun_epoch", nullable=True),
+    *_texts("call_digest", "begun_with", nullable=True),
 )
 """An approval request, stored before the user sees it; ``verdict`` is null until it is decided.
 
-``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown,
-and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012. ``begun_epoch`` is
+``request`` and ``decision`` are JSON. ``digest`` binds an approval to the tool, its setting and the arguments that were
+shown, and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
+``call_digest`` binds a rejection to the tool and the arguments, whatever the setting. ``begun_epoch`` is
 the session's epoch in which the approved call began to run, and null if it did not. It is negative if the approval
 still holds when the call is interrupted: the call stopped to ask something, or it starts a sub-agent.
+``begun_with`` has the arguments, as JSON, if the call began although it needed no approval any more.
 """
 
 NOTE: Final = Table(
@@ -213,9 +216,14 @@ OPEN_STATES: Final = ("queued", "running", "waiting")
 # Literals: SQLAlchemy expands the parameters of an IN at each execution, and `Prepared` compiles once.
 IS_OPEN: Final = TURN.c.state.in_([literal_column(f"'{each}'") for each in OPEN_STATES])
 """Whether a turn is not over."""
+IS_REJECTED: Final = APPROVAL.c.verdict == literal_column("'reject'")
 # Written out, because an `Index` with `postgresql_where` imports SQLAlchemy's PostgreSQL in each process.
 _WAITING_INDEX: Final = "CREATE INDEX ix_turn_waiting ON turn (thread) WHERE state = 'waiting'"
 event.listen(TURN, "after_create", DDL(_WAITING_INDEX))  # type: ignore[no-untyped-call]
+_REJECTED_INDEX: Final = (
+    "CREATE INDEX ix_approval_rejected ON pending_approval (thread, run_id) WHERE verdict = 'reject'"
+)
+event.listen(APPROVAL, "after_create", DDL(_REJECTED_INDEX))  # type: ignore[no-untyped-call]
 
 
 BACKTEST: Final = Table(

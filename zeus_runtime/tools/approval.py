@@ -106,12 +106,19 @@ class ApprovalRequest:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the tool, its setting and arguments, and a question's form; an answer is bound to it."""
+        """SHA-256 of the tool, its setting and arguments, and a question's form; an approval is bound to it."""
+        return self._digest(*([{"setting": self.setting}] if self.setting else []))
+
+    @property
+    def call_digest(self) -> str:
+        """``digest`` without the setting; a rejection is bound to it."""
+        return self._digest()
+
+    def _digest(self, *more: JSON) -> str:
         # An answer uses the form's defaults, and a server may send another form when its call is repeated.
         form = [self.schema] if "." in self.place else []
-        setting = [{"setting": self.setting}] if self.setting else []
         text = json.dumps(
-            [self.tool, self.arguments, *form, *setting], sort_keys=True, ensure_ascii=False, default=str
+            [self.tool, self.arguments, *form, *more], sort_keys=True, ensure_ascii=False, default=str
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -155,6 +162,17 @@ class Decision:
     instruction: str = ""
     always: bool = False
     by: Literal["user", "timeout", "earlier", "automatic"] = "user"
+
+    @property
+    def verb(self) -> str:
+        """``approved`` or ``rejected``."""
+        return "approved" if self.answer == "approve" else "rejected"
+
+    @property
+    def by_words(self) -> str:
+        """Who or what made it, for a person."""
+        words = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}
+        return words.get(self.by, "by the user")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import os
 import stat
 
 from zeus_runtime.escaping import printable
-from zeus_runtime.tools.paths import WorkspaceError, join
+from zeus_runtime.tools.paths import IsFolderError, WorkspaceError, join
 from zeus_runtime.tools.safe_open import OpenFolder
 
 _SPECIAL = {
@@ -47,7 +47,7 @@ def require_file(status: os.stat_result, parts: tuple[str, ...]) -> None:
         return
     path = printable(join(parts))
     if stat.S_ISDIR(status.st_mode):
-        raise WorkspaceError(f"{path} is a folder.", remedy="Use ls for folders.")
+        raise IsFolderError(f"{path} is a folder.", remedy="Use ls for folders.")
     raise WorkspaceError(f"{path} is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'not a regular file')}.")
 
 

@@ -32,6 +32,10 @@ class NoSuchFileError(WorkspaceError):
     """The path does not exist."""
 
 
+class IsFolderError(WorkspaceError):
+    """The path is a folder, and no file."""
+
+
 def split(path: str, *, is_shown: bool = False) -> tuple[str, ...]:
     """The parts of a virtual path: ``/src/a.py``, ``src/a.py`` and ``./src//x/../a.py`` are ``("src", "a.py")``.
 

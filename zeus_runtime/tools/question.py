@@ -311,7 +311,7 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
             yield StyledLine(f"  begun with: {exact_json(kept)}")
             yield from _unshown(text, kept, rest)
     if pending.expires_ms is not None:
-        moment = _moment(pending.expires_ms)
+        moment = local_moment(pending.expires_ms)
         text = f"  until {deadline(pending.expires_ms, pending.on_timeout)}"
         yield StyledLine(text, moment=moment, at_ms=pending.expires_ms)
 
@@ -339,10 +339,11 @@ OUTDATED: Final = "It was asked under other settings of the tool, or in another 
 
 def deadline(expires_ms: int, on_timeout: str) -> str:
     """When a call is decided without a person, and how: ``2026-11-30 03:54:26 UTC, then: reject``."""
-    return f"{_moment(expires_ms)}, then: {exact_line(on_timeout)}"
+    return f"{local_moment(expires_ms)}, then: {exact_line(on_timeout)}"
 
 
-def _moment(at_ms: int) -> str:
+def local_moment(at_ms: int) -> str:
+    """A moment, in UTC milliseconds, as a text that names its zone: that of this process."""
     # The text may be read elsewhere: this process may be a service, or in a container whose zone is UTC.
     at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
     return f"{at:%Y-%m-%d %H:%M:%S} {timezone(at.utcoffset() or timedelta())}"

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import is_folder, state_folder
+from zeus_runtime.disk_paths import is_folder, is_in, state_folder
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.escaping import shell_line
 from zeus_runtime.frozen import dataclass
@@ -170,7 +170,8 @@ class Trust:
 
 
 def _is_in(file: Path, folders: Sequence[Path]) -> bool:
-    return any(file.resolve().is_relative_to(each) for each in folders)
+    real = str(file.resolve())
+    return any(is_in(real, str(each)) for each in folders)
 
 
 _FEW: Final = 3

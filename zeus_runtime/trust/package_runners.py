@@ -28,7 +28,7 @@ _STARTERS: Final = ("npx", "pnpx", "bunx")
 """The runners whose first word is the package that they start; the others are its arguments."""
 _SWITCHES: Final = ("--", "-y", "--yes")
 """Their usual options without a value. The word after any other option may be its value, and so name a package."""
-_NAME: Final = re.compile(r"[\w.@/-]+")
+_BARE_WORD: Final = re.compile(r"[\w.-]+")
 
 
 class LookedUp(NamedTuple):
@@ -48,7 +48,7 @@ class LookedUp(NamedTuple):
 def package_arguments(words: Sequence[str], env: Sequence[str]) -> Set[str]:
     """The arguments of the package that ``npx`` starts, which name no package: ``app`` of ``npx -y tsc app``.
 
-    Not one whose text another word holds, such as a line of a shell.
+    Not one whose text another word holds, such as a line of a shell, nor one with a scope (``@shop/mcp``).
 
     Args:
         env: the values of the environment.
@@ -63,7 +63,7 @@ def package_arguments(words: Sequence[str], env: Sequence[str]) -> Set[str]:
         for at in range(last + 1, len(words))
         if not words[at].startswith("-") and (words[at - 1] in _SWITCHES or not words[at - 1].startswith("-"))
     ]
-    arguments = [at for at in plain[1:] if _NAME.fullmatch(words[at])]
+    arguments = [at for at in plain[1:] if _BARE_WORD.fullmatch(words[at])]
     others = (*env, *(each for at, each in enumerate(words) if at not in arguments))
     return {words[at] for at in arguments if not any(words[at] in each for each in others)}
 

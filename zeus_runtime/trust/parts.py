@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.config.mcp import BROWSER_FOLDER
-from zeus_runtime.disk_paths import expanded, plain_path
+from zeus_runtime.disk_paths import expanded, is_in, plain_path
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.mount_table import mount_table
 from zeus_runtime.trust.command_files import Covered, covered
@@ -171,7 +171,7 @@ class Project:
     place: str = ""
 
     def has(self, file: Path) -> bool:
-        return any(file.is_relative_to(folder) for folder in self._all_places)
+        return any(is_in(str(file), str(folder)) for folder in self._all_places)
 
     @cached_property
     def places(self) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +33,8 @@ from tests.support.agents import (
 from tests.support.databases import SQLITE_URL, storage
 from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ApprovalRequest, ConfigError, Decision, PendingApproval
+from zeus_runtime.agent.present_rules import judgement_of
+from zeus_runtime.cli.approval_prompt import Instead, read_answer
 from zeus_runtime.errors import BusyError, UsageError
 from zeus_runtime.events import (
     ApprovalDecided,
@@ -44,11 +46,12 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolCallStarted,
 )
-from zeus_runtime.plugin.tool import Change, Preview, ToolResult, preview_of, tool
+from zeus_runtime.plugin.tool import Change, Preview, Tool, ToolResult, preview_of, tool
 from zeus_runtime.run.approvals import ApprovalBroker, ApprovedCall
 from zeus_runtime.store.approvals import allow, allowlist, approvals_of, revoke
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.tools.dispatch import validate_arguments
 
 APPROVE = Decision("approve")
 
@@ -1586,6 +1589,84 @@ def test_values_are_the_same_where_their_json_is(one: Any, other: Any) -> None:
     written = [json.dumps(each, sort_keys=True).replace("-0.0", "0.0") for each in (one, other)]
     assert middleware.same_json(one, other) == (written[0] == written[1])
     assert middleware.same_json(one, json.loads(json.dumps(one)))
+
+
+TAKING_MORE = '''
+from dataclasses import replace
+
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+@tool(access="write")
+async def record(text: str, more: KIND | None = None) -> str:
+    """Write it down."""
+    with open("effects.txt", "a") as file:
+        file.write(f"{more}")
+    return "recorded"
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=lambda options, context: [replace(record, commands=frozenset(COMMANDS))])]
+'''
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_changed_arguments_that_the_tool_does_not_take_any_more_are_judged_by_nothing_and_do_not_run(
+    folder: Path, asks: bool
+) -> None:
+    model = recording("a")
+
+    def living(kind: str, commands: Sequence[str] = (), *, asks: bool = True) -> Agent:
+        rules = "middlewares: [{approve: {deny: [{record: {more: 'rm *'}}]}}]\n" if asks else ""
+        config = write_agent(
+            folder,
+            f"{rules}{storage(SQLITE_URL)}",
+            plugin=TAKING_MORE.replace("KIND", kind).replace("COMMANDS", str(commands)),
+        )
+        return Agent.from_config(config, directory=folder, model=model)
+
+    async with living("int") as first:
+        ending = (await play(first, "go"))[-1]
+        ((_, name),) = pending_ids(ending).items()
+        session = ending.session  # type: ignore[union-attr]
+        await first.decide(session, {name: Decision("approve", arguments={"text": "a", "more": 7})})
+    async with living("list[str]", ["more"], asks=asks) as later:
+        events = await events_of(later.resume(session))
+    assert isinstance(events[-1], RunCompleted), events[-1]
+    (result,) = of(events, ToolCallResult)
+    assert "The arguments of record do not fit" in result.content
+    assert effects(folder) == []
+
+
+def test_arguments_of_a_wrong_type_are_refused_for_every_tool_and_nothing_judges_them(folder: Path) -> None:
+    tools = "[filesystem, shell, web, todos, memory, subagents]"
+    rules = "ask: ['*'], deny: [{run_command: {command: 'rm *'}}, {'*': {path: 'secret/**'}}]"
+    more = "memory: {user: ann}\nagents: {helper: {description: helps, instructions: Help.}}\n"
+    config = write_agent(
+        folder, f"middlewares: [{{approve: {{{rules}}}}}]\n{more}{storage(SQLITE_URL)}", tools=tools
+    )
+    plan = Agent.from_config(config, directory=folder, model=script("x")).plan
+    values: Sequence[Any] = ("x", 7, None, [7], [], {"a": 7})
+    for chosen in (each.tool for each in plan.tools):
+        pending = PendingApproval("a1", "s", "r", "0", "", chosen.name, {}, schema=chosen.parameters)
+        alone = replace(chosen, parameters={**chosen.parameters, "required": []})
+
+        def fits(name: str, value: Any, alone: Tool = alone) -> bool:
+            return isinstance(validate_arguments(alone, {name: value}), dict)
+
+        needed = {
+            name: next(each for each in values if fits(name, each))
+            for name in chosen.parameters.get("required", ())
+        }
+        for name in chosen.parameters["properties"]:
+            misfits = [each for each in values if not fits(name, each)]
+            assert misfits, (chosen.name, name)
+            for value in misfits:
+                changed = {**needed, name: value}
+                typed = read_answer(f"c {json.dumps(changed)}", pending)
+                assert isinstance(typed, Instead)
+                assert f"The arguments of {chosen.name} do not fit" in typed.text
+                assert judgement_of(plan, pending, changed) is None
 
 
 async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way(folder: Path) -> None:

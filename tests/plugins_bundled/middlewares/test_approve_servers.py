@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unicodedata import category
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from zeus_plugins.middlewares.approve import path_spellings
 from zeus_plugins.middlewares.approve.options import Options
@@ -473,6 +474,76 @@ def test_a_path_with_too_many_meanings_is_not_clear(
     with pytest.raises(WorkspaceError, match="too many"):
         like("/nowhere" * 20)
     assert denied(files, {"path": "nowhere/" * 20})
+
+
+# Places on this machine that a path may mean
+
+FOLDERS = ("a", "b", "a/b", "b/a", "a/b/a")
+LINKED = st.dictionaries(
+    st.tuples(st.sampled_from(["", *FOLDERS]), st.sampled_from(["l", "m", "<secret:l"])),
+    st.sampled_from([".", *FOLDERS, "../notes", "l", "../notes/a"]),
+    max_size=4,
+)
+STEPS = st.sampled_from(
+    ["a", "b", "key", "l", "m", "..", "..", ".", "", "data", "<secret:l", "<secret:l>", "l>"]
+)
+
+
+def places_at(base: object, text: str) -> set[str]:
+    """Where a server looks for a text below a folder: it follows links first, resolves `..` first, or does no more."""
+    joined = f"{base}/{text}"
+    return {os.path.realpath(joined), os.path.normpath(joined), os.path.realpath(os.path.normpath(joined))}
+
+
+@given(
+    links=LINKED,
+    start=st.sampled_from(["", "/", "//", "{root}/", "{notes}/"]),
+    steps=st.lists(STEPS, max_size=6),
+)
+@example(links={("", "l"): "a/b"}, start="/", steps=["l", "..", "key"])
+@example(links={("", "l"): "a/b"}, start="/", steps=["data", "l", "..", "key"])
+@example(links={("", "l"): "a/b", ("", "m"): "b"}, start="{root}/", steps=["l", "..", "m", "key"])
+@example(links={("", "<secret:l"): "a/b"}, start="/", steps=["<secret:l", "..", "key"])
+@example(links={("a", "l"): "b/a"}, start="/", steps=["l", "..", "key"])
+def test_a_path_is_denied_if_and_only_if_a_server_may_find_the_file_by_it(
+    links: Mapping[tuple[str, str], str], start: str, steps: list[str]
+) -> None:
+    """The law. A server takes a path from `/` for one of this machine, or for one of the project."""
+    with TemporaryDirectory() as above:
+        root, notes = Path(above).resolve() / "work", Path(above).resolve() / "notes"
+        for base in (root, notes):
+            for folder in FOLDERS:
+                (base / folder).mkdir(parents=True, exist_ok=True)
+            for (folder, name), target in links.items():
+                (base / folder / name).symlink_to(base / target)
+        files = WorkspaceFiles(root, {"/data/": notes}, shown=lambda text: text)
+        callers = WorkspaceFiles(root / "a")
+        text = start.format(root=root, notes=notes) + "/".join(steps)
+        found = places_at(root, text)
+        found |= places_at("", text) if text.startswith("/") else set()
+        parts = parts_of(text)
+        found |= places_at(notes, "/".join(parts[1:])) if parts[:1] == ("data",) else set()
+
+        def names(places: set[str]) -> set[str]:
+            folders = {root: "/", notes: "/data/"}
+            return {
+                f"{prefix}{os.path.relpath(each, base)}"
+                for each in places
+                for base, prefix in folders.items()
+                if Path(each).is_relative_to(base) and Path(each) != base
+            }
+
+        is_clear = all(leads_to(files, text))
+        for name in names(found) | {"/key", "/a/key", "/b/a", "/data/key", "/a/b"}:
+            rule: Any = [{"*": {"path": name}}]
+            is_meant = any(Path(each).is_relative_to(name) for each in names(found))
+            for kind in ("deny", "ask"):
+                is_ruled = verdict(files, {"path": text}, mode="run_everything", **{kind: rule}) == kind
+                assert is_ruled == (is_meant or not is_clear), (text, name)
+        for name in names({os.path.realpath(each) for each in places_at(callers.root, text)}):
+            policy = Policy(Options(deny=[{"*": {"path": name}}]), partial(leads_to, files))
+            called = server({"path": TEXT})
+            assert policy.denied(called, {"path": text}, partial(reaches, files, callers)), (text, name)
 
 
 # Defaults

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from mcp.types import (
     CallToolResult,
     ElicitRequestParams,
     ElicitResult,
+    InputRequiredResult,
 )
+from pydantic import TypeAdapter
 from sse_starlette.sse import AppStatus
 
 from tests.serving.test_http_keys import made, ready_database
@@ -157,7 +160,7 @@ async def test_a_user_who_declines_rejects_and_one_who_dismisses_leaves_the_call
 
 @MODES
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_call_that_is_decided_elsewhere_while_the_clients_user_is_asked_goes_on(
+async def test_a_call_that_is_decided_elsewhere_goes_on_and_its_user_hears_of_an_answer_that_does_not_count(
     tmp_path: Path, mode: str, action: Any
 ) -> None:
     async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
@@ -171,8 +174,126 @@ async def test_a_call_that_is_decided_elsewhere_while_the_clients_user_is_asked_
         connected(native, mode, elicitation_callback=elicit) as client,
     ):
         answer = await client.call_tool("test", {"prompt": "record it"})
-    assert not answer.is_error
-    assert facts(answer)["answer"] == "It said: recorded: draft"
+        (session,) = (await native.get("/v1/sessions")).json()
+        (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+        await until(native, turn["run"], "complete")
+    assert answer.is_error == (action == "decline")
+    if answer.is_error:
+        told = answer.content[0].text  # type: ignore[union-attr]
+        assert "was approved already, by the user, at 2" in told
+        assert f"session: {session['session']}" in told
+    else:
+        assert facts(answer)["answer"] == "It said: recorded: draft"
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+RAW: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+YES = ElicitResult(action="accept", content={"approve": True})
+NO = ElicitResult(action="decline")
+
+
+async def never(context: Any, params: ElicitRequestParams) -> ElicitResult:
+    raise AssertionError("these requests are sent without the SDK's answers")
+
+
+async def sent(
+    client: Client, before: InputRequiredResult | None = None, **answers: ElicitResult
+) -> CallToolResult | InputRequiredResult:
+    """One request without a session: of a prompt, or with answers to what a result asked."""
+    params = CallToolRequestParams(
+        name="test",
+        arguments={} if before else {"prompt": "go"},
+        request_state=before.request_state if before else None,
+        input_responses=answers or None,
+    )
+    return await client.session.send_request(CallToolRequest(params=params), RAW)
+
+
+@asynccontextmanager
+async def two_asked(
+    folder: Path,
+) -> AsyncIterator[tuple[Any, httpx.AsyncClient, InputRequiredResult, str, str]]:
+    """A way to send requests, after one whose two calls, of `record` and of `write_file`, wait; and their ids."""
+    (folder / "a.txt").write_text("old\n")
+    calls = call("record", "r1", text="draft"), call("write_file", "w1", path="a.txt", content="new\n")
+    model = script(calling(*calls), "End.")
+    async with (
+        talking(folder, Ref("mcp"), model=model, tools="[probe, filesystem]") as (native, _, _model),
+        connected(native, "2026-07-28", elicitation_callback=never) as client,
+    ):
+        first = await sent(client)
+        assert isinstance(first, InputRequiredResult)
+        ids = {each["tool_name"]: each["id"] for each in (await native.get("/v1/approvals")).json()}
+        yield partial(sent, client), native, first, ids["record"], ids["write_file"]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_request_with_an_answer_that_is_refused_decides_nothing(
+    tmp_path: Path, is_first: bool
+) -> None:
+    """The first call was approved although the request was refused, and ran after both were rejected."""
+    async with two_asked(tmp_path) as (send, native, first, record, write):
+        (tmp_path / "a.txt").write_text("other\n")
+        await native.get(f"/v1/approvals/{write}")  # somebody else sees another change
+        names = (record, write) if is_first else (write, record)
+        refused = await send(first, **dict.fromkeys(names, YES))
+        assert refused.is_error
+        assert "another change now than the one that you saw" in refused.content[0].text
+        assert len((await native.get("/v1/approvals")).json()) == 2
+        rejected = await send(first, **dict.fromkeys(names, NO))
+    assert not rejected.is_error
+    assert not (tmp_path / "effects.txt").exists()
+    assert (tmp_path / "a.txt").read_text() == "other\n"
+
+
+async def test_an_answer_after_another_decision_is_an_error_that_says_which_and_decides_nothing(
+    tmp_path: Path,
+) -> None:
+    async with two_asked(tmp_path) as (send, native, first, record, write):
+        assert (await native.post(f"/v1/approvals/{record}", json={"decision": "reject"})).is_success
+        late = await send(first, **{record: YES, write: YES})
+        assert late.is_error
+        assert f"{record} was rejected already, by the user, at 2" in late.content[0].text
+        assert [each["id"] for each in (await native.get("/v1/approvals")).json()] == [write]
+        # One that says the same does no harm, nor does the same request once more.
+        for _ in range(2):
+            done = await send(first, **{record: NO, write: YES})
+            assert done.content[0].text == "End."
+    assert not (tmp_path / "effects.txt").exists()
+    assert (tmp_path / "a.txt").read_text() == "new\n"
+
+
+async def test_an_error_names_the_calls_that_wait_now(tmp_path: Path) -> None:
+    dismissed = ElicitResult(action="cancel")
+    async with two_asked(tmp_path) as (send, _native, first, record, write):
+        left = await send(first, **{record: NO, write: dismissed})
+        assert left.is_error
+        assert record not in left.content[0].text
+        assert f"write_file ({write})" in left.content[0].text
+        assert [each["id"] for each in facts(left)["approvals"]] == [write]
+
+
+async def test_an_old_state_with_an_answer_to_a_later_question_decides_nothing_and_names_what_waits(
+    tmp_path: Path,
+) -> None:
+    model = script(*(calling(call("record", f"r{each}", text=f"{each}")) for each in (1, 2)), "End.")
+    async with (
+        talking(tmp_path, Ref("mcp"), model=model) as (native, _, _model),
+        connected(native, "2026-07-28", elicitation_callback=never) as client,
+    ):
+        first = await sent(client)
+        assert isinstance(first, InputRequiredResult)
+        (former,) = first.input_requests or ()
+        second = await sent(client, first, **{former: YES})
+        assert isinstance(second, InputRequiredResult)
+        (waits,) = second.input_requests or ()
+        wrong = await sent(client, first, **{waits: YES})
+        assert isinstance(wrong, CallToolResult)
+        assert wrong.is_error
+        assert f"record ({waits})" in wrong.content[0].text  # type: ignore[union-attr]
+        assert former not in wrong.content[0].text  # type: ignore[union-attr]
+        assert [each["id"] for each in (await native.get("/v1/approvals")).json()] == [waits]
+    assert (tmp_path / "effects.txt").read_text() == "1\n"
 
 
 async def test_a_decision_that_is_refused_is_told_while_its_call_waits(
@@ -240,7 +361,17 @@ async def test_the_clients_user_sees_the_diff_and_approves_no_other(
 
 @pytest.mark.parametrize(
     "state",
-    ["", "run.3", "[", "[" * 9_000, '["r", -1, {}]', '["r", 1, {"a": 2}]', "[3, 1, {}]", '["r", "1", {}]'],
+    [
+        "",
+        "run.3",
+        "[",
+        "[" * 9_000,
+        '["r", -1, {}]',
+        '["r", 1, {"a": 2}]',
+        '["r", 1, {"a": ["", 1]}]',
+        "[3, 1, {}]",
+        '["r", "1", {}]',
+    ],
 )
 async def test_a_state_that_the_server_did_not_give_is_refused(tmp_path: Path, state: str) -> None:
     async with serving(tmp_path) as (native, _), connected(native, "2026-07-28") as client:

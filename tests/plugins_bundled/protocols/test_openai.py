@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -266,49 +266,66 @@ async def test_the_audit_log_has_each_decision_with_its_session_and_key(tmp_path
     assert rows[0].subject
 
 
-@pytest.mark.parametrize("yes", [(False, True), (True, False), (True, True)])
+async def left_waiting(
+    client: AsyncOpenAI, api: str, prompt: str
+) -> tuple[Sequence[str], Callable[..., Awaitable[Any]]]:
+    """The names of the calls that wait after a prompt, and a function that decides about calls in one request.
+
+    It takes pairs of a name and ``approve``, ``reject`` or ``unfit``: an approval that does not fit the call.
+    """
+    if api == "chat":
+        approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user(prompt)], tools=approval)
+        said = first.choices[0].message.model_dump(exclude_none=True)
+        unfit = '{"decision": "approve", "changed": {"comand": "y"}}'
+
+        async def answer(*decisions: tuple[str, str]) -> Any:
+            results = [
+                {"role": "tool", "tool_call_id": name, "content": unfit if word == "unfit" else word}
+                for name, word in decisions
+            ]
+            messages = cast(Any, [user(prompt), said, *results])
+            return await ask(model="test", messages=messages, tools=approval)
+
+        return [each.id for each in first.choices[0].message.tool_calls or ()], answer
+    response = await client.responses.create(model="test", input=prompt)
+
+    async def respond(*decisions: tuple[str, str]) -> Any:
+        items = [
+            {
+                "approval_request_id": name,
+                "approve": word != "reject",
+                "type": "mcp_approval_response",
+                **({"reason": "no reason goes with an approval"} if word == "unfit" else {}),
+            }
+            for name, word in decisions
+        ]
+        previous = response.id
+        return await client.responses.create(
+            model="test", input=cast(Any, items), previous_response_id=previous
+        )
+
+    return [cast(str, each.id) for each in response.output], respond
+
+
+@pytest.mark.parametrize(
+    "words", [("reject", "approve"), ("approve", "reject"), ("approve", "approve")], ids="-".join
+)
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_two_answers_to_one_approval_in_one_request_are_refused(
-    tmp_path: Path, api: str, yes: tuple[bool, bool]
+    tmp_path: Path, api: str, words: tuple[str, str]
 ) -> None:
     """The last one counted. One approval has several names, so the names may differ."""
-    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
     async with asked(tmp_path) as (client, native, _model):
-        if api == "chat":
-            ask = client.chat.completions.create
-            first = await ask(model="test", messages=[user("record it")], tools=approval)
-            (wanted,) = first.choices[0].message.tool_calls or ()
-            said = first.choices[0].message.model_dump(exclude_none=True)
-        else:
-            response = await client.responses.create(model="test", input="record it")
-            (wanted,) = response.output  # type: ignore[assignment]
-
-        async def answer(*names: str) -> None:
-            texts = ["approve" if each else "reject" for each in yes]
-            if api == "chat":
-                results = [
-                    {"role": "tool", "tool_call_id": name, "content": text}
-                    for name, text in zip(names, texts, strict=False)
-                ]
-                messages = cast(Any, [user("record it"), said, *results])
-                await client.chat.completions.create(model="test", messages=messages, tools=approval)
-            else:
-                items = [
-                    {"approval_request_id": name, "approve": each, "type": "mcp_approval_response"}
-                    for name, each in zip(names, yes, strict=False)
-                ]
-                previous = response.id
-                await client.responses.create(
-                    model="test", input=cast(Any, items), previous_response_id=previous
-                )
-
-        for other in (wanted.id, f"{wanted.id}_0123456789abcdef"):
+        (wanted,), answer = await left_waiting(client, api, "record it")
+        for other in (wanted, f"{wanted}_0123456789abcdef"):
             with pytest.raises(BadRequestError, match="two results for"):
-                await answer(wanted.id, other)
+                await answer(*zip((wanted, other), words, strict=True))
         assert len((await native.get("/v1/approvals")).json()) == 1
         assert not (tmp_path / "effects.txt").exists()
-        await answer(wanted.id)
-    assert (tmp_path / "effects.txt").exists() == yes[0]
+        await answer((wanted, words[0]))
+    assert (tmp_path / "effects.txt").exists() == (words[0] == "approve")
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
@@ -317,47 +334,17 @@ async def test_a_request_with_a_decision_that_is_refused_decides_nothing(
 ) -> None:
     """The first of two calls was approved although the request was refused, and ran after both were rejected."""
     monkeypatch.chdir(tmp_path)
-    approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
     calls = [call("run_command", f"c{each}", command=f"echo x >> {each}.txt") for each in ("a", "b")]
     model = script(calling(*calls), "Done.")
     async with (
         talking(tmp_path, NATIVE, model=model, tools="[shell]", allow="[], mode: ask") as (native, _, _),
         client_of(native) as client,
     ):
-        if api == "chat":
-            ask = client.chat.completions.create
-            first = await ask(model="test", messages=[user("go")], tools=approval)
-            said = first.choices[0].message.model_dump(exclude_none=True)
-            names = [each.id for each in first.choices[0].message.tool_calls or ()]
-            unfit = '{"decision": "approve", "changed": {"comand": "y"}}'
-        else:
-            response = await client.responses.create(model="test", input="go")
-            names = [cast(str, each.id) for each in response.output]
-
-        async def answer(*, yes: bool) -> None:
-            if api == "chat":
-                texts = ["approve", unfit] if yes else ["reject", "reject"]
-                results = [
-                    {"role": "tool", "tool_call_id": name, "content": text}
-                    for name, text in zip(names, texts, strict=True)
-                ]
-                messages = cast(Any, [user("go"), said, *results])
-                await client.chat.completions.create(model="test", messages=messages, tools=approval)
-            else:
-                items: list[dict[str, Any]] = [
-                    {"approval_request_id": name, "approve": yes, "type": "mcp_approval_response"}
-                    for name in names
-                ]
-                if yes:
-                    items[1]["reason"] = "no reason goes with an approval"
-                await client.responses.create(
-                    model="test", input=cast(Any, items), previous_response_id=response.id
-                )
-
+        (first, second), answer = await left_waiting(client, api, "go")
         with pytest.raises(BadRequestError, match="cannot be decided so"):
-            await answer(yes=True)
+            await answer((first, "approve"), (second, "unfit"))
         assert len((await native.get("/v1/approvals")).json()) == 2
-        await answer(yes=False)
+        await answer((first, "reject"), (second, "reject"))
     assert not (tmp_path / "a.txt").exists()
 
 
@@ -1049,20 +1036,108 @@ async def test_a_client_gets_the_answer_of_a_turn_whose_call_was_rejected_elsewh
     assert "not today" in str(second.choices[0].message.content)
 
 
-async def test_a_decision_that_was_made_elsewhere_gets_no_answer_while_another_call_waits(
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_request_that_decides_one_of_three_calls_is_asked_about_the_others_at_once(
+    tmp_path: Path, streams: bool, elsewhere: bool
+) -> None:
+    """It waited without a word until somebody decided them."""
+    three = calling(*(call("record", f"r{each}", text=each) for each in "abc"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(three, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        messages: Any = [user("go")]
+
+        async def asked_now() -> list[Any]:
+            """What the next answer asks, which becomes a part of the conversation."""
+            ask = client.chat.completions.create
+            if streams:
+                chunks = [
+                    each async for each in await ask(model="test", messages=messages, tools=OWN, stream=True)
+                ]
+                asked = [each for chunk in chunks for each in chunk.choices[0].delta.tool_calls or ()]
+            else:
+                asked = list(
+                    (await ask(model="test", messages=messages, tools=OWN)).choices[0].message.tool_calls
+                    or ()
+                )
+            called = [
+                {"id": each.id, "type": "function", "function": each.function.model_dump()} for each in asked
+            ]
+            messages.append(
+                {"role": "assistant", **({"tool_calls": called} if called else {"content": "Done."})}
+            )
+            return asked
+
+        first = await asked_now()
+        left = [each.id for each in first]
+        assert len(left) == 3
+        while left:
+            decided = left.pop(0)
+            if elsewhere:
+                body = {"decision": "approve"}
+                assert (
+                    await native.post(f"/v1/approvals/{decided.removeprefix('zeus_')}", json=body)
+                ).is_success
+                if not left:
+                    await no_call_waits(native)
+            messages.append({"role": "tool", "tool_call_id": decided, "content": "approve"})
+            assert [each.id for each in await asked_now()] == left
+    assert sorted((tmp_path / "effects.txt").read_text()) == sorted("a\nb\nc\n")
+
+
+async def test_a_response_to_one_of_two_approvals_asks_about_the_other_and_can_be_read_again(
     tmp_path: Path,
 ) -> None:
     two = calling(call("record", "r1", text="a"), call("record", "r2", text="b"))
-    served = talking(tmp_path, NATIVE, model=PositionModel(lambda _request: two))
-    async with served as (native, _, _model), client_of(native) as client:
+    async with (
+        talking(tmp_path, NATIVE, model=script(two, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        (first, second), answer = await left_waiting(client, "responses", "go")
+        rest = await answer((first, "approve"))
+        assert [each.id for each in rest.output] == [second]
+        assert [each.id for each in (await client.responses.retrieve(rest.id)).output] == [second]
+        yes: Any = [{"approval_request_id": second, "approve": True, "type": "mcp_approval_response"}]
+        done = await client.responses.create(model="test", input=yes, previous_response_id=rest.id)
+    assert done.output_text == "Done."
+
+
+async def test_a_client_that_owes_a_result_is_told_so_though_its_approval_was_decided_elsewhere(
+    tmp_path: Path,
+) -> None:
+    both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
         ask = client.chat.completions.create
         first = await ask(model="test", messages=[user("go")], tools=OWN)
         said, *results = answered(first, "approve")
-        decided = results[0]["tool_call_id"].removeprefix("zeus_")
-        body = {"decision": "reject"}
-        assert (await native.post(f"/v1/approvals/{decided}", json=body)).status_code == 200
-        with pytest.raises(BadRequestError, match="no call waits"):
-            await ask(model="test", messages=[user("go"), said, results[0]], tools=OWN)
+        (mine,) = [each for each in results if each["tool_call_id"].startswith("zeus_")]
+        name = mine["tool_call_id"].removeprefix("zeus_")
+        assert (await native.post(f"/v1/approvals/{name}", json={"decision": "reject"})).is_success
+        with pytest.raises(BadRequestError, match="the result of the call 'c1' is missing"):
+            await ask(model="test", messages=[user("go"), said, mine], tools=OWN)
+
+
+async def test_changed_arguments_of_a_wrong_type_are_refused_with_their_place(tmp_path: Path) -> None:
+    """A rule saw them before they were fitted to the tool, and the answer was 503."""
+    model = script(calling(call("run_command", "c1", command="echo x >> a.txt")), "Done.")
+    served = talking(tmp_path, NATIVE, model=model, tools="[shell]", allow="[], mode: ask")
+    async with served as (native, _, _), client_of(native) as client:
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        wrong = {"decision": "approve", "changed": {"command": 7}}
+        messages: Any = [user("go"), *answered(first, json.dumps(wrong))]
+        with pytest.raises(BadRequestError, match="command: must be string, not 7"):
+            await ask(model="test", messages=messages, tools=OWN)
+        (pending,) = (await native.get("/v1/approvals")).json()
+        refused = await native.post(f"/v1/approvals/{pending['id']}", json=wrong)
+        assert refused.status_code == 422
+        assert "command: must be string, not 7" in refused.text
+        assert len((await native.get("/v1/approvals")).json()) == 1
 
 
 async def test_a_client_gets_the_answer_of_a_turn_whose_call_a_person_answered(tmp_path: Path) -> None:

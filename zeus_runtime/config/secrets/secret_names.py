@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from zeus_runtime.config.secrets.connection_strings import URL_START
 from zeus_runtime.config.secrets.placeholders import is_key
 from zeus_runtime.config.secrets.random_values import is_place, is_random_value
 from zeus_runtime.config.secrets.running_text import is_key_like, is_lone_key
@@ -51,6 +52,11 @@ _WORD: Final = r"(?:[A-Z]?[a-z]{1,15}(?:[A-Z][a-z]{2,15})*|[A-Z]{1,15})"
 _WORDS: Final = rf"(?:{_WORD}(?:[._-]{_WORD})*|[0-9]{{1,4}})"
 _PLAIN: Final = rf"/?{_WORDS}(?:/{_WORDS})*/?"
 """Words as code and paths have them: ``client_secret``, ``restApi.Token``, ``emails/reset.html``."""
+_SHORT: Final = r"(?![A-Za-z0-9]{8})[A-Za-z]{1,5}[0-9]{1,5}"
+_ITEM: Final = rf"(?:{_WORD}|{_SHORT}|[0-9]{{1,12}}[A-Za-z]{{0,2}})"
+"""A word, a number, a duration (``86400s``), or letters with a number that are too short for a token: ``sha256``."""
+_ITEMS: Final = rf"[._:/-]?{_ITEM}(?:(?:[._:/-]|[,;][ ]?|[ ]){_ITEM})*[._:/-]?"
+"""A program makes no such token: ``read:org``, ``ec2-user``, ``localStorage``, ``openid profile``."""
 _PRICE: Final = r"0?\.00[0-9]+|[0-9](?:\.[0-9]+)?[eE]-[0-9]{1,2}"
 # A config's few hundred names are asked about several times each, and the environment's.
 _cached: Final = lru_cache(maxsize=4096)
@@ -61,7 +67,7 @@ def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
     ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: only whole words count, a plural TOKENS is an amount, and the
-    place, the id or the address of a secret is not a secret. ``API_KEY2`` is one as ``API_KEY``.
+    place, the id or the address of a secret is not a secret. ``API_KEY2`` and ``API_KEY_2`` are as ``API_KEY``.
     """
     is_other = _words(name)[-1] in _PLACE_WORDS or is_id(name) or is_about_secret(name)
     return not is_other and any(map(_is_secret_word, _words(name)))
@@ -93,7 +99,7 @@ def holds_secret(name: str, value: str) -> bool:
 
     A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password. Neither is a number
     below a hundredth: under ``COST_PER_TOKEN`` it is a price. Under ``TOKEN_NAME``, only what looks random is one.
-    ``CLIENT_SECRET=client_secret`` and ``S3_KEY_PREFIX=uploads/images`` are none.
+    ``CLIENT_SECRET=client_secret``, ``TOKEN_STORAGE=localStorage`` and ``S3_KEY_PREFIX=uploads/images`` are none.
     """
     if looks_secret(name):
         return not (re.fullmatch(_PRICE, value) or _is_ordinary(name, value))
@@ -105,18 +111,34 @@ def holds_secret(name: str, value: str) -> bool:
     return re.fullmatch(r"\S+", value) is not None and not is_place(value)
 
 
+def may_hold_secret(name: str) -> bool:
+    """Whether some value of a variable with this name is a secret, as ``holds_secret`` says."""
+    return holds_secret(name, "no!item")
+
+
 def _is_ordinary(name: str, value: str) -> bool:
     """Whether a value under a name that says secret is a name itself, of several words: the end of that name, in any
-    spelling, or where the name does not say that a person chose the value, a path, an identifier (``KEY_PREFIX``) or
-    an id (``PARTITION_KEY``)."""
+    spelling, or where the name does not say that a person chose the value, a path or an id (``PARTITION_KEY``).
+
+    If the name ends in another word, so are an address, a path and, where no person chose the value, ``_ITEMS``.
+    """
+    is_chosen, is_last = _claim(name)
+    if not is_last and re.fullmatch(rf"{URL_START}\S+", value):
+        return not is_random_value(value)
+    if not (is_last or is_chosen) and _is_list(value):
+        return True
     if not re.fullmatch(_PLAIN, value) or len(words := _words(value)) < 2:
         return False
-    is_chosen, is_last = _claim(name)
     if words == _words(name)[-len(words) :] or ("/" in value and not (is_chosen and is_last)):
         return True
     # People join the words of a passphrase with a `-`, programs those of a name with a `_` or a `.`.
-    is_identifier = "-" not in value and re.search("[_.]", value) is not None
-    return is_identifier and not is_chosen and (not is_last or is_id(value))
+    return not is_chosen and "-" not in value and re.search("[_.]", value) is not None and is_id(value)
+
+
+def _is_list(value: str) -> bool:
+    """Whether a value is ``_ITEMS``. One of them may have digits; of a key in groups, more have."""
+    numbered = [each for each in re.findall("[A-Za-z0-9]+", value) if not each.isalpha()]
+    return len(numbered) < 2 and re.fullmatch(_ITEMS, value) is not None
 
 
 @_cached
@@ -126,7 +148,7 @@ def _claim(name: str) -> tuple[bool, bool]:
     Programs make a token, and a key that is not one of ``API_KEY``, ``ACCESS_KEY``, ``SECRET_KEY``, ``PRIVATE_KEY``.
     """
     words = _words(name)
-    said = [before + word if word == "KEY" else word for before, word in pairwise(["", *words])]
+    said = [before + word if word == "KEY" else word for before, word in pairwise(["_", *words])]
     is_chosen = any(_is_secret_word(each) and not each.endswith("TOKEN") for each in said)
     return is_chosen, _is_secret_word(words[-1])
 
@@ -186,7 +208,7 @@ def is_command(name: str, text: str) -> bool:
 @_cached
 def _words(name: str) -> tuple[str, ...]:
     # A number at the end says which of several it is. `KEY2VALUE` does not end there.
-    one = re.sub(r"(?<=[A-Za-z])[0-9]+(?![A-Za-z0-9])", "", name)
+    one = re.sub(r"(?<=[A-Za-z])(?:[0-9]+(?![A-Za-z0-9])|[_-][vV]?[0-9]+\Z)", "", name)
     # `dbPassword` is DB and PASSWORD, `SSHKey` is SSH and KEY; `KEYBOARD` is one word, and so is `APIKEYs`.
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", "_", one)
     return tuple(re.split(r"[^A-Za-z0-9]+", apart.upper()))

@@ -37,6 +37,7 @@ from zeus_runtime.config.secrets.secret_names import (
     is_id,
     is_plural_of_secret,
     looks_secret,
+    may_hold_secret,
     secret_entry,
     within_login,
 )
@@ -421,7 +422,7 @@ def _of_one_line(name: str, value: str) -> Iterator[str]:
 
 
 def _may_say_secret(name: str) -> bool:
-    return holds_secret(_meant(name), "any-value") and (name == "KEY" or not is_lone_key(name))
+    return may_hold_secret(_meant(name)) and (name == "KEY" or not is_lone_key(name))
 
 
 def _meant(name: str) -> str:

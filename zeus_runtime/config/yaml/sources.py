@@ -11,7 +11,8 @@ from typing import Final
 from zeus_runtime.config.messages.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.secrets.masking import MASK, Redactor, mask_line
 from zeus_runtime.config.secrets.placeholders import looks_random
-from zeus_runtime.config.secrets.secret_names import holds_headers, secret_entry
+from zeus_runtime.config.secrets.running_text import is_lone_key
+from zeus_runtime.config.secrets.secret_names import holds_headers, may_hold_secret
 from zeus_runtime.config.yaml.tree import Mark, Path
 from zeus_runtime.frozen import dataclass
 
@@ -284,7 +285,8 @@ class _Unread:
         own = _OWN_KEY.match(line)
         for key in sorted((*_ANY_KEY.finditer(line), *_FLAG.finditer(line)), key=re.Match.start):
             is_headers = holds_headers(key["name"])
-            if not is_headers and not secret_entry(key["name"].rpartition(".")[2], "value"):
+            name = key["name"].rpartition(".")[2]
+            if not is_headers and (is_lone_key(name) or not may_hold_secret(name)):
                 continue
             is_own = own is not None and own.end() == key.end()
             if not is_own and _PLAIN.match(line, key.end()):

@@ -17,6 +17,7 @@ from zeus_runtime.models.messages import to_payload
 from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import AT_ONCE, EndWithoutEvent, StoppingError
 from zeus_runtime.serving.http.routes.depends import principal_of
+from zeus_runtime.store.approvals import DecidedError
 from zeus_runtime.store.event_log import last_number
 from zeus_runtime.store.turns import StoredTurn, marked_turns, set_mark, turns_of
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -380,18 +381,28 @@ class ProtocolCaller:
     ) -> None:
         """Decide waiting calls of one turn, all of them or none; the turn continues once nothing else waits.
 
+        A call that is decided in the same way already stays so: a client may send a request again.
+
         Args:
-            decisions: by the ids of the calls; at least one.
+            decisions: by the ids of the calls, all of one request of the client; at least one.
             seen: calls as the user saw them; of another, the decision counts for the change that was shown last.
 
         Raises:
-            NotFoundError: no such call waits.
-            UsageError: a decision is not possible.
+            NotFoundError: there is no such call.
+            UsageError: a decision is not possible, or a call is decided otherwise: the error says how.
         """
         self._principal.require("approve")
-        shown = {each.id: each.shown for each in seen}
-        found, session, _ = await self._service.decide(self._principal, decisions, seen=shown)
-        self._note(agent=found.hosted.name, session=session)
+        shown, left = {each.id: each.shown for each in seen}, dict(decisions)
+        while left:
+            try:
+                found, session, _ = await self._service.decide(self._principal, left, seen=shown)
+            except DecidedError as error:
+                if not error.is_same:
+                    raise
+                del left[error.approval]
+            else:
+                self._note(agent=found.hosted.name, session=session)
+                return
 
     async def answer_tools(self, turn: StoredTurn, results: Mapping[str, tuple[str, bool]]) -> None:
         """Give the results of calls of the client's own tools; the turn continues once nothing else waits.

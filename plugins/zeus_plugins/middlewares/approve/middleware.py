@@ -82,7 +82,13 @@ class Approve(Middleware):
             return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
         changed = decision.arguments is not None and not same_json(dict(decision.arguments), arguments)
         runs = decision.arguments if changed and decision.arguments is not None else arguments
-        present = self._policy.ruled(tool, runs) if changed else verdict
+        present: Verdict | None = verdict
+        if changed:
+            # Anew: the tool may take other arguments now than when the user changed them.
+            fitted = fitted_arguments(tool, replace(call, arguments=runs))
+            if isinstance(fitted, str):
+                return ToolResult(told(fitted, decision, runs), is_error=True)
+            present = self._policy.ruled(tool, fitted)
         if changed and present is not None and present.action == "deny":
             refused = f"{tool.name} is not allowed with these arguments ({present.reason}). It was not run."
             return ToolResult(told(refused, decision, runs), is_error=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,32 +23,58 @@ if TYPE_CHECKING:
 def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[Spelling]]:
     """Return the normalised path and the path with links followed, each as a set of its spellings.
 
-    The path is read as a workspace path. If it lies in one of the workspace's folders on the host, it is also read as a
-    host path: there a ``..`` after a link leads to the folder above the link's target. An empty set stands for a
-    reading that fails, such as a path that is not in the workspace.
+    The path is read as a workspace path, and as each path of this machine that a server may take it for, if that lies
+    in one of the workspace's folders: there a ``..`` after a link leads to the folder above the link's target. An empty
+    set stands for a reading that fails, such as a path that is not in the workspace.
     """
     if "\0" in path:
         return [set()]
-    # Not normalised: the host follows a link before a `..` behind it.
-    host = _below_root(workspace.root, path)
-    on_host = _read(lambda: _on_host(workspace, host))
-    # The path as it is written may be one of this machine. Sorted, since it may lie in several folders.
-    above = dict(sorted(set().union(*on_host)))
+    places = _places(path, [workspace.root], workspace.routes)
+    found = _read(
+        lambda: [{Spelling(parts_of(workspace.normalize(path)))}],
+        lambda: [{Spelling(parts_of(workspace.real(path)))}],
+        lambda: chain.from_iterable(_on_host(workspace, each) for each in places),
+        lambda: _by_like_names(workspace, places),
+    )
+    counted = _counting(workspace, found)
+    return [set(map(counted, spellings)) for spellings in found]
 
-    def named(name: str) -> set[Spelling]:
-        parts = parts_of(name)
-        count = above.get(parts, 0)
-        return {Spelling(parts, 0 if count and _has_folder(workspace, parts[:count]) else count)}
 
-    # A server gets a placeholder as text, and each `/` and `..` in it counts there.
-    as_text = os.path.normpath(f"/{path}")
-    sent = _read(lambda: [named(as_text)], lambda: [named(workspace.real(as_text))]) if "<" in path else ()
-    return [
-        *_read(lambda: [named(workspace.normalize(path))], lambda: [named(workspace.real(path))]),
-        *on_host,
-        *_read(lambda: _by_like_names(workspace, path, host)),
-        *sent,
-    ]
+def _counting(
+    workspace: WorkspaceFiles, found: Iterable[Collection[Spelling]]
+) -> Callable[[Spelling], Spelling]:
+    """Return what corrects ``above`` of a spelling: what looks like a path of the workspace may be one of this machine.
+
+    The names above the workspace do not count then, unless the workspace itself has such a folder.
+    """
+    # Sorted, since it may lie in several folders.
+    known = dict(sorted(chain.from_iterable(found)))
+
+    def counted(each: Spelling) -> Spelling:
+        own = each.parts[each.above :]
+        count = known.get(own, 0)
+        is_machines = count and not _has_folder(workspace, own[:count])
+        return Spelling(each.parts, each.above + count) if is_machines else each
+
+    return counted
+
+
+def _places(path: str, roots: Iterable[Path], routes: Mapping[str, Path]) -> list[str]:
+    """Return the paths of this machine that a path may mean: itself, and what it names in a root or a route's folder.
+
+    Each is as it is written, where the system follows a link before a `..` behind it, and normalised, as many servers
+    do first. Each `/` and `..` within a placeholder counts, since a server gets it as text.
+    """
+    written = "/" + "/".join(parts_of(path))
+    folders = [] if written.startswith("/~/") else [*(("/", root) for root in roots), *routes.items()]
+    found = {
+        f"{folder}/{written[len(prefix) :]}" for prefix, folder in folders if f"{written}/".startswith(prefix)
+    }
+    given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises if there is no home
+    if given.startswith("/"):
+        # `normpath` keeps two leading slashes, and then no folder would contain the path.
+        found.add("/" + given.lstrip("/"))
+    return sorted(found | set(map(os.path.normpath, found)))
 
 
 def _has_folder(workspace: WorkspaceFiles, names: Sequence[str]) -> bool:
@@ -90,17 +117,18 @@ def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> li
     Args:
         callers: the workspace of the agent that calls, which may be a sub-agent's.
     """
-    found = [*leads_to(workspace, path)]
-    written = {each.parts: each for each in found[0]}
-    for files in dict.fromkeys((workspace, callers)):
-        with suppress(WorkspaceError):  # the agent's tools cannot open it; a server may, at the place below
-            names = _named(workspace, str(files.place(path)))
-            # The path as it is written may be one of this machine.
-            found += [{written.get(each.parts, each) for each in spellings} for spellings in names]
-        for root in filter(None, (files.root, files.project)):
-            host = os.path.expanduser(_below_root(root, path))  # noqa: PTH111 - pathlib raises if there is no home
-            if len(real := _real(host)) <= LONGEST:
-                found += _read(partial(_named, workspace, real))
+    found = leads_to(workspace, path)
+    counted = _counting(workspace, found)
+    places = dict[str, None]()
+    for files in (workspace, callers):
+        with suppress(WorkspaceError):  # the agent's tools cannot open it; a server may, at the other places
+            places[str(files.place(path))] = None
+        roots = filter(None, (files.root, files.project))
+        places |= dict.fromkeys(_places(path, roots, files.routes))
+    for real in dict.fromkeys(map(_real, places)):
+        if len(real) <= LONGEST:
+            names = _read(partial(_named, workspace, real))
+            found += [set(map(counted, spellings)) for spellings in names]
     return found
 
 
@@ -109,25 +137,15 @@ def _named(workspace: WorkspaceFiles, host: str) -> list[set[Spelling]]:
     return [names] if names else []
 
 
-def _below_root(root: Path, path: str) -> str:
-    """Return a path as a server takes it that resolves relative paths from the workspace."""
-    return path if path.startswith(("/", "~")) else f"{root}/{path}"
-
-
 def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[Spelling]]:
-    """Yield the spellings of a host path, as MCP servers take it, if it lies below the workspace's root or a route.
+    """Yield the spellings of an absolute path of this machine if it lies below the workspace's root or a route.
 
     The first set is for the path as written, the second for the path with links followed. Each holds the host path and,
     unless links lead outside, the workspace path.
     """
-    given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises if there is no home
-    if not given.startswith("/"):
-        return
-    # `normpath` keeps two leading slashes, and then no folder would contain the path.
-    written = os.path.normpath("/" + given.lstrip("/"))
     folders = {"/": workspace.root} | dict(workspace.routes)
     # Each with its like: the folder itself may be reached through a link.
-    read = ((written, os.path.normpath), (_real(given), os.path.realpath))
+    read = ((os.path.normpath(path), os.path.normpath), (_real(path), os.path.realpath))
     found = [(each, _in_folders(folders, each, at)) for each, at in read]
     if any(spellings for _, spellings in found):
         yield from (spellings or {Spelling(parts_of(each))} for each, spellings in found)
@@ -168,7 +186,7 @@ def _real(path: str) -> str:
     return "/".join((at.rstrip("/"), *missing)) or "/"
 
 
-def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[set[Spelling]]:
+def _by_like_names(workspace: WorkspaceFiles, places: Iterable[str]) -> Iterator[set[Spelling]]:
     """Yield the spellings of the files that a server finds that takes an entry with a like name for a missing one.
 
     `allow` must fit them as well, and `deny` fits one of them.
@@ -176,17 +194,10 @@ def _by_like_names(workspace: WorkspaceFiles, path: str, host: str) -> Iterator[
     Raises:
         WorkspaceError: there are too many, or nobody can tell which file a name means that its folder does not list.
     """
-    given = os.path.expanduser(host)  # noqa: PTH111 - pathlib raises if there is no home
-    starts = {given, f"{workspace.root}/{path.lstrip('/')}"}
-    for prefix, folder in dict(workspace.routes).items():
-        if f"/{path.lstrip('/')}".startswith(prefix):
-            starts.add(f"{folder}/{path.lstrip('/')[len(prefix) - 1 :]}")
-    starts = {"/" + each.lstrip("/") for each in starts if each.startswith("/")}
-    # A server may resolve a `..` before it looks for the entries.
-    for start in sorted(starts | set(map(os.path.normpath, starts))):
-        if len(start) <= LONGEST and passes_unlisted(start):
+    for place in places:
+        if len(place) <= LONGEST and passes_unlisted(place):
             raise WorkspaceError("The path has a second name of a file.")
-        for real in like(start):
+        for real in like(place):
             yield set().union(*_on_host(workspace, real)) or {Spelling(parts_of(real))}
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
@@ -21,15 +20,14 @@ from mcp.types import (
     Tool,
 )
 
-from zeus_runtime.plugin import ZeusError, printable
-from zeus_runtime.plugin.approval import decision_of, question_and_form
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.approval import PendingApproval, decision_of, question_and_form
 from zeus_runtime.plugin.protocol import UsageError, visible_text
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.types import CallToolRequestParams
 
-    from zeus_runtime.plugin.approval import Decision, PendingApproval
     from zeus_runtime.plugin.protocol import AgentInfo, ProtocolCaller, ServedEvent, StoredTurn
 
 STATELESS_FROM: Final = "2026-07-28"
@@ -88,7 +86,8 @@ class AgentCall:
         if params.request_state is None:
             self.turn, after = await self._begun(params.name, params.arguments or {})
         else:
-            self.turn, after = await self._continued(params)
+            after = await self._continued(params)
+        assert self.turn is not None
         while True:
             last = await self._followed(self.turn, after)
             ending = last.event if last is not None else (await self._caller.turn(self.turn.run)).ending
@@ -96,14 +95,15 @@ class AgentCall:
             if last is None or ending.get("code") != "approval_needed":
                 return _ended(ending)
             session = self.turn.session
-            if not self._can_ask or self._is_dismissed(params, await self._caller.waiting(session)):
-                return _ended(ending)
+            waiting = await self._caller.waiting(session)
+            if not self._can_ask or self._is_dismissed(params, waiting):
+                return _ended(ending, waiting)
             if not (waiting := await self._caller.shown(session)):
                 return _ended(ending)
             if self.is_stateless:
                 return _asked(waiting, self.turn.run, last.number)
-            if not await self._answered(session, waiting):
-                return _ended(ending)
+            if left := await self._left_by(session, waiting):
+                return _ended(ending, left)
             after = last.number
 
     def _is_dismissed(self, params: CallToolRequestParams, waiting: Sequence[PendingApproval]) -> bool:
@@ -136,20 +136,21 @@ class AgentCall:
             await self._caller.cancel(turns[-1].run)
         return await self._caller.begin_turn(session, prompt), after
 
-    async def _continued(self, params: CallToolRequestParams) -> tuple[StoredTurn, int]:
-        run, after, seen = _read(params.request_state or "")
-        turn = await self._caller.turn(run)
-        waiting = {each.id: each for each in await self._caller.waiting(turn.session)}
-        for name, answer in (params.input_responses or {}).items():
-            if name in waiting and name in seen and isinstance(answer, ElicitResult):
-                decision = decision_of(waiting[name], answer.action, answer.content)
-                if decision is not None:
-                    # The call may have been shown elsewhere since, with another change.
-                    await self._decide(turn.session, replace(waiting[name], shown=seen[name]), decision)
-        if await self._caller.waiting(turn.session):
-            # Not every call is decided: the turn still waits, and has no further event to tell.
-            return turn, after - 1
-        return turn, after
+    async def _continued(self, params: CallToolRequestParams) -> int:
+        run, after, asked = _read(params.request_state or "")
+        self.turn = await self._caller.turn(run)
+        answers = {
+            name: decision_of(asked[name], answer.action, answer.content)
+            for name, answer in (params.input_responses or {}).items()
+            if name in asked and isinstance(answer, ElicitResult)
+        }
+        decisions = {name: each for name, each in answers.items() if each is not None}
+        if decisions:
+            # A call may have been shown elsewhere since, with another change.
+            await self._caller.decide(decisions, seen=asked.values())
+        still_waits = any(each.id in asked for each in await self._caller.waiting(self.turn.session))
+        # A turn that still waits has no further event to tell.
+        return after - 1 if still_waits else after
 
     async def _followed(self, turn: StoredTurn, after: int) -> ServedEvent | None:
         """Tell the progress of a turn until it ends or waits; the event with which it does, if there is one."""
@@ -167,8 +168,8 @@ class AgentCall:
                     await self._ctx.session.report_progress(self._told, None, told)
         return last
 
-    async def _answered(self, session: str, waiting: Sequence[PendingApproval]) -> bool:
-        """Ask the client's user about each call; whether all are decided, by that user or elsewhere."""
+    async def _left_by(self, session: str, waiting: Sequence[PendingApproval]) -> Sequence[PendingApproval]:
+        """Ask the client's user about each call, and return the calls that still wait."""
         request = self._ctx.request_id
 
         async def ask(pending: PendingApproval) -> None:
@@ -179,25 +180,15 @@ class AgentCall:
                 return
             decision = decision_of(pending, answer.action, answer.content)
             if decision is not None:
-                await self._decide(session, pending, decision)
+                # Alone, since the next answer may come late or never.
+                await self._caller.decide({pending.id: decision}, seen=[pending])
 
         # Each question gets its answer, also beside one whose answer is refused.
         for failed in await asyncio.gather(*map(ask, waiting), return_exceptions=True):
             if failed is not None:
                 raise failed
-        return not await self._still_waits(session, *waiting)
-
-    async def _decide(self, session: str, pending: PendingApproval, decision: Decision) -> None:
-        try:
-            await self._caller.decide({pending.id: decision}, seen=[pending])
-        except ZeusError:
-            # A call that was decided elsewhere meanwhile waits no longer, and its turn continues.
-            if await self._still_waits(session, pending):
-                raise
-
-    async def _still_waits(self, session: str, *calls: PendingApproval) -> bool:
-        names = {each.id for each in calls}
-        return any(each.id in names for each in await self._caller.waiting(session))
+        names = {each.id for each in waiting}
+        return [each for each in await self._caller.waiting(session) if each.id in names]
 
 
 def _asked(waiting: Sequence[PendingApproval], run: str, after: int) -> InputRequiredResult:
@@ -206,25 +197,40 @@ def _asked(waiting: Sequence[PendingApproval], run: str, after: int) -> InputReq
         question, form = question_and_form(each)
         params = ElicitRequestFormParams(message=question, requested_schema=dict(form))
         requests[each.id] = ElicitRequest(params=params)
-    state = [run, after, {each.id: each.shown for each in waiting}]
+    state = [run, after, {each.id: [each.shown, each.is_question] for each in waiting}]
     return InputRequiredResult(input_requests=requests, request_state=json.dumps(state))
 
 
-def _read(state: str) -> tuple[str, int, Mapping[str, str | None]]:
-    """The run, its last event that was told, and what the client's user saw of each call, from a request's state."""
+def _read(state: str) -> tuple[str, int, Mapping[str, PendingApproval]]:
+    """The run, its last event that was told, and the calls as the client's user saw them, from a request's state."""
     try:
         given = json.loads(state)
     except (ValueError, RecursionError):
         given = None
     match given:
-        case [str(run), int(after), dict(seen)] if after >= 0 and all(
-            isinstance(each, str | None) for each in seen.values()
-        ):
-            return run, after, seen
+        case [str(run), int(after), dict(asked)] if after >= 0 and all(map(_is_asked, asked.values())):
+            return run, after, {name: _as_asked(run, name, *each) for name, each in asked.items()}
     raise UsageError("the state of the request is not one that this server gave")
 
 
-def _ended(ending: Mapping[str, Any]) -> CallToolResult:
+def _is_asked(given: Any) -> bool:
+    match given:
+        case [str() | None, bool()]:
+            return True
+    return False
+
+
+def _as_asked(run: str, name: str, shown: str | None, is_question: bool) -> PendingApproval:
+    """A call as far as a decision needs it: the call itself may not wait any more."""
+    return PendingApproval(name, "", run, "." if is_question else "", "", "", {}, shown=shown)
+
+
+def _ended(ending: Mapping[str, Any], waiting: Sequence[PendingApproval] = ()) -> CallToolResult:
+    """The result of a turn that ended.
+
+    Args:
+        waiting: the calls that wait now, since some of those that the ending names may be decided.
+    """
     session = ending["session"]
     if ending["type"] == "complete":
         kept = ("session", "answer", "output", "steps", "cost_usd")
@@ -233,12 +239,15 @@ def _ended(ending: Mapping[str, Any]) -> CallToolResult:
             content=[TextContent(text=ending["answer"]), TextContent(text=f"session: {session}")],
             structured_content=facts,
         )
-    waiting = (ending.get("details") or {}).get("pending", ())
-    facts = {"session": session, "error": ending["code"], "message": visible_text(ending["message"])}
-    told = [f"{ending['code']}: {ending['message']}", f"session: {session}"]
+    message = ending["message"]
     if waiting:
-        facts["approvals"] = waiting
-        told += [f"waits: {each['id']} {json.dumps(each['parameters'])}" for each in waiting]
+        calls = ", ".join(f"{each.tool} ({each.id})" for each in waiting)
+        message = f"{calls}: not decided. Decide with `zeus --remote URL approvals decide ID approve`."
+    facts = {"session": session, "error": ending["code"], "message": visible_text(message)}
+    told = [f"{ending['code']}: {message}", f"session: {session}"]
+    if waiting:
+        facts["approvals"] = [each.as_json() for each in waiting]
+        told += [f"waits: {each.id} {json.dumps(dict(each.arguments))}" for each in waiting]
     return CallToolResult(
         content=[TextContent(text="\n".join(map(printable, told)))],
         structured_content=facts,

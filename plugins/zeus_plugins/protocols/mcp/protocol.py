@@ -153,7 +153,11 @@ class McpProtocol(ServedProtocol):
         try:
             return await call.result(params)
         except ZeusError as error:
-            return CallToolResult(content=[TextContent(text=self._service.mask(str(error)))], is_error=True)
+            told = [self._service.mask(str(error))]
+            if call.turn is not None:
+                # The turn may go on, such as after an answer that came too late.
+                told.append(f"session: {call.turn.session}")
+            return CallToolResult(content=[TextContent(text="\n".join(told))], is_error=True)
         except asyncio.CancelledError:
             # A service that stops cancels requests too; their turns are resumed by the next process.
             is_client = not self._is_stopping and (not call.is_stateless or _is_gone(ctx))

@@ -95,6 +95,7 @@ class TurnAnswer:
     _brief: set[str] = field(default_factory=set)
     _call_began: int = 0
     _is_cut: bool = False
+    _is_rest: bool = False
 
     @property
     def id(self) -> str:
@@ -131,6 +132,7 @@ class TurnAnswer:
                     yield text
                 if event is not None and event.ends:
                     self.ending = event.event
+                    self._is_rest = event.number == self.after + 1
         # A turn that is cancelled while it waits has no event, only an ending in its row.
         if self.ending is None:
             self.turn = await self.caller.turn(self.turn.run)
@@ -188,6 +190,10 @@ class TurnAnswer:
         # From the event, for the calls of an earlier answer are decided by now.
         assert self.ending is not None
         pending = self.ending["details"]["pending"]
+        if self._is_rest:
+            left = {each.id for each in await self.caller.waiting(self.turn.session)}
+            # All of them, if the rest is decided by now: a result of a decided call leads to what came after it.
+            pending = [each for each in pending if each["id"] in left] or pending
         if all(map(self._is_clients, pending)):
             shown: Mapping[str, PendingApproval] = {}
         else:
@@ -404,7 +410,7 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
     )
     missing = [each for each in own if each not in results]
     if not decisions and missing == own:
-        asked = await _decided_elsewhere(caller, turn, results)
+        asked = await _decided_elsewhere(caller, turn, results, waiting)
         if asked is not None and further:
             raise BadRequestError(
                 "the call was decided elsewhere: send its result without a further message, to get what came since",
@@ -425,7 +431,9 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
         await caller.decide({name: each for name, (each, _) in decisions.items()}, seen=seen)
     if own:
         await caller.answer_tools(turn, {each: (results[each], False) for each in own})
-    return _answer(caller, request, turn, after)
+    names = {each.id for each in waiting}
+    is_left = any(each.id in names for each in await caller.waiting(turn.session))
+    return _answer(caller, request, turn, after - 1 if is_left else after)
 
 
 def _once(given: Iterable[tuple[str, T]]) -> dict[str, T]:
@@ -443,9 +451,12 @@ def _once(given: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 async def _decided_elsewhere(
-    caller: ProtocolCaller, turn: StoredTurn, results: Mapping[str, str]
+    caller: ProtocolCaller, turn: StoredTurn, results: Mapping[str, str], waiting: Sequence[PendingApproval]
 ) -> int | None:
-    """The event after which the turn continued, if these are results of calls that were decided elsewhere."""
+    """The event before what came since, if these are results of calls that were decided elsewhere.
+
+    Where others asked with them wait, that is the question, which comes again.
+    """
     asked, last = None, 0
     while found := await _wait_after(caller, turn, last):
         last, pending = found
@@ -455,7 +466,10 @@ async def _decided_elsewhere(
             for name in results
         ):
             asked = last
-    return None if turn.state == "waiting" and asked == last else asked
+    if asked is None or asked != last or not waiting:
+        return asked
+    # A client that owes results of its own tools is told so.
+    return None if any(is_clients(turn, each) for each in waiting) else asked - 1
 
 
 async def _wait_after(

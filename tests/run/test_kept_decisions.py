@@ -1,0 +1,224 @@
+"""A setting may take away an approval, never a refusal, nor the arguments that a person wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.delegation.test_subagents import cast, task
+from tests.support.agents import call, calling, events_of, play, write_agent
+from tests.support.databases import SQLITE_URL, storage
+from zeus_runtime import Agent, Decision
+from zeus_runtime.cli.approval_prompt import YesApprovals
+from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.store.approvals import allow
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import ThreadLog
+
+PLUGIN = '''
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.tool import tool
+
+FORM = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
+
+def done(what):
+    with open("effects.txt", "a") as file:
+        file.write(what + "\\n")
+
+@tool(access="write")
+async def pay(what: str) -> str:
+    """Pay.
+
+    Args:
+        what: the thing.
+    """
+    done(what)
+    return "paid"
+
+@tool(access="write")
+async def confirm(run, what: str) -> str:
+    """Pay if the user is sure.
+
+    Args:
+        what: the thing.
+    """
+    if (await run.ask("Sure?", FORM) or {}).get("sure"):
+        done(what)
+    return "asked"
+
+@tool(access="read")
+async def look(path: str) -> str:
+    """Have a path as an argument.
+
+    Args:
+        path: any.
+    """
+    return path
+
+def saving(files):
+    @tool(access="write")
+    async def save(what: str) -> str:
+        """Write a file.
+
+        Args:
+            what: the text.
+        """
+        files.write("/a.md", what.encode())
+        done(what)
+        return "saved"
+
+    return save
+
+class Judge(Middleware):
+    def __init__(self, options, context):
+        context.approvals.judged_by(self.judged)
+
+    async def judged(self, call):
+        return False
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=lambda options, context: [pay, confirm, look, saving(context.workspace)])]
+
+@hookimpl
+def register_middlewares():
+    return [Component("judge", create=Judge)]
+'''
+
+TOOL = {"call": "pay", "sub-agent": "pay", "file": "save", "question": "confirm"}
+LATER: dict[str, Any] = {
+    "asks": {"mode": "ask"},
+    "rule": {"allow": list(TOOL.values())},
+    "mode": {"mode": "run_everything"},
+    "entry": {},
+    "yes": {"mode": "ask"},
+    "none": None,
+    "judge": None,
+}
+"""The options of `approve` when the run is resumed; None for a config without it. `judge` is another middleware."""
+ANSWERS = {
+    "reject": Decision("reject", "not this"),
+    "changed": Decision("approve", arguments={"what": "mine"}),
+    "always": Decision("approve", always=True),
+    "approve": Decision("approve"),
+}
+CELLS = [
+    # `asks` and `yes` ask, `rule`, `mode` and `entry` let it run, with `none` nobody judges the call, and `judge` looks
+    # for no decision.
+    *(("call", "reject", "other", later) for later in ("asks", "rule", "entry", "yes", "judge")),
+    *(("call", "changed", "other", later) for later in ("asks", "mode", "yes", "judge")),
+    *(("call", "approve", "other", later) for later in ("rule", "none")),
+    ("call", "always", "other", "asks"),
+    ("call", "reject", "same", "none"),
+    ("call", "changed", "same", "rule"),
+    *(("file", "reject", "other", later) for later in ("asks", "rule", "none", "judge")),
+    ("file", "reject", "same", "yes"),
+    ("file", "approve", "other", "none"),
+    *(("question", "reject", "other", later) for later in ("yes", "none")),
+    ("question", "approve", "other", "none"),
+    *(("sub-agent", "reject", "other", later) for later in ("rule", "none")),
+    ("sub-agent", "changed", "other", "rule"),
+]
+"""Those that reach different code, of every kind, answer, setting and later config."""
+
+
+def agent(
+    folder: Path, kind: str, approve: dict[str, Any] | None, access: dict[str, str], *, judge: bool = False
+) -> Agent:
+    asking: list[Any] = ["judge"] if judge else [] if approve is None else [{"approve": approve}]
+    own = {"middlewares": asking, "workspace": {"access": access}}
+    yaml = "".join(f"{key}: {json.dumps(value)}\n" for key, value in own.items())
+    yaml += "agents: {helper: {description: Helps.}}\n" + storage(SQLITE_URL)
+    config = write_agent(folder, yaml, plugin=PLUGIN, tools="[probe, subagents]")
+    made = call(TOOL[kind], "c1", what="model")
+    first = task("t1", "work") if kind == "sub-agent" else made
+    model = cast(go=[calling(first), "done"], work=[calling(made), "worked"])
+    return Agent.from_config(config, directory=folder, model=model)
+
+
+def effects(folder: Path) -> list[str]:
+    file = folder / "effects.txt"
+    return file.read_text().split() if file.exists() else []
+
+
+def expected(kind: str, answer: str, setting: str, later: str) -> str | None:
+    """The text that runs, "" if nothing runs, and None if the call waits for a person."""
+    if answer == "reject":
+        return ""
+    if setting == "same":
+        return "mine" if answer == "changed" else "model"
+    asks = kind == "question" or answer == "changed" or later == "asks"
+    return None if asks else "model"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def allowed_by_name(folder: Path, tool: str) -> None:
+    database = Database(SQLITE_URL, directory=folder)
+    try:
+        assert await allow(ThreadLog(database), "local", tool)
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize(("kind", "answer", "setting", "later"), CELLS)
+async def test_a_refusal_and_changed_arguments_hold_whatever_the_settings(
+    folder: Path, kind: str, answer: str, setting: str, later: str
+) -> None:
+    asked = {"*.md": "ask"} if kind == "file" else {}
+    options = {"allow": [TOOL[kind]]} if kind in ("file", "question") else {}
+    async with agent(folder, kind, options, asked) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        assert pending.kind == {"sub-agent": "call"}.get(kind, kind)
+        decision = ANSWERS[answer]
+        if kind == "question" and answer == "approve":
+            decision = Decision("approve", arguments={"sure": True})
+        await living.decide(session, {pending.id: decision})
+    if later == "entry":
+        await allowed_by_name(folder, TOOL[kind])
+    # Without the rule for the file, or with one for another file.
+    access = asked if setting == "same" else {"other.md": "deny"}
+    runs = expected(kind, answer, setting, later)
+    person = YesApprovals(None) if later == "yes" else None
+    async with agent(folder, kind, LATER[later], access, judge=later == "judge") as living:
+        events = await events_of(living.resume(session, approvals=person))
+        assert effects(folder) == ([runs] if runs else []), events
+        waiting = await living.pending_approvals()
+        assert isinstance(events[-1], RunFailed if runs is None else RunCompleted), events[-1]
+        assert len(waiting) == (runs is None)
+        for each in waiting:
+            assert each.needs_person == (answer == "changed")
+            assert each.approved_before
+            given = {"sure": True} if kind == "question" else None
+            await living.decide(session, {each.id: Decision("approve", arguments=given)})
+            events = await events_of(living.resume(session))
+            assert isinstance(events[-1], RunCompleted), events[-1]
+            assert effects(folder) == ["model"]
+
+
+@pytest.mark.parametrize("later", ["mode", "none"])
+async def test_changed_arguments_do_not_run_after_their_file_was_rejected(folder: Path, later: str) -> None:
+    """The rule for the file is one of `approve`, so the settings of the tool stay as they were."""
+    rule = {"mode": "ask", "ask": [{"*": {"path": "*.md"}}]}
+    async with agent(folder, "file", rule, {}) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        for answer in ("changed", "reject"):
+            (pending,) = await living.pending_approvals()
+            await living.decide(session, {pending.id: ANSWERS[answer]})
+            if answer == "changed":
+                await events_of(living.resume(session))
+        assert pending.kind == "file"
+    async with agent(folder, "file", LATER[later], {}) as living:
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        assert await living.pending_approvals() == []
+    assert effects(folder) == []
