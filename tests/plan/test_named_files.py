@@ -16,7 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import write_agent
+from zeus_runtime.config.layers import loading
+from zeus_runtime.config.layers.files import Layers
+from zeus_runtime.config.yaml.tree import Node
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.plan import named_files
 from zeus_runtime.plan.parts_with_subagents import agents_below
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.protected_files import add_deciding
@@ -611,6 +615,15 @@ def _agent(config: str, **more: object) -> dict[str, Any]:
             },
             "other/srv.py",
         ),
+        # An agent has the workspace of the one above, which only the overlay names.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": {"workspace": {"root": "work"}, **_agent("./conf/h.yaml")},
+                "conf/h.yaml": {**_HEAD, "tools": _SHELL},
+            },
+            "work/env.sh",
+        ),
         # Two agents lay the same text over one config, each from a folder of its own.
         (
             {
@@ -721,7 +734,7 @@ def _layer(draw: st.DrawFn, where: str, *, agents: int = 2) -> dict[str, Any]:
     if draw(st.booleans()):
         server = {**_S, "args": [draw(st.sampled_from(["srv.py", "check.py"]))]}
         layer["mcpServers"] = {"s": draw(st.sampled_from([server, {"cwd": "other"}, {"cwd": "libs"}]))}
-    names = ["h", "i"][: draw(st.integers(0, 2))] if agents else []
+    names = ["h", "i"][: draw(st.integers(0, agents))]
     for name in names:
         configs = ["./h.yaml", "./g.yaml", f"{up}c/h.yaml", f"{up}c", "h", "g", "${G:-h}"]
         entry = {"description": "h", "config": draw(st.sampled_from(configs))}
@@ -740,15 +753,17 @@ def _starts(draw: st.DrawFn) -> dict[str, Any]:
         bases = draw(st.sampled_from([[], ["./base.yaml"], ["base"]])) if name != "base" else []
         head = {} if name == "base" else {**_HEAD, **_TEAM}
         extended = {"extends": bases} if bases else {}
-        files[f"{where}{name}.yaml"] = {**head, **draw(_layer(where)), **extended}
+        files[f"{where}{name}.yaml"] = {**head, **draw(_layer(where, agents=1)), **extended}
     overlay = draw(_layer(""))
+    if draw(st.booleans()):
+        overlay["workspace"] = {"root": "work"}
     agent = _agent(draw(st.sampled_from(["./h.yaml", "c", "h", "g"])))
     base = draw(st.sampled_from(["./base.yaml", "./c/base.yaml", "base"]))
     files["zeus.prod.yaml"] = {**_TEAM, **agent, **overlay, "extends": base}
     return files
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(files=_starts())
 def test_a_run_closes_all_that_a_run_with_another_overlay_would_load_and_start(files: dict[str, Any]) -> None:
     with TemporaryDirectory() as made:
@@ -768,6 +783,25 @@ def test_a_run_closes_all_that_a_run_with_another_overlay_would_load_and_start(f
             # A file of this name is closed everywhere.
             places = {os.path.realpath(file) for file in used if file.name != ".env"}
             assert [each for each in places if name in each and deciding.find(each) is None] == []
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"overrides": {"limits": {"max_steps": 3}}}, {"overrides": {"homes": ["../c"]}}]
+)
+def test_a_config_that_runs_itself_by_a_longer_path_is_read_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, object]
+) -> None:
+    read: list[Path] = []
+
+    def read_stack(layers: Layers, path: Path, env: str | None) -> tuple[Node, Sequence[tuple[str, str]]]:
+        read.append(path)
+        return loading.read_stack(layers, path, env)
+
+    monkeypatch.setattr(named_files, "read_stack", read_stack)
+    itself = {"version": 1, **_agent("../c", **more)}
+    _put(tmp_path, {"zeus.yaml": _HEAD, "zeus.prod.yaml": _agent("./c"), "c/zeus.yaml": itself})
+    _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))
+    assert 3 <= len(read) <= 12
 
 
 def test_configs_that_extend_or_run_each_other_end_the_search(tmp_path: Path) -> None:

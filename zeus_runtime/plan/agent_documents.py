@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zeus_runtime.config.document import Inherited
 from zeus_runtime.config.layers.files import folder_of, homes_for
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
     """The config of an agent under ``agents`` as it was read, with its ``overrides`` applied."""
-    return _document(checked, checked.document, checked.homes, name, spec.config, spec.overrides)
+    return _document(checked, checked.document, checked.homes, name, spec.config)
 
 
 def work_folders(checked: Checked) -> tuple[Path, ...]:
@@ -51,10 +51,9 @@ def _below(
     above = above if document.path is None else (*above, document.path.resolve())
     for name, spec in agents.items():
         given = spec if isinstance(spec, Mapping) else {}
-        config, overrides = given.get("config"), given.get("overrides")
+        config = given.get("config")
         try:
-            file = config if isinstance(config, str) else None
-            found = _document(checked, document, homes, name, file, overrides)
+            found = _document(checked, document, homes, name, config if isinstance(config, str) else None)
         except ZeusError:
             continue
         yield found
@@ -96,7 +95,7 @@ def homes_of(checked: Checked, root: Node, folders: Mapping[str, Path]) -> tuple
 
 
 def _document(
-    checked: Checked, above: Document, homes: Sequence[Path], name: str, config: str | None, overrides: Any
+    checked: Checked, above: Document, homes: Sequence[Path], name: str, config: str | None
 ) -> Document:
     """The config of one agent, in the config ``above`` it.
 
@@ -104,16 +103,9 @@ def _document(
         checked: the outermost config that is checked: its folder, environment and trust.
         homes: those of the config above.
     """
-    from zeus_runtime.config.layers.merge import merge, ref_places
-    from zeus_runtime.config.model import Config
-
     document = _own(checked, above, homes, name, config)
-    laid = find(above.root, ("agents", name, "overrides"))
-    root = document.root
-    if laid is not None and laid.is_map and overrides:
-        root = merge(root, laid, ref_places(Config))
-    if config is not None:
-        root = _in_workspace_of(above.root, root)
+    overrides = find(above.root, ("agents", name, "overrides"))
+    root = as_agent(document.root, above.root, overrides, shared=config is None)
     if root is document.root:
         return document
     # Such values are written in the parent's file: their relative paths start there, and errors show its lines.
@@ -123,6 +115,21 @@ def _document(
         sources=document.sources.joined(above.sources),
     )
     return laid_over(document, root, shared=config is None)
+
+
+def as_agent(root: Node, above: Node, overrides: Node | None, *, shared: bool) -> Node:
+    """The tree of a config as an agent's, with what the config above it lays over it and gives it.
+
+    Args:
+        overrides: of the agent's entry.
+        shared: the config is that of the agent above.
+    """
+    from zeus_runtime.config.layers.merge import merge, ref_places
+    from zeus_runtime.config.model import Config
+
+    if overrides is not None and overrides.is_map and overrides.value:
+        root = merge(root, overrides, ref_places(Config))
+    return root if shared else _in_workspace_of(above, root)
 
 
 def _in_workspace_of(above: Node, root: Node) -> Node:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, Ty
 
 from zeus_runtime.config.layers.files import Layers, folder_of, homes_for, overlays
 from zeus_runtime.config.layers.loading import filled_in, read_stack
-from zeus_runtime.config.layers.merge import merge, ref_places
+from zeus_runtime.config.layers.merge import ref_places
 from zeus_runtime.config.mcp import browser_server
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.model import Config
@@ -37,7 +37,7 @@ from zeus_runtime.config.yaml.tree import Node, find, plain, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import expanded, is_file, is_file_name, plain_path, real_path
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plan.agent_documents import homes_of
+from zeus_runtime.plan.agent_documents import as_agent, homes_of
 from zeus_runtime.plan.executed_parts import folders_named, project_of
 from zeus_runtime.registry import installed_homes, search_path
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
@@ -129,7 +129,8 @@ class _Tree(NamedTuple):
         values = (
             (at, node, len(node.value) if node.is_map or node.is_list else node.value) for at, node in found
         )
-        return repr([(*at, value, str(self.folder_of(node))) for at, node, value in values])
+        # Two configs that name each other by `../` have ever longer paths.
+        return repr([(*at, value, real_path(self.folder_of(node))) for at, node, value in values])
 
 
 class NamedByTexts(NamedTuple):
@@ -255,21 +256,21 @@ class _Stacks:
         except ConfigError:
             return
         # Once: configs may run each other.
-        laid = start.above.values_of(start.laid)
-        key = (file.resolve(), start.env, laid, *map(real_path, homes), frozenset(environ.items()))
+        given = map(start.above.values_of, (start.laid, find(start.above.root, ("workspace",))))
+        key = (file.resolve(), start.env, *given, *map(real_path, homes), frozenset(environ.items()))
         if key in self._read:
             return
         self._read.add(key)
         root, dotenv = read_stack(layers, file, start.env)
         environ = {**dict(dotenv), **environ}
         # One text is searched by itself, with the variables of this run.
-        is_one = len(layers.read) < 2 and start.laid is None and environ == checked.environ
-        is_new = not (is_one and file in self._searched)
+        is_one = len(layers.read) < 2 and environ == checked.environ and file in self._searched
         for each in filled_in(root, environ):
-            tree = _Tree(each, layers.folders, file.parent, environ=environ)
-            if start.laid is not None:
-                tree = self._laid(tree, start.laid, start.above)
-            yield tree._replace(homes=homes_of(checked, tree.root, tree.folders)), is_new
+            tree = _as_agent(
+                _Tree(each, layers.folders, file.parent, environ=environ), start.above, start.laid
+            )
+            homes = homes_of(checked, tree.root, tree.folders)
+            yield tree._replace(homes=homes), not is_one or tree.root is not each
 
     def _of_agents(self, tree: _Tree, waiting: list[_Start]) -> Iterator[_Tree]:
         """The trees of agents that share a config; those with a config of their own are added to ``waiting``."""
@@ -280,11 +281,13 @@ class _Stacks:
             if config is not None and is_file_name(config.value):
                 waiting.append(_Start(config.value, tree, folder=tree.folder_of(config), laid=laid))
             elif laid is not None:
-                yield self._laid(tree, laid, tree)
+                yield _as_agent(tree, tree, laid, shared=True)
 
-    def _laid(self, tree: _Tree, overrides: Node, above: _Tree) -> _Tree:
-        root = merge(tree.root, overrides, self._refs)
-        return tree._replace(root=root, folders={**above.folders, **tree.folders})
+
+def _as_agent(tree: _Tree, above: _Tree, laid: Node | None, *, shared: bool = False) -> _Tree:
+    """An agent's tree with what the config above lays over it."""
+    root = as_agent(tree.root, above.root, laid, shared=shared)
+    return tree if root is tree.root else tree._replace(root=root, folders={**above.folders, **tree.folders})
 
 
 class _Named:
