@@ -106,8 +106,10 @@ async def test_policies_of_a_session_execute_nothing_untrusted(
     hook = "- hooks: {before_run: [{command: [touch, ran]}]}\n"
     async with Agent.from_config("zeus.yaml", directory=tmp_path, model=model, environ={}) as agent:
         session = (await agent.run("go")).session
-        with pytest.raises(UntrustedError):
+        with pytest.raises(UntrustedError) as refused:
             await agent.fork(session, step=1, middlewares=hook)
+        # `zeus trust zeus.yaml` alone shows no hook.
+        assert "`zeus trust zeus.yaml --set 'middlewares=…'`" in str(refused.value.remedy)
         assert [each.session for each in await agent.sessions()] == [session]
 
 

@@ -25,6 +25,7 @@ from tests.support.agents import (
 from tests.support.databases import storage
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.events import Event, RunCompleted, RunFailed, SubAgentEvent, TokenUsage, ToolCallResult
+from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
@@ -861,6 +862,75 @@ def test_a_file_does_not_take_the_place_of_a_preset_that_an_agent_names(folder: 
     write_agent(folder, yaml.replace("economy", "mine"), tools="[probe, subagents]")
     plan = make_plan(check(None, directory=folder, environ={}))
     assert plan.agents["helper"].checked.config.name == "mine"
+
+
+@pytest.mark.parametrize("config", ["./h.yaml", "h.yaml", "../c/h.yaml", "../c/sub", "~/c/h.yaml", "h"])
+@pytest.mark.parametrize("by", ["extends", "overrides"])
+def test_an_agents_config_is_relative_to_the_file_that_names_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, by: str, config: str
+) -> None:
+    """A run took the file of this name beside the main config."""
+    monkeypatch.setenv("HOME", str(folder))
+    for each, name in {"": "of_main", "c/": "own", "c/sub/": "own", "d/": "of_agent"}.items():
+        (folder / each).mkdir(exist_ok=True)
+        for file in ("h.yaml", "zeus.yaml", "h"):
+            (folder / each / file).write_text(f"version: 1\nname: {name}\nmodel: gpt-4o\n")
+    one = {"description": "Helps.", "config": config}
+    if by == "overrides":
+        middle = "version: 1\nname: middle\nmodel: gpt-4o\ntools: [subagents]\n"
+        (folder / "d/middle.yaml").write_text(middle)
+        overrides = {"agents": {"deep": one}}
+        one = {"description": "Leads.", "config": "../d/middle.yaml", "overrides": overrides}
+    (folder / "c/base.yaml").write_text(json.dumps({"agents": {"helper": one}}))
+    write_agent(folder, "extends: ./c/base.yaml\n", tools="[probe, subagents]")
+    plan = make_plan(check(None, directory=folder, environ={}))
+    found = plan.agents["helper"]
+    assert (found if by == "extends" else found.plan.agents["deep"]).checked.config.name == "own"
+
+
+def test_a_preset_of_the_user_that_a_project_extends_takes_no_agent_from_the_project(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    own = home / ".config/zeus/configs"
+    for each, name in {own: "mine", folder / ".zeus/configs": "of-project"}.items():
+        each.mkdir(parents=True)
+        (each / "helper.yaml").write_text(f"version: 1\nname: {name}\nmodel: gpt-4o\n")
+    (own / "team.yaml").write_text("agents: {helper: {description: Helps., config: helper}}\n")
+    write_agent(folder, "extends: team\n", tools="[probe, subagents]")
+    plan = make_plan(check(None, directory=folder, environ={"HOME": str(home)}))
+    assert plan.agents["helper"].checked.config.name == "mine"
+
+
+def test_the_workspace_of_an_agent_in_depth_counts_whose_home_only_its_parent_names(folder: Path) -> None:
+    (folder / "team/configs").mkdir(parents=True)
+    (folder / "team/configs/deep.yaml").write_text(
+        "version: 1\nname: deep\nmodel: gpt-4o\nworkspace: {root: '${PLACE}'}\n"
+    )
+    agents = "agents: {deep: {description: Helps., config: deep}}\n"
+    (folder / "team/middle.yaml").write_text(
+        f"version: 1\nname: middle\nmodel: gpt-4o\ntools: [subagents]\nhomes: [.]\n{agents}"
+    )
+    (folder / "team/.env").write_text("PLACE=far\n")
+    one = "agents: {middle: {description: Leads., config: team/middle.yaml}}\n"
+    write_agent(folder, one, tools="[probe, subagents]")
+    assert folder / "far" in work_folders(check(None, directory=folder, environ={}))
+
+
+def test_an_agents_config_that_a_setting_names_is_relative_to_the_working_directory(folder: Path) -> None:
+    (folder / "c").mkdir()
+    for each in ("", "c/"):
+        (folder / each / "h.yaml").write_text(f"version: 1\nname: in-{each[:1]}\nmodel: gpt-4o\n")
+    config = write_agent(folder, "agents: {helper: {description: Helps.}}\n", tools="[probe, subagents]")
+    config = config.rename(folder / "c/main.yaml")
+    (folder / "probe.py").rename(folder / "c/probe.py")
+    sets = ["agents.helper.config=./h.yaml"]
+    plan = make_plan(check(config, sets=sets, directory=folder, environ={}))
+    assert plan.agents["helper"].checked.config.name == "in-"
+
+
+def test_an_agent_whose_config_is_a_dash_reads_no_standard_input(folder: Path) -> None:
+    assert "there is no file -" in problems(folder, "{one: {description: x, config: '-'}}")
 
 
 PARENTS_RULE = 'middlewares: [{approve: {mode: run_everything, deny: [{"*": {text: "secret*"}}, fail]}}]\n'

@@ -2588,6 +2588,57 @@ def test_a_package_that_npm_has_linked_above_the_servers_folder_is_covered(
     assert folder / "other" not in found, "above the project, nothing is looked up"
 
 
+PNPM = """#!/bin/sh
+basedir=$(dirname "$(echo "$0" | sed -e 's,\\\\,/,g')")
+if [ -z "$NODE_PATH" ]; then
+  export NODE_PATH="/home/ann/project/packages/ui/node_modules:/home/ann/project/node_modules"
+fi
+if [ -x "$basedir/node" ]; then
+  exec "$basedir/node"  "$basedir/TARGET" "$@"
+else
+  exec node  "$basedir/TARGET" "$@"
+fi
+"""
+
+
+@pytest.mark.parametrize("kind", ["script", "link"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "npx shop-mcp",
+        "pnpm exec shop-mcp",
+        "pnpm --filter bot exec shop-mcp",
+        "./node_modules/.bin/shop-mcp",
+        "env A=1 node_modules/.bin/shop-mcp",
+        "sh -c 'exec ./node_modules/.bin/shop-mcp --stdio'",
+        "shop-mcp",
+    ],
+)
+def test_a_package_is_covered_whose_program_has_a_script_of_pnpm_in_the_place_of_a_link(
+    folder: Path, line: str, kind: str
+) -> None:
+    """`npx shop-mcp` executed what a tool had written into `packages/mcp`, with the former permission."""
+    put(
+        folder, "packages/mcp/package.json", "packages/mcp/cli.js", "packages/ui/package.json", "package.json"
+    )
+    put(folder, "node_modules/.pnpm/chalk@5/node_modules/chalk/i.js")
+    (folder / "node_modules/@shop").mkdir()
+    (folder / "node_modules/@shop/mcp").symlink_to("../../packages/mcp")
+    (folder / "node_modules/.bin").mkdir()
+    chalk = "../.pnpm/chalk@5/node_modules/chalk/i.js"
+    for name, target in {"shop-mcp": "../@shop/mcp/cli.js", "chalk": chalk}.items():
+        program = folder / "node_modules/.bin" / name
+        if kind == "link":
+            program.symlink_to(target)
+        else:
+            program.write_text(PNPM.replace("TARGET", target))
+            program.chmod(0o755)
+    path = f"{folder}/node_modules/.bin:/usr/bin"
+    words = (*shlex.split(line), "chalk")
+    found = command_part(Command("s", words), Project(folder, (folder,), path)).files
+    assert [each for each in found if "node_modules" not in each.parts] == [folder / "packages/mcp"]
+
+
 @pytest.mark.parametrize(
     ("line", "is_named"),
     [

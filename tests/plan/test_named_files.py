@@ -16,6 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import write_agent
+from zeus_runtime.config.layers import loading
+from zeus_runtime.config.layers.files import Layers
+from zeus_runtime.config.yaml.tree import Node
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.plan import named_files
+from zeus_runtime.plan.parts_with_subagents import agents_below
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.plan.validated import Checked, check
@@ -479,6 +485,11 @@ def test_a_broken_layer_leaves_closed_all_that_the_others_name_together(
 
 
 _S = {"command": "python3", "args": ["srv.py"], "cwd": "tools"}
+_IN_OTHER: Final = {"overrides": {"mcpServers": {"s": {"cwd": "other"}}}}
+
+
+def _agent(config: str, **more: object) -> dict[str, Any]:
+    return {"agents": {"h": {"description": "h", "config": config, **more}}}
 
 
 @pytest.mark.parametrize(
@@ -556,6 +567,104 @@ _S = {"command": "python3", "args": ["srv.py"], "cwd": "tools"}
             },
             "other/srv.py",
         ),
+        # A Home that only the overlay names has the preset of its agent, or one that this extends.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": {"homes": ["./conf"], **_agent("hh", **_IN_OTHER)},
+                "conf/configs/hh.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+            },
+            "other/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": {"homes": ["./conf"], **_agent("./conf/h.yaml")},
+                "conf/h.yaml": {"extends": "hh", "mcpServers": {"s": {"cwd": "other"}}},
+                "conf/configs/hh.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+            },
+            "other/srv.py",
+        ),
+        # The overrides of an agent name the Home of its own agent.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": _agent("./conf/h.yaml", overrides={"homes": ["./conf"]}),
+                "conf/h.yaml": {**_HEAD, **_agent("hh", **_IN_OTHER)},
+                "conf/configs/hh.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+            },
+            "other/srv.py",
+        ),
+        # The `.env` beside an agent's config has the variable.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": _agent("./conf/h.yaml"),
+                "conf/h.yaml": {**_HEAD, "mcpServers": {"s": {**_S, "cwd": "${PLACE}"}}},
+                "conf/.env": "PLACE=other\n",
+            },
+            "other/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": _agent("./conf/h.yaml"),
+                "conf/h.yaml": {**_HEAD, **_agent("./${NAME}.yaml")},
+                "conf/g.yaml": {**_HEAD, "mcpServers": {"s": {**_S, "cwd": "other"}}},
+                "conf/.env": "NAME=g\n",
+            },
+            "other/srv.py",
+        ),
+        # An agent has the workspace of the one above, which only the overlay names.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": {"workspace": {"root": "work"}, **_agent("./conf/h.yaml")},
+                "conf/h.yaml": {**_HEAD, "tools": _SHELL},
+            },
+            "work/env.sh",
+        ),
+        # Two agents lay the same text over one config, each from a folder of its own.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": {
+                    "agents": {
+                        name: {"description": "h", "config": f"./{name}/m.yaml"} for name in ("conf", "libs")
+                    }
+                },
+                **{
+                    f"{at}/m.yaml": {
+                        **_HEAD,
+                        **_agent("../n.yaml", overrides=_agent("./h.yaml", **_IN_OTHER)),
+                    }
+                    for at in ("conf", "libs")
+                },
+                "n.yaml": _HEAD,
+                "conf/h.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+                "libs/h.yaml": {**_HEAD, "mcpServers": {"s": _S | {"args": ["check.py"]}}},
+            },
+            "other/srv.py",
+        ),
+        # The config of an agent is missing: what is laid over it counts.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": _agent("./gone.yaml", overrides=_agent("./conf/h.yaml", **_IN_OTHER)),
+                "conf/h.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+            },
+            "other/srv.py",
+        ),
+        # The `.env` of the folder with a mistake counts as empty.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": _agent("./conf/h.yaml", **_IN_OTHER),
+                "conf/h.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+                "conf/.env": "A='",
+            },
+            "other/srv.py",
+        ),
     ],
 )
 def test_what_a_start_would_merge_is_closed(tmp_path: Path, files: Mapping[str, object], closed: str) -> None:
@@ -563,6 +672,21 @@ def test_what_a_start_would_merge_is_closed(tmp_path: Path, files: Mapping[str, 
     found = _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))
     assert closed in found
     assert all(each.startswith("libs/") for each in found if "free.py" in each)
+
+
+def test_an_agent_that_a_preset_of_the_user_names_is_not_looked_for_in_the_project(tmp_path: Path) -> None:
+    project, presets = tmp_path / "project", "user/.config/zeus/configs"
+    files = {
+        "project/zeus.yaml": _HEAD,
+        "project/zeus.prod.yaml": {"extends": "team"},
+        "project/.zeus/configs/hh.yaml": _HEAD,
+        f"{presets}/team.yaml": _agent("hh", **_IN_OTHER),
+        f"{presets}/hh.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+    }
+    _put(tmp_path, {**{f"project/{each}/x.txt": "" for each in _FOLDERS if each}, **files})
+    environ = {"HOME": str(tmp_path / "user")}
+    checked = check(None, directory=project, environ=environ, trust=recorded_trust({}, "all"))
+    assert "other/srv.py" in _closed(project, checked)
 
 
 _MAINS = (
@@ -589,6 +713,95 @@ def test_each_config_that_a_run_takes_is_merged_with_its_overlay(tmp_path: Path,
     environ = {"HOME": str(tmp_path / "user")}
     checked = check(tmp_path / "loaded.yaml", directory=tmp_path, environ=environ, trust=trust)
     assert {"tools/srv.py", "other/srv.py"} <= _closed(tmp_path, checked)
+
+
+_TEAM: Final = {"tools": ["filesystem", "mcp", "subagents"]}
+_WHERE: Final = ("", "c/", "team/configs/", "deep/configs/", ".zeus/configs/")
+
+
+@st.composite
+def _layer(draw: st.DrawFn, where: str, *, agents: int = 2) -> dict[str, Any]:
+    """The values of one file: its Homes, its agents with what it lays over them, and a server or a part of one.
+
+    Args:
+        where: the file's folder.
+        agents: how deep agents may lie within each other here.
+    """
+    up = "./" + "../" * where.count("/")
+    layer: dict[str, Any] = {}
+    if draw(st.integers(0, 2)) == 0:
+        layer["homes"] = [up + draw(st.sampled_from(["team", "deep", "${D:-team}"]))]
+    if draw(st.booleans()):
+        server = {**_S, "args": [draw(st.sampled_from(["srv.py", "check.py"]))]}
+        layer["mcpServers"] = {"s": draw(st.sampled_from([server, {"cwd": "other"}, {"cwd": "libs"}]))}
+    names = ["h", "i"][: draw(st.integers(0, agents))]
+    for name in names:
+        configs = ["./h.yaml", "./g.yaml", f"{up}c/h.yaml", f"{up}c", "h", "g", "${G:-h}"]
+        entry = {"description": "h", "config": draw(st.sampled_from(configs))}
+        if draw(st.booleans()):
+            entry["overrides"] = draw(_layer(where, agents=agents - 1))
+        layer.setdefault("agents", {})[name] = entry
+    return layer
+
+
+@st.composite
+def _starts(draw: st.DrawFn) -> dict[str, Any]:
+    """A main file that names nothing, its overlay, and agents' configs of the same names in several folders."""
+    files: dict[str, Any] = {".env": draw(st.sampled_from(["", "D=deep\n", "G=g\n"])), "zeus.yaml": _HEAD}
+    files["c/.env"] = draw(st.sampled_from(["", "D=deep\n", "G=./g.yaml\n"]))
+    for where, name in (*product(_WHERE, ("base", "h", "g")), ("c/", "zeus")):
+        bases = draw(st.sampled_from([[], ["./base.yaml"], ["base"]])) if name != "base" else []
+        head = {} if name == "base" else {**_HEAD, **_TEAM}
+        extended = {"extends": bases} if bases else {}
+        files[f"{where}{name}.yaml"] = {**head, **draw(_layer(where, agents=1)), **extended}
+    overlay = draw(_layer(""))
+    if draw(st.booleans()):
+        overlay["workspace"] = {"root": "work"}
+    agent = _agent(draw(st.sampled_from(["./h.yaml", "c", "h", "g"])))
+    base = draw(st.sampled_from(["./base.yaml", "./c/base.yaml", "base"]))
+    files["zeus.prod.yaml"] = {**_TEAM, **agent, **overlay, "extends": base}
+    return files
+
+
+@settings(max_examples=25, deadline=None)
+@given(files=_starts())
+def test_a_run_closes_all_that_a_run_with_another_overlay_would_load_and_start(files: dict[str, Any]) -> None:
+    with TemporaryDirectory() as made:
+        name = os.path.realpath(made)
+        folder = Path(name)
+        _put(folder, {**_EMPTY, **files})
+        trust = recorded_trust({}, "all")
+        deciding = Deciding()
+        add_deciding(deciding, _checked(folder, "zeus.yaml"))
+        try:
+            later = check(folder / "zeus.yaml", env="prod", directory=folder, environ={}, trust=trust)
+        except ZeusError:
+            return
+        for each in (later, *agents_below(later)):
+            used = [*each.document.files.values(), *(file for part in each.parts for file in part.files)]
+            used += [Path(*absent) for part in each.parts for absent in part.absent]
+            # A file of this name is closed everywhere.
+            places = {os.path.realpath(file) for file in used if file.name != ".env"}
+            assert [each for each in places if name in each and deciding.find(each) is None] == []
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"overrides": {"limits": {"max_steps": 3}}}, {"overrides": {"homes": ["../c"]}}]
+)
+def test_a_config_that_runs_itself_by_a_longer_path_is_read_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, object]
+) -> None:
+    read: list[Path] = []
+
+    def read_stack(layers: Layers, path: Path, env: str | None) -> tuple[Node, Sequence[tuple[str, str]]]:
+        read.append(path)
+        return loading.read_stack(layers, path, env)
+
+    monkeypatch.setattr(named_files, "read_stack", read_stack)
+    itself = {"version": 1, **_agent("../c", **more)}
+    _put(tmp_path, {"zeus.yaml": _HEAD, "zeus.prod.yaml": _agent("./c"), "c/zeus.yaml": itself})
+    _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))
+    assert 3 <= len(read) <= 12
 
 
 def test_configs_that_extend_or_run_each_other_end_the_search(tmp_path: Path) -> None:

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zeus_runtime.config.document import Inherited
-from zeus_runtime.config.yaml.tree import find, show_path
-from zeus_runtime.disk_paths import expanded, shown_below
+from zeus_runtime.config.layers.files import folder_of, homes_for
+from zeus_runtime.config.layers.plugin_home import plugin_named
+from zeus_runtime.config.yaml.tree import find, plain, show_path
+from zeus_runtime.disk_paths import expanded, is_file_name, is_folder, shown_below
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.registry import installed_homes, search_path
 from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Document
-    from zeus_runtime.config.layers.plugin_home import PluginHome
     from zeus_runtime.config.model import SubAgent
     from zeus_runtime.config.yaml.tree import Node
     from zeus_runtime.plan.validated import Checked
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
     """The config of an agent under ``agents`` as it was read, with its ``overrides`` applied."""
-    return _document(checked, checked.document, name, spec.config, spec.overrides)
+    return _document(checked, checked.document, checked.homes, name, spec.config)
 
 
 def work_folders(checked: Checked) -> tuple[Path, ...]:
@@ -34,26 +36,30 @@ def work_folders(checked: Checked) -> tuple[Path, ...]:
     """
     folders = _folders(checked.directory, checked.document)
     if checked.config.agents:
-        for document in _below(checked, checked.document, (), checked.config.limits.max_subagent_depth):
+        depth = checked.config.limits.max_subagent_depth
+        for document in _below(checked, checked.document, checked.homes, (), depth):
             folders += _folders(checked.directory, document)
     return tuple(dict.fromkeys(folders))
 
 
-def _below(checked: Checked, document: Document, above: tuple[Path, ...], depth: int) -> Iterator[Document]:
+def _below(
+    checked: Checked, document: Document, homes: Sequence[Path], above: tuple[Path, ...], depth: int
+) -> Iterator[Document]:
     agents = document.get(("agents",))
     if depth <= 0 or not isinstance(agents, Mapping):
         return
     above = above if document.path is None else (*above, document.path.resolve())
     for name, spec in agents.items():
         given = spec if isinstance(spec, Mapping) else {}
-        config, overrides = given.get("config"), given.get("overrides")
+        config = given.get("config")
         try:
-            found = _document(checked, document, name, config if isinstance(config, str) else None, overrides)
+            found = _document(checked, document, homes, name, config if isinstance(config, str) else None)
         except ZeusError:
             continue
         yield found
         if isinstance(config, str) and found.path is not None and found.path.resolve() not in above:
-            yield from _below(checked, found, above, depth - 1)
+            own = homes_of(checked, found.root, found.folders)
+            yield from _below(checked, found, own, above, depth - 1)
 
 
 def _folders(directory: Path, document: Document) -> list[Path]:
@@ -62,22 +68,44 @@ def _folders(directory: Path, document: Document) -> list[Path]:
     return [directory / expanded(each) for each in named if isinstance(each, str) and "\0" not in each]
 
 
-def _document(checked: Checked, above: Document, name: str, config: str | None, overrides: Any) -> Document:
+def homes_of(checked: Checked, root: Node, folders: Mapping[str, Path]) -> tuple[Path, ...]:
+    """The Homes in which a config's tree looks its agents' configs up, nearest first; those that are there.
+
+    Args:
+        checked: a config that is read in the same directory and environment.
+        folders: the folder of each source.
+    """
+    homes, environ = find(root, ("homes",)), checked.given_environ
+    entries = homes.value if homes is not None and homes.is_list else ()
+    named = [
+        each.value
+        if plugin_named(each.value)
+        else str(folder_of(each, folders, checked.directory) / expanded(each.value))
+        for each in entries
+        if is_file_name(each.value)
+    ]
+
+    def of_plugin(name: str, _: object) -> Iterator[Path]:
+        plugins = find(root, ("plugins",))
+        rules = {} if plugins is None else plain(plugins)
+        return (home.folder for home in installed_homes(rules, environ) if name in home.names)
+
+    there = (each for each in named if plugin_named(each) or is_folder(Path(each)))
+    return search_path(directory=checked.directory, environ=environ, homes=there, homes_of=of_plugin)
+
+
+def _document(
+    checked: Checked, above: Document, homes: Sequence[Path], name: str, config: str | None
+) -> Document:
     """The config of one agent, in the config ``above`` it.
 
     Args:
-        checked: the outermost config that is checked: its folder, Homes and environment.
+        checked: the outermost config that is checked: its folder, environment and trust.
+        homes: those of the config above.
     """
-    from zeus_runtime.config.layers.merge import merge, ref_places
-    from zeus_runtime.config.model import Config
-
-    document = _own(checked, above, name, config)
-    laid = find(above.root, ("agents", name, "overrides"))
-    root = document.root
-    if laid is not None and laid.is_map and overrides:
-        root = merge(root, laid, ref_places(Config))
-    if config is not None:
-        root = _in_workspace_of(above.root, root)
+    document = _own(checked, above, homes, name, config)
+    overrides = find(above.root, ("agents", name, "overrides"))
+    root = as_agent(document.root, above.root, overrides, shared=config is None)
     if root is document.root:
         return document
     # Such values are written in the parent's file: their relative paths start there, and errors show its lines.
@@ -87,6 +115,21 @@ def _document(checked: Checked, above: Document, name: str, config: str | None, 
         sources=document.sources.joined(above.sources),
     )
     return laid_over(document, root, shared=config is None)
+
+
+def as_agent(root: Node, above: Node, overrides: Node | None, *, shared: bool) -> Node:
+    """The tree of a config as an agent's, with what the config above it lays over it and gives it.
+
+    Args:
+        overrides: of the agent's entry.
+        shared: the config is that of the agent above.
+    """
+    from zeus_runtime.config.layers.merge import merge, ref_places
+    from zeus_runtime.config.model import Config
+
+    if overrides is not None and overrides.is_map and overrides.value:
+        root = merge(root, overrides, ref_places(Config))
+    return root if shared else _in_workspace_of(above, root)
 
 
 def _in_workspace_of(above: Node, root: Node) -> Node:
@@ -106,7 +149,7 @@ def _in_workspace_of(above: Node, root: Node) -> Node:
     return root._replace(value={**root.value, "workspace": own._replace(value={**given.value, **written})})
 
 
-def _own(checked: Checked, above: Document, name: str, config: str | None) -> Document:
+def _own(checked: Checked, above: Document, homes: Sequence[Path], name: str, config: str | None) -> Document:
     """The config of one agent before its overrides, with where its values may be written."""
     entry = ("agents", name)
     inherited = (
@@ -119,7 +162,7 @@ def _own(checked: Checked, above: Document, name: str, config: str | None) -> Do
         # First the config that both share: a value that is nowhere belongs to it.
         inherited = (Inherited(above, ()), *inherited)
         return replace(above, inherited=inherited, prefix=f"{above.prefix}{show_path(entry)}: ")
-    document = _loaded(checked, above, config)
+    document = _loaded(checked, above, homes, name, config)
     file = config if document.path is None else shown_below(document.path.resolve(), document.directory)
     return replace(document, inherited=inherited, prefix=f"{file}: ")
 
@@ -135,29 +178,19 @@ def laid_over(document: Document, root: Node, *, shared: bool) -> Document:
     return replace(document, root=root, replaced=replaced)
 
 
-def _loaded(checked: Checked, above: Document, config: str) -> Document:
+def _loaded(checked: Checked, above: Document, homes: Sequence[Path], name: str, config: str) -> Document:
     from zeus_runtime.config import load
-    from zeus_runtime.config.layers.files import Layers, homes_for
-    from zeus_runtime.config.layers.merge import ref_places
-    from zeus_runtime.config.model import Config
-    from zeus_runtime.registry import installed_homes
 
-    def plugin_homes(rules: object) -> Sequence[PluginHome]:
-        return installed_homes(rules, checked.given_environ)
-
-    permit = partial(permit_layer, checked.trust, checked.directory)
     folder = checked.directory if above.path is None else above.path.parent
-    homes = homes_for(folder, checked.directory, checked.homes)
-    file = folder / config
-    is_file = "/" in config or config.endswith((".yaml", ".yml"))
-    if not is_file and file.exists():
-        # A preset has priority over a file of its name, as on the command line.
-        is_file = Layers(checked.directory, homes, ref_places(Config), plugin_homes).preset(config) is None
+    # An agent that a tool brings is not written in the config.
+    if (written := find(above.root, ("agents", name, "config"))) is not None:
+        folder = folder_of(written, above.folders, folder)
     return load(
-        file if is_file else config,
-        environ=checked.environ,
-        homes=homes,
-        plugin_homes=plugin_homes,
+        config,
+        folder=folder,
+        environ=above.environ,
+        homes=homes_for(folder, checked.directory, homes),
+        plugin_homes=partial(installed_homes, environ=checked.given_environ),
         directory=checked.directory,
-        permit=permit,
+        permit=partial(permit_layer, checked.trust, checked.directory),
     )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
-from zeus_runtime.config.layers.files import DISCOVERED, Layers, overlays
-from zeus_runtime.config.layers.loading import filled_in
-from zeus_runtime.config.layers.merge import merge, ref_places
+from zeus_runtime.config.layers.files import Layers, folder_of, homes_for, overlays
+from zeus_runtime.config.layers.loading import filled_in, read_stack
+from zeus_runtime.config.layers.merge import ref_places
 from zeus_runtime.config.mcp import browser_server
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.model import Config
@@ -33,11 +33,13 @@ from zeus_runtime.config.secrets.written_secrets import (
     only_sets_variables,
 )
 from zeus_runtime.config.sqlite_url import database_file
-from zeus_runtime.config.yaml.tree import Node, find, plain
+from zeus_runtime.config.yaml.tree import Node, find, plain, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 from zeus_runtime.disk_paths import expanded, is_file, is_file_name, plain_path, real_path
 from zeus_runtime.errors import MissingError
+from zeus_runtime.plan.agent_documents import as_agent, homes_of
 from zeus_runtime.plan.executed_parts import folders_named, project_of
+from zeus_runtime.registry import installed_homes, search_path
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
 
 if TYPE_CHECKING:
@@ -89,6 +91,9 @@ class NamedFile(NamedTuple):
     is_of_option: bool = False
 
 
+_NOTHING: Final = Node({}, ())
+
+
 class _Value(NamedTuple):
     """The value of an option that is executed."""
 
@@ -102,14 +107,30 @@ class _Tree(NamedTuple):
         root: with variables filled in.
         folders: the folder of each source, where relative paths start.
         folder: where they start in a source that is not among these.
+        homes: of a stack, those in which its agents' configs are looked up.
+        environ: of a stack, the variables that its agents' configs get.
     """
 
     root: Node
     folders: Mapping[str, Path]
     folder: Path
+    homes: Sequence[Path] = ()
+    environ: Mapping[str, str] = MappingProxyType({})
 
     def file(self, node: Node) -> Path:
-        return self.folders.get(node.origin.value.source, self.folder) / expanded(node.value)
+        return self.folder_of(node) / expanded(node.value)
+
+    def folder_of(self, node: Node) -> Path:
+        return folder_of(node, self.folders, self.folder)
+
+    def values_of(self, part: Node | None) -> str:
+        """The values in a part of the tree, each with the folder where it starts if it is a path."""
+        found = () if part is None else walk(part)
+        values = (
+            (at, node, len(node.value) if node.is_map or node.is_list else node.value) for at, node in found
+        )
+        # Two configs that name each other by `../` have ever longer paths.
+        return repr([(*at, value, real_path(self.folder_of(node))) for at, node, value in values])
 
 
 class NamedByTexts(NamedTuple):
@@ -141,7 +162,7 @@ def named_files(
     loaded, *others = _trees(checked, unloaded)
     named = _Named(checked)
     named.know(loaded, checked.document.marked)
-    trees = (loaded, *others, *_Stacks(checked).trees(unloaded, given))
+    trees = (loaded, *others, *_Stacks(checked, unloaded).trees(given))
     layers = (tree._replace(root=each) for tree in trees for each in agents_layers(tree.root))
     files = dict.fromkeys(chain.from_iterable(map(named.files, layers)))
     schema = checked.document.schema or {}
@@ -174,72 +195,99 @@ def _trees(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[_Tr
     yield from (_Tree(root, {}, each.file.parent) for each in unloaded for root in each.trees)
 
 
+class _Start(NamedTuple):
+    """A config that a start would read, as its main file or as that of an agent.
+
+    Args:
+        source: as ``Layers.locate`` takes it.
+        above: the tree of the config that names it; of a main file, the start's Homes and variables.
+        env: the name of an overlay.
+        folder: where a relative ``source`` starts.
+        laid: the ``overrides`` of the agent.
+    """
+
+    source: str | Path
+    above: _Tree
+    env: str | None = None
+    folder: Path | None = None
+    laid: Node | None = None
+
+
 class _Stacks:
     """Merges texts as a start would: together they may name a file that none of them names by itself.
 
     A layer that is missing, not sound or in a circle counts as empty: the person who mends it executes the rest too.
     """
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: Checked, unloaded: Sequence[UnloadedConfig]) -> None:
         self._checked = checked
+        self._unloaded = [each.file for each in unloaded]
+        self._searched = {*self._unloaded, *checked.document.files.values()}
         self._refs = ref_places(Config)
-        self._agents: set[tuple[Path, str]] = set()
+        self._read: set[tuple[object, ...]] = set()
 
-    def trees(self, unloaded: Sequence[UnloadedConfig], given: Sequence[Path]) -> Iterator[_Tree]:
+    def trees(self, given: Sequence[Path]) -> Iterator[_Tree]:
         """Each config over what it extends, alone and with each of its overlays; and its agents' configs with what it
         lays over them."""
         checked = self._checked
         # All that `zeus run` takes as its main file, also a preset that the loaded config extends.
         mains = [each.file for each in config_places(checked.document, given)]
         mains += chain.from_iterable(map(presets_in, checked.private_homes))
-        for main in dict.fromkeys((*mains, *(each.file for each in unloaded))):
-            for env in (None, *(overlays(main) if main in mains else ())):
-                stack, is_merged = self._stack(main, env)
-                # One text is searched by itself.
-                yield from stack if is_merged else ()
-                for tree in stack:
-                    yield from self._of_agents(tree)
+        near = search_path(directory=checked.directory, environ=checked.given_environ)
+        start = _Tree(_NOTHING, {}, checked.directory, near, checked.given_environ)
+        waiting = [_Start(main, start, env) for main in mains for env in (None, *overlays(main))]
+        # Also those to which only a value leads that a stronger layer or a variable replaces.
+        start = start._replace(homes=checked.homes, environ=checked.environ)
+        waiting[:0] = [_Start(file, start) for file in self._unloaded if file not in mains]
+        while waiting:
+            for tree, is_new in self._stack(waiting.pop()):
+                yield from (tree,) if is_new else ()
+                yield from self._of_agents(tree, waiting)
 
-    def _stack(self, main: Path, env: str | None = None) -> tuple[Sequence[_Tree], bool]:
-        """The trees of a stack, and whether it has several texts."""
-        layers = self._layers()
-        roots = filled_in(layers.stacked(main, env), self._checked.document.environ)
-        return [_Tree(each, layers.folders, main.parent) for each in roots], len(layers.read) > 1
+    def _stack(self, start: _Start) -> Iterator[tuple[_Tree, bool]]:
+        """The trees of a config as a start would read it, and whether they are not searched otherwise."""
+        checked, (homes, environ) = self._checked, start.above[-2:]
+        if start.folder is not None:
+            homes = homes_for(start.folder, checked.directory, homes)
+        plugin_homes = partial(installed_homes, environ=checked.given_environ)
+        layers = Layers(checked.directory, homes, self._refs, plugin_homes, tolerates=True)
+        try:
+            file = layers.locate(start.source, start.folder)
+        except ConfigError:
+            return
+        # Once: configs may run each other.
+        given = map(start.above.values_of, (start.laid, find(start.above.root, ("workspace",))))
+        key = (file.resolve(), start.env, *given, *map(real_path, homes), frozenset(environ.items()))
+        if key in self._read:
+            return
+        self._read.add(key)
+        root, dotenv = read_stack(layers, file, start.env)
+        environ = {**dict(dotenv), **environ}
+        # One text is searched by itself, with the variables of this run.
+        is_one = len(layers.read) < 2 and environ == checked.environ and file in self._searched
+        for each in filled_in(root, environ):
+            tree = _as_agent(
+                _Tree(each, layers.folders, file.parent, environ=environ), start.above, start.laid
+            )
+            homes = homes_of(checked, tree.root, tree.folders)
+            yield tree._replace(homes=homes), not is_one or tree.root is not each
 
-    def _of_agents(self, tree: _Tree) -> Iterator[_Tree]:
+    def _of_agents(self, tree: _Tree, waiting: list[_Start]) -> Iterator[_Tree]:
+        """The trees of agents that share a config; those with a config of their own are added to ``waiting``."""
         agents = find(tree.root, ("agents",))
         for agent in agents.value.values() if agents is not None and agents.is_map else ():
             overrides, config = find(agent, ("overrides",)), find(agent, ("config",))
             laid = overrides if overrides is not None and overrides.is_map else None
-            if config is None or not is_file_name(config.value):
-                yield from () if laid is None else (self._laid(tree, laid, tree),)
-                continue
-            # Once: configs may run each other.
-            key = (self._config_of_agent(tree, config), "" if laid is None else repr(plain(laid)))
-            if key not in self._agents:
-                self._agents.add(key)
-                for each in self._stack(key[0])[0]:
-                    own = each if laid is None else self._laid(each, laid, tree)
-                    yield from () if laid is None else (own,)
-                    yield from self._of_agents(own)
+            if config is not None and is_file_name(config.value):
+                waiting.append(_Start(config.value, tree, folder=tree.folder_of(config), laid=laid))
+            elif laid is not None:
+                yield _as_agent(tree, tree, laid, shared=True)
 
-    def _laid(self, tree: _Tree, overrides: Node, above: _Tree) -> _Tree:
-        root = merge(tree.root, overrides, self._refs)
-        return _Tree(root, {**above.folders, **tree.folders}, tree.folder)
 
-    def _config_of_agent(self, tree: _Tree, config: Node) -> Path:
-        with suppress(ConfigError):
-            if preset := self._layers().preset(config.value):
-                return preset.resolve()
-        file = tree.file(config)
-        return (file / DISCOVERED if _is_folder(file) else file).resolve()
-
-    def _layers(self) -> Layers:
-        from zeus_runtime.registry import installed_homes
-
-        checked = self._checked
-        homes = partial(installed_homes, environ=checked.given_environ)
-        return Layers(checked.directory, checked.homes, self._refs, homes, tolerates=True)
+def _as_agent(tree: _Tree, above: _Tree, laid: Node | None, *, shared: bool = False) -> _Tree:
+    """An agent's tree with what the config above lays over it."""
+    root = as_agent(tree.root, above.root, laid, shared=shared)
+    return tree if root is tree.root else tree._replace(root=root, folders={**above.folders, **tree.folders})
 
 
 class _Named:

@@ -169,8 +169,9 @@ class Checked:
             raise UsageError(
                 "the policies of a session hold a secret, and they would be stored", remedy=_ELSEWHERE
             )
-        # A user of a service may bring them.
+        # A user of a service may bring them. Only with them does `zeus trust` show what they need.
         trust = self.trust.for_other_text(parts)
+        trust = replace(trust, words=(*trust.words, "--set", "middlewares=…"))
         found = check_loaded(document, directory=self.directory, environ=self.given_environ, trust=trust)
         # The rest says for whom this config acts; only its files and their check are new.
         return replace(

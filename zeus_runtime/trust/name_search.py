@@ -29,7 +29,7 @@ from zeus_runtime.trust.command_words import (
     stems,
 )
 from zeus_runtime.trust.file_content import CACHES, Data, Named, is_timed
-from zeus_runtime.trust.scripts import interpreter
+from zeus_runtime.trust.scripts import interpreter, linked_by_script
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
@@ -45,6 +45,7 @@ _MODULE_GLOBS: Final = (".py", ".pyc", ".so", ".*.so")
 # `server.py`, but not `v1.2`.
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _PACKAGES: Final = "node_modules"
+_PROGRAMS: Final = ".bin"
 _MOST_READINGS: Final = 16
 """Texts that decoding makes of one word."""
 _MOST_PARTS: Final = 64
@@ -181,6 +182,9 @@ class NameSearch:
         for script in left:  # the list grows during the loop, since an interpreter may be a script too
             for word in self.interpreters_of(script.path):
                 yield from new(self.program(script.word, word))
+            if script.path.parts[-3:-1] == (_PACKAGES, _PROGRAMS):
+                found = map(Path, self._package_at(str(script.path)))
+                yield from new(Named(script.word, script.name, each, "") for each in found)
 
     def interpreters_of(self, file: Path) -> Sequence[str]:
         """The names of programs in the first line of a script; each word may be one: ``#!/usr/bin/env -Sserver``."""
@@ -376,13 +380,20 @@ class NameSearch:
             folders = (f"{each}{os.sep}{_PACKAGES}" for each in above)
             self._installed[base] = [each for each in folders if stat.S_ISDIR(self._mode(each))]
         # A program starts another one by its name: `npx cross-env A=1 shop-mcp`.
-        links = (f".bin/{name}", *(() if name in self._no_packages else (name, f"@{name}")))
+        links = (f"{_PROGRAMS}/{name}", *(() if name in self._no_packages else (name, f"@{name}")))
         places = (f"{each}/{link}" for each in self._installed[base] for link in links)
-        for link in places:
-            real = Path(real_path(link))
-            if os.path.lexists(link) and _PACKAGES not in real.parts and self.project.has(real):
+        yield from ((name, each) for place in places for each in self._package_at(place))
+
+    def _package_at(self, link: str) -> Iterator[str]:
+        """The project's own package to which a link in ``node_modules`` leads, or a script that replaces a link."""
+        if not os.path.lexists(link):
+            return
+        place = Path(link)
+        leads = (place, *(() if place.is_symlink() else linked_by_script(place)))
+        for real in map(Path, map(real_path, leads)):
+            if _PACKAGES not in real.parts and self.project.has(real):
                 above = (each for each in (real, *real.parents) if self._mode(f"{each}/package.json"))
-                yield name, str(next(above, real))
+                yield str(next(above, real))
 
     def _same(self, base: str, name: str) -> Iterator[tuple[str, str]]:
         for place in _places(base, name):

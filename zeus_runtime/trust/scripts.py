@@ -35,6 +35,15 @@ def interpreter(file: Path) -> Sequence[str]:
     return tuple(dict.fromkeys([*map(os.fsdecode, chain.from_iterable(ways)), *os.fsdecode(said).split()]))
 
 
+def linked_by_script(file: Path) -> Iterator[Path]:
+    """The files that a script of a package manager starts, which pnpm writes instead of a link.
+
+    It says them as ``"$basedir/../@shop/mcp/cli.js"``, where ``basedir`` is the script's folder.
+    """
+    for text in script_text(file):
+        yield from (file.parent / each for each in re.findall(r'\$basedir/(\.\./[^"\s]+)', text))
+
+
 def script_text(file: Path) -> Iterator[str]:
     """The text of a script, which may start what no word of the command names (``exec npx notes-server``)."""
     try:

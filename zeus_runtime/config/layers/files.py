@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from glob import escape
@@ -27,7 +27,7 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, hint_for_pipe, re
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.disk_paths import expanded, is_file
+from zeus_runtime.disk_paths import expanded, is_file, is_folder
 from zeus_runtime.escaping import printable
 
 DISCOVERED: Final = "zeus.yaml"
@@ -116,14 +116,17 @@ class Layers:
         except ValueError:
             return str(path)
 
-    def locate(self, source: str | Path | None) -> Path:
+    def locate(self, source: str | Path | None, folder: Path | None = None) -> Path:
         """The file a source names: a preset of a Home, a path, or ``zeus.yaml`` in the working directory for None.
 
         A preset has priority over a file of the same name: an agent could write that file, and must not change its
         next config.
 
+        Args:
+            folder: where a relative path starts; None for the working directory.
+
         Raises:
-            ConfigError: there is no such file; the message says what was looked for.
+            ConfigError: there is no such file, unless ``tolerates``; the message says what was looked for.
         """
         if source is None:
             return self._discover()
@@ -131,7 +134,7 @@ class Layers:
             raise _lost(
                 "file-not-found", "the config's name is empty", "name a file, a preset, or leave it out"
             )
-        path = self.directory / expanded(source)
+        path = (self.directory if folder is None else folder) / expanded(source)
         preset = self.preset(source) if isinstance(source, str) else None
         if preset is not None:
             if os.path.lexists(path):
@@ -140,9 +143,8 @@ class Layers:
             return preset
         self.permit_file(path)
         try:
-            if path.is_dir():
-                path = path / DISCOVERED
-            if path.exists():
+            path = config_at(path)
+            if self.tolerates or path.exists():
                 return path
             dangles = path.is_symlink()
         except OSError as error:
@@ -468,6 +470,21 @@ def homes_for(folder: Path, directory: Path, homes: Sequence[Path]) -> list[Path
     if folder.resolve().is_relative_to(directory.resolve()):
         return list(homes)
     return [home for home in homes if home != project]
+
+
+def folder_of(node: Node, folders: Mapping[str, Path], otherwise: Path) -> Path:
+    """The folder where a relative path in a value starts: that of the file it is written in.
+
+    Args:
+        folders: the folder of each source.
+        otherwise: the folder of a source that is not among these.
+    """
+    return folders.get(node.origin.value.source, otherwise)
+
+
+def config_at(path: Path) -> Path:
+    """The config that a path means: of a folder, its ``zeus.yaml``."""
+    return path / DISCOVERED if is_folder(path) else path
 
 
 def overlay_path(main: Path, env: str) -> Path:

@@ -45,6 +45,7 @@ def load(
     directory: Path | None = None,
     text: str | None = None,
     permit: Callable[[str, Path], None] = any_layer,
+    folder: Path | None = None,
 ) -> Document:
     """Read a config: what it extends, the file, its overlay, ``--set``; then fill in the variables.
 
@@ -64,6 +65,7 @@ def load(
         directory: the working directory; None for this process's.
         text: is read instead of the content of the file that ``source`` names.
         permit: raises for a file that may not be a layer (``Layers``).
+        folder: where a relative ``source`` starts, if another config names it; None for the working directory.
 
     Raises:
         ConfigError: with every problem of the layer that could not be read.
@@ -76,21 +78,18 @@ def load(
     layers = Layers(directory, homes, ref_places(Config), plugin_homes, permit=permit)
     # Before any file is read, as the first preset of a plugin asks for it.
     layers.stronger = lambda: _settings_read(sets)
-    if source == "-":
-        path, name, folder = None, STDIN, directory
+    if source == "-" and folder is None:
+        path, name = None, STDIN
         if env is not None:
             raise _no_overlay()
         root = layers.text(_standard_input(stdin), STDIN, directory)
+        dotenv = _dotenv(directory, layers)
     else:
-        path = layers.locate(source)
+        path = layers.locate(source, folder)
         name = layers.shown(path)
-        if env is not None:
-            layers.stronger = lambda: (*_settings_read(sets), *_overlay_read(path, env))
-        folder = directory if layers.is_preset(path) else path.parent
         if text is not None:
             layers.instead[path] = text
-        root = layers.stacked(path, env)
-    dotenv = _dotenv(folder, layers)
+        root, dotenv = read_stack(layers, path, env)
     # The values of `.env` that the environment overrides are secrets too: a tool may read the file.
     environ = _hidden_environ({**dict(dotenv), **environ})
     root = _with_settings(root, sets, layers)
@@ -121,6 +120,23 @@ def load(
     )
 
 
+def read_stack(layers: Layers, path: Path, env: str | None) -> tuple[Node, Sequence[tuple[str, str]]]:
+    """The tree of a config over what it extends, with its overlay, and the names and values of its ``.env``.
+
+    Args:
+        path: the config, as ``layers`` locates it.
+        env: the overlay's name.
+
+    Raises:
+        ConfigError: a file cannot be read or is not sound, unless ``layers`` tolerates it.
+    """
+    if env is not None:
+        settings = layers.stronger
+        layers.stronger = lambda: (*settings(), *_overlay_read(path, env))
+    folder = layers.directory if layers.is_preset(path) else path.parent
+    return layers.stacked(path, env), _dotenv(folder, layers)
+
+
 def _standard_input(stdin: BinaryIO | None) -> str:
     if stdin is None:
         import sys
@@ -142,7 +158,12 @@ def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
         return ()
     layers.permit_file(path)
     name = layers.shown(path)
-    variables = read_dotenv(path, name)
+    try:
+        variables = read_dotenv(path, name)
+    except ConfigError:
+        if not layers.tolerates:
+            raise
+        variables = ()
     layers.files[name] = path
     return variables
 

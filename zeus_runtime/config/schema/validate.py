@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 from zeus_runtime.config.document import Document, Early
+from zeus_runtime.config.layers.files import folder_of
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
 from zeus_runtime.config.schema.marked import from_home, is_at_work, is_path
@@ -212,8 +213,7 @@ def _resolved(document: Document, root: Node, schema: Mapping[str, Any]) -> Node
 
 
 def _absolute(document: Document, node: Node) -> FilePath:
-    folder: FilePath = document.folders.get(node.origin.value.source, document.directory)
-    return folder / expanded(str(node.value))
+    return folder_of(node, document.folders, document.directory) / expanded(str(node.value))
 
 
 def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator[Diagnostic]:

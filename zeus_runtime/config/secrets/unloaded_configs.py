@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv import read_dotenv
-from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, names_preset
+from zeus_runtime.config.layers.files import DISCOVERED, SERVICE_FILE, config_at, folder_of, names_preset
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.layers.loading import filled_in, literal
 from zeus_runtime.config.layers.mcp_files import once
@@ -238,8 +238,7 @@ def named_configs(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iter
     named += [node for agent in _agents(tree) if (node := find(agent, ("config",))) is not None]
     for node in named:
         if is_file_name(node.value):
-            file = folders.get(node.origin.value.source, folder) / expanded(node.value)
-            yield file / DISCOVERED if _is_there(file, S_ISDIR) else file
+            yield config_at(folder_of(node, folders, folder) / expanded(node.value))
 
 
 def service_key_files(tree: Node, folder: Path) -> Iterator[Path]:
@@ -281,7 +280,7 @@ def _further(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[
         homes = layer.value.get("homes")
         for node in homes.value if homes is not None and homes.is_list else ():
             if is_file_name(node.value):
-                yield from presets_in(folders.get(node.origin.value.source, folder) / expanded(node.value))
+                yield from presets_in(folder_of(node, folders, folder) / expanded(node.value))
 
 
 def presets_in(home: Path) -> Iterator[Path]:
