@@ -558,9 +558,10 @@ def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
 
 
 def _is_same_call(request: ApprovalRequest) -> ColumnElement[bool]:
-    """The condition that a row is about this call, whatever setting its tool had."""
-    # An older Zeus stored no digest without the setting, or one of masked arguments.
-    return (APPROVAL.c.call_digest == request.call_digest) | (APPROVAL.c.digest == request.digest)
+    """The condition that a row is about this call, whatever setting its tool had, and whatever the tool made of it."""
+    # An older Zeus stored no digest of the call, or one of what its tool made of it, perhaps with secrets masked.
+    is_same = (APPROVAL.c.call_digest == request.call_digest) | (APPROVAL.c.digest == request.digest)
+    return is_same | (APPROVAL.c.call_digest == request.fitted_digest)
 
 
 _CHANGED: Final = "a person approved it with other arguments, under other settings of the tool"

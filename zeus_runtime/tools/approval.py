@@ -88,6 +88,7 @@ class ApprovalRequest:
         on_timeout: the decision after a timeout.
         preview: the change that the call would make, if the tool can compute it.
         setting, facts: of the ``Tool``.
+        written: the arguments as the model wrote them, if ``arguments`` are what the tool takes them for; Zeus sets it.
     """
 
     tool: str
@@ -103,22 +104,28 @@ class ApprovalRequest:
     preview: Preview | None = None
     setting: str = field(default="", repr=False)
     facts: tuple[str, ...] = ()
+    written: Mapping[str, JSON] | None = field(default=None, repr=False)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the tool, its setting and arguments, and a question's form; an approval is bound to it."""
-        return self._digest(*([{"setting": self.setting}] if self.setting else []))
+        return self._digest(self.arguments, *([{"setting": self.setting}] if self.setting else []))
 
     @property
     def call_digest(self) -> str:
-        """``digest`` without the setting; a rejection is bound to it."""
-        return self._digest()
+        """SHA-256 of the call as the model wrote it, whatever its tool makes of it; a rejection is bound to it."""
+        return self.fitted_digest if self.written is None else self._digest(self.written)
 
-    def _digest(self, *more: JSON) -> str:
+    @property
+    def fitted_digest(self) -> str:
+        """``digest`` without the setting."""
+        return self._digest(self.arguments)
+
+    def _digest(self, arguments: Mapping[str, JSON], *more: JSON) -> str:
         # An answer uses the form's defaults, and a server may send another form when its call is repeated.
         form = [self.schema] if "." in self.place else []
         text = json.dumps(
-            [self.tool, self.arguments, *form, *more], sort_keys=True, ensure_ascii=False, default=str
+            [self.tool, arguments, *form, *more], sort_keys=True, ensure_ascii=False, default=str
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
