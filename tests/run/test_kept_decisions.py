@@ -264,3 +264,27 @@ async def test_a_decision_is_about_the_call_as_the_model_wrote_it(
             assert (effects(folder), waiting) == ([], [5]), events
         else:
             assert (effects(folder), waiting) == (["5", "5", "6"], []), events
+
+
+@pytest.mark.parametrize("later", ["asks", "mode", "none"])
+async def test_the_last_word_counts_after_a_change_of_settings_that_is_taken_back(
+    folder: Path, later: str
+) -> None:
+    settings: dict[str, dict[str, str]] = {"one": {}, "other": {"other.md": "deny"}}
+    async with agent(folder, "call", {}, settings["one"]) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS["approve"]})
+    async with agent(folder, "call", {}, settings["other"]) as living:
+        await events_of(living.resume(session))
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS["changed"]})
+    async with agent(folder, "call", LATER[later], settings["one"]) as living:
+        events = await events_of(living.resume(session))
+        assert effects(folder) == [], events
+        (pending,) = await living.pending_approvals()
+        assert pending.needs_person
+        await living.decide(session, {pending.id: ANSWERS["approve"]})
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        assert effects(folder) == ["model"]
