@@ -197,6 +197,7 @@ async def test_a_refusal_and_changed_arguments_hold_whatever_the_settings(
         assert len(waiting) == (runs is None)
         for each in waiting:
             assert each.needs_person == (answer == "changed")
+            assert each.approved_with == (ANSWERS[answer].arguments if answer == "changed" else None)
             assert each.approved_before
             given = {"sure": True} if kind == "question" else None
             await living.decide(session, {each.id: Decision("approve", arguments=given)})

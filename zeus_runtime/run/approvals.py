@@ -713,7 +713,7 @@ class ApprovalBroker:
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
-    names = ("arguments", "reason", "schema", "told", "begun_with", "facts")
+    names = ("arguments", "reason", "schema", "told", "begun_with", "approved_with", "facts")
     masked = known([getattr(pending, name) for name in names])
     return replace(pending, **dict(zip(names, masked, strict=True)))
 

@@ -108,11 +108,8 @@ async def put(
                 stored["begun_with"] = begun
         if _was_approved_otherwise(connection, request, shown, *here):
             stored["approved_before"] = True
-        if _changed_in(connection, request, *here) is not None:
-            stored["changed_before"] = True
-            stored["reason"] = "; ".join(
-                filter(None, (request.reason.removesuffix(f"; {_CHANGED}"), _CHANGED))
-            )
+        if (changed := _changed_in(connection, request, *here)) is not None:
+            stored["approved_with"] = _changed_by(changed)
         same = _all(connection, _rows().where(*here, *_about(request), ~IS_SPENT))
         holding = _holding(connection, request, same, *here)
         if holding:
@@ -566,9 +563,6 @@ def _is_same_call(request: ApprovalRequest) -> ColumnElement[bool]:
     return is_same | (APPROVAL.c.call_digest == request.fitted_digest)
 
 
-_CHANGED: Final = "a person approved it with other arguments, under other settings of the tool"
-
-
 def _changed_in(
     connection: Connection, request: ApprovalRequest, *here: ColumnElement[bool]
 ) -> PendingApproval | None:
@@ -746,8 +740,7 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
     expires = row["expires_ms"]
-    was_changed = request.pop("changed_before", False)
-    if request.get("begun_with") or was_changed:
+    if request.get("begun_with") or "approved_with" in request:
         # Whoever approved the other call did not approve this one. Without a rejection by time it waits.
         expires = None if request["on_timeout"] == "approve" else expires
         request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}

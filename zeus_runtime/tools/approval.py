@@ -210,6 +210,8 @@ class PendingApproval:
         outdated: the present config gives the tool another setting or workspace than it had when it was asked about,
             so an approval will not hold; not stored.
         approved_before: the same call was approved in this run, when its tool had another setting.
+        approved_with: the arguments that a person wrote when approving the call, under another setting of its tool or
+            before the tool took it for other arguments; None if that was not the last approval of the call.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
         session_agent: the outermost agent.
@@ -243,6 +245,7 @@ class PendingApproval:
     outdated: bool = False
     facts: Sequence[str] = ()
     approved_before: bool = False
+    approved_with: Mapping[str, JSON] | None = None
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
     session_agent: str = ""
@@ -375,6 +378,7 @@ class PendingApproval:
             **({"outdated": True} if self.outdated else {}),
             **({"tool_facts": list(self.facts)} if self.facts else {}),
             **({"approved_before": True} if self.approved_before else {}),
+            **({} if self.approved_with is None else {"approved_with": dict(self.approved_with)}),
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,
