@@ -642,6 +642,7 @@ def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does(
         begun_with=({"path": "b.md"},),
         facts=("of the MCP server acme/files",),
         approved_before=True,
+        approved_with={"path": "c.md"},
     )
     told = waiting_call(given)
     here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))

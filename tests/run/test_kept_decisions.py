@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.delegation.test_subagents import cast, task
-from tests.support.agents import call, calling, events_of, play, write_agent
+from tests.support.agents import call, calling, events_of, play, script, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision
 from zeus_runtime.cli.approval_prompt import YesApprovals
@@ -197,6 +197,7 @@ async def test_a_refusal_and_changed_arguments_hold_whatever_the_settings(
         assert len(waiting) == (runs is None)
         for each in waiting:
             assert each.needs_person == (answer == "changed")
+            assert each.approved_with == (ANSWERS[answer].arguments if answer == "changed" else None)
             assert each.approved_before
             given = {"sure": True} if kind == "question" else None
             await living.decide(session, {each.id: Decision("approve", arguments=given)})
@@ -222,3 +223,69 @@ async def test_changed_arguments_do_not_run_after_their_file_was_rejected(folder
         assert isinstance(events[-1], RunCompleted), events[-1]
         assert await living.pending_approvals() == []
     assert effects(folder) == []
+
+
+def paying(folder: Path, taken: str, approve: dict[str, Any] | None) -> Agent:
+    """An agent whose model calls `pay` with the text "5", twice with the same and once with another."""
+    asking = [] if approve is None else [{"approve": approve}]
+    plugin = PLUGIN.replace("async def pay(what: str)", f"async def pay(what: {taken})").replace(
+        'done(what)\n    return "paid"', 'done(repr(what))\n    return "paid"'
+    )
+    config = write_agent(
+        folder,
+        f"middlewares: {json.dumps(asking)}\n" + storage(SQLITE_URL),
+        plugin=plugin,
+        tools="[probe]",
+    )
+    again = calling(call("pay", "c2", what="5"), call("pay", "c3", what="6"))
+    return Agent.from_config(
+        config, directory=folder, model=script(calling(call("pay", "c1", what="5")), again, "done")
+    )
+
+
+@pytest.mark.parametrize("later", ["rule", "none", "asks"])
+@pytest.mark.parametrize("answer", ["reject", "changed", "approve"])
+async def test_a_decision_is_about_the_call_as_the_model_wrote_it(
+    folder: Path, answer: str, later: str
+) -> None:
+    """The tool takes a number now, so that it makes other arguments of the same call."""
+    async with paying(folder, "str", {}) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        given = Decision("approve", arguments={"what": "7"}) if answer == "changed" else ANSWERS[answer]
+        await living.decide(session, {pending.id: given})
+    async with paying(folder, "int", LATER[later]) as living:
+        events = await events_of(living.resume(session))
+        waiting = [each.arguments["what"] for each in await living.pending_approvals()]
+        asked = later == "asks"
+        if answer == "reject":
+            # Nor does the same call at another place.
+            assert (effects(folder), waiting) == ([] if asked else ["6"], [6] if asked else []), events
+        elif answer == "changed" or asked:
+            assert (effects(folder), waiting) == ([], [5]), events
+        else:
+            assert (effects(folder), waiting) == (["5", "5", "6"], []), events
+
+
+@pytest.mark.parametrize("later", ["asks", "mode", "none"])
+async def test_the_last_word_counts_after_a_change_of_settings_that_is_taken_back(
+    folder: Path, later: str
+) -> None:
+    settings: dict[str, dict[str, str]] = {"one": {}, "other": {"other.md": "deny"}}
+    async with agent(folder, "call", {}, settings["one"]) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS["approve"]})
+    async with agent(folder, "call", {}, settings["other"]) as living:
+        await events_of(living.resume(session))
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS["changed"]})
+    async with agent(folder, "call", LATER[later], settings["one"]) as living:
+        events = await events_of(living.resume(session))
+        assert effects(folder) == [], events
+        (pending,) = await living.pending_approvals()
+        assert pending.needs_person
+        await living.decide(session, {pending.id: ANSWERS["approve"]})
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        assert effects(folder) == ["model"]

@@ -97,10 +97,7 @@ async def test_only_a_person_approves_a_call_that_a_person_changed_under_other_s
             asked = await put(log, thread, "run", replace(by_time, setting=setting), ASKED.arguments)
             stricter = (True, "reject", None) if setting == "new" else (False, "approve", asked.expires_ms)
             assert (asked.needs_person, asked.on_timeout, asked.expires_ms) == stricter
-            assert ("with other arguments" in asked.reason) == (setting == "new")
-            # Asked again by what the former question said, as a config without rules does it.
-            same = replace(by_time, setting=setting, reason=asked.reason)
-            assert (await put(log, thread, "run", same, ASKED.arguments)).reason == asked.reason
+            assert asked.approved_with == ({"path": "/person"} if setting == "new" else None)
             await settle(log, asked, Decision("approve", arguments=arguments))
             assert await changed_at(log, thread, "run", replace(by_time, setting=setting)) is None
 
@@ -114,3 +111,41 @@ async def test_a_question_that_an_older_zeus_asked_after_a_rejection_is_withdraw
         assert len(await open_approvals(log)) == 1
         await put(log, thread, "run", replace(ASKED, setting="new"), ASKED.arguments)
         assert await open_approvals(log) == []
+
+
+MODELS, PERSONS, OTHERS = None, {"path": "/person"}, {"path": "/other"}
+
+
+@pytest.mark.parametrize("first", [MODELS, PERSONS])
+@pytest.mark.parametrize("later", [MODELS, PERSONS, OTHERS])
+@pytest.mark.parametrize("setting", ["old", "third"])
+async def test_the_last_approval_counts_when_a_change_of_settings_is_taken_back(
+    tmp_path: Path, first: dict[str, str] | None, later: dict[str, str] | None, setting: str
+) -> None:
+    """An approval holds if it has the present setting, and if no later one with another setting runs something else."""
+    async with opened_thread(tmp_path) as (log, thread):
+        for number, (had, arguments) in enumerate((("old", first), ("new", later))):
+            asked = await put(log, thread, "run", replace(ASKED, setting=had), ASKED.arguments)
+            assert asked.is_open
+            await settle(log, asked, Decision("approve", arguments=arguments))
+            moment = text(f"UPDATE pending_approval SET decided_ms = {number} WHERE id = '{asked.id}'")
+            await log.database.run(lambda connection, moment=moment: connection.execute(moment))
+        now = replace(ASKED, setting=setting)
+        holds = setting == "old" and first == later
+        changed = await changed_at(log, thread, "run", now)
+        assert (changed is not None) == (not holds and later is not None)
+        closed, _ = await close(log, thread, "run", now)
+        assert (closed is not None) == holds
+        again = await put(log, thread, "run", now, now.arguments)
+        assert again.is_open == (not holds)
+        assert again.needs_person == (changed is not None)
+        assert (await put(log, thread, "run", now, now.arguments)).id == again.id
+        if not holds:
+            # What is said now is the last word.
+            await settle(log, again, Decision("approve", arguments={"path": "/last"}))
+            closed, _ = await close(log, thread, "run", now)
+            for found in (closed, await put(log, thread, "run", now, now.arguments)):
+                assert found is not None
+                assert found.decision is not None
+                assert found.decision.arguments == {"path": "/last"}
+            assert await changed_at(log, thread, "run", now) is None

@@ -154,8 +154,7 @@ class YesApprovals:
         if self._terminal is not None and (pending.is_question or pending.needs_person):
             return await self._terminal.ask(pending)
         # Only a person can say what is to follow on a call with other arguments that was begun or approved.
-        was_changed = pending.approved_before and pending.needs_person
-        is_left = pending.is_question or pending.begun_with or was_changed
+        is_left = pending.is_question or pending.begun_with or pending.approved_with is not None
         return None if is_left else Decision("approve", by="automatic")
 
     def waits(self, name: str) -> bool:

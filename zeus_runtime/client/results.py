@@ -121,6 +121,7 @@ class ServiceApproval:
         begun_with: the arguments with which it was begun, once each, if any of them are not ``parameters``.
         outdated: the tool has other settings now, or its agent another workspace: an approval will not hold.
         approved_before: the same call was approved when its tool had other settings; that approval does not hold.
+        approved_with: the arguments with which a person approved it then, if they were others.
         kind: ``call``, ``file`` (a call that runs reached a file that needs an approval of its own) or ``question``.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
         stands_for: the names of the parameters that ``changes`` shows in full.
@@ -163,6 +164,7 @@ class ServiceApproval:
     facts: tuple[str, ...] = ()
     approved_before: bool = False
     tool_facts: tuple[str, ...] = ()
+    approved_with: Mapping[str, Any] | None = None
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -18,6 +18,7 @@ from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notic
 from zeus_runtime.strict_json import texts_of
 from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
 from zeus_runtime.tools.changed_arguments import as_meant, is_same
+from zeus_runtime.tools.dispatch import fitted_arguments
 from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, shows_place
@@ -165,6 +166,7 @@ class ApprovalBroker:
         self._in_turn: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[str] = set()
         self._refused_mode: str | None = None
+        self._made_calls: dict[str, tuple[ToolCall, Callable[[str], Tool | None]]] = {}
 
     def begin(self, thread: Thread, run_id: str, *, is_new: bool = False) -> None:
         """Set the session and the run, before the first request.
@@ -176,6 +178,25 @@ class ApprovalBroker:
         self._is_resumed = not is_new
         if is_new:
             self._former_places = ()
+
+    def note_call(self, call: ToolCall, find: Callable[[str], Tool | None]) -> None:
+        """Note a call as the model wrote it, before the requests about it.
+
+        Args:
+            find: the present tool of a name.
+        """
+        self._made_calls[str(call.place)] = call, find
+
+    def _as_written(self, request: ApprovalRequest) -> ApprovalRequest:
+        """The request with what the model wrote, unless a middleware or a person made another call of it."""
+        place = request.place.partition(":")[0]
+        if place not in self._made_calls:
+            return request
+        call, find = self._made_calls[place]
+        tool = find(call.name) if call.name == request.tool else None
+        if tool is None or not is_same(fitted_arguments(tool, call), request.arguments):
+            return request
+        return replace(request, written=call.arguments)
 
     def judged_by(self, judge: Judge) -> None:
         """Add ``judge``, which says of each call whether it needs approval."""
@@ -266,7 +287,7 @@ class ApprovalBroker:
         if waits_on and await is_asked(self._log, self._thread, self._run_id, request.place):
             # Also if the server changed what its tool takes, and so the arguments: nobody has decided about these.
             return await self.ask(request)
-        pending, has_asked = await close(self._log, self._thread, self._run_id, request)
+        pending, has_asked = await close(self._log, self._thread, self._run_id, self._as_written(request))
         if has_asked:
             self._asked_at.add(request.place)
         return None if pending is None else self._told_decision(pending, request, former=True)
@@ -302,7 +323,7 @@ class ApprovalBroker:
 
         if self._thread is None or not await self._was_asked_at(request.place):
             return None
-        found = await rejected_at(self._log, self._thread, self._run_id, request)
+        found = await rejected_at(self._log, self._thread, self._run_id, self._as_written(request))
         if found is None:
             return None
         pending = masked_pending(found, self._known)
@@ -316,7 +337,7 @@ class ApprovalBroker:
         assert self._thread is not None, "a run begins before its calls"
         if not await self._was_asked_at(request.place):
             return None
-        return await changed_at(self._log, self._thread, self._run_id, request)
+        return await changed_at(self._log, self._thread, self._run_id, self._as_written(request))
 
     async def _was_asked_at(self, place: str) -> bool:
         """Whether the run, before it was resumed, asked about the call at this place, or while that call ran."""
@@ -517,7 +538,7 @@ class ApprovalBroker:
         change = request.preview and masked(request.preview, self._told)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)
         facts = tuple(map(self._secrets.text, request.facts))
-        stored = replace(request, reason=reason, schema=schema, preview=change, facts=facts)
+        stored = replace(self._as_written(request), reason=reason, schema=schema, preview=change, facts=facts)
         if request.needs_person:
             stored = replace(stored, may_remember=False, on_timeout="reject")
         # Stored before anyone is asked: a process that is killed while the user thinks loses no question.
@@ -692,7 +713,7 @@ class ApprovalBroker:
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
-    names = ("arguments", "reason", "schema", "told", "begun_with", "facts")
+    names = ("arguments", "reason", "schema", "told", "begun_with", "approved_with", "facts")
     masked = known([getattr(pending, name) for name in names])
     return replace(pending, **dict(zip(names, masked, strict=True)))
 

@@ -372,6 +372,7 @@ class Run:
         asked = ToolCall(str(call["id"]), name, arguments if is_whole else {}, self.turn.session, place)
         # Before the user is asked: whether the call would run, and its effect, depend on it.
         self._absent[name] = await self._resources.toolbox.awaited(name)
+        self._resources.approvals.note_call(asked, self._resources.toolbox.find)
         made = self._loading(asked) or asked
         self.emit(
             ToolCallStarted(

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -108,13 +108,12 @@ async def put(
                 stored["begun_with"] = begun
         if _was_approved_otherwise(connection, request, shown, *here):
             stored["approved_before"] = True
-        if _changed_in(connection, request, *here) is not None:
-            stored["changed_before"] = True
-            stored["reason"] = "; ".join(
-                filter(None, (request.reason.removesuffix(f"; {_CHANGED}"), _CHANGED))
-            )
-        counting = _rows().where(*here, *_about(request), ~IS_SPENT)
-        if (found := _one(connection, counting)) is not None:
+        if (changed := _changed_in(connection, request, *here)) is not None:
+            stored["approved_with"] = _changed_by(changed)
+        same = _all(connection, _rows().where(*here, *_about(request), ~IS_SPENT))
+        holding = _holding(connection, request, same, *here)
+        if holding:
+            found = holding[-1]
             if found.decision is not None or (not found.withdrawn and not is_judged):
                 return found
             if not found.withdrawn:
@@ -123,7 +122,7 @@ async def put(
             _withdraw(connection, *at_place)
             again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
             return _rewritten(connection, found, stored, again)
-        name = _new_id(connection, thread, run_id, request, spent)
+        name = _new_id(connection, thread, run_id, request, spent + len(same))
         rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
             "thread": thread.key,
@@ -143,7 +142,7 @@ async def put(
         # Before the INSERT, which it would withdraw too: at one place only one request is open.
         _withdraw(connection, *at_place)
         connection.execute(insert(APPROVAL), row)
-        made = _one(connection, counting)
+        made = _one(connection, _rows().where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name))
         assert made is not None
         return made
 
@@ -227,8 +226,8 @@ async def close(
         if (rejected := _one(connection, _rows().where(*at_place, *_rejected_before(request)))) is not None:
             return rejected, True
         asked = _all(connection, _rows().where(*at_place))
-        decided = [each for each in asked if each.digest == request.digest and each.decision is not None]
-        if decided:
+        same = [each for each in asked if each.digest == request.digest and each.decision is not None]
+        if decided := _holding(connection, request, same, *here):
             # It may be the approval under which the call was begun.
             spent = spent_in(connection, *at_place)
             return replace(decided[-1], interrupted=spent > 0), True
@@ -536,7 +535,7 @@ def _new_id(connection: Connection, thread: Thread, run_id: str, request: Approv
     """An id that a person can type, or a long one if another request, perhaps a sub-agent's, has it already.
 
     Args:
-        spent: how many approvals at this place do not count any more.
+        spent: how many approvals of this call do not count any more.
     """
     parts = (thread.session, run_id, request.place, request.digest, *([str(spent)] if spent else []))
     whole = hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -558,12 +557,10 @@ def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
 
 
 def _is_same_call(request: ApprovalRequest) -> ColumnElement[bool]:
-    """The condition that a row is about this call, whatever setting its tool had."""
-    # An older Zeus stored no digest without the setting, or one of masked arguments.
-    return (APPROVAL.c.call_digest == request.call_digest) | (APPROVAL.c.digest == request.digest)
-
-
-_CHANGED: Final = "a person approved it with other arguments, under other settings of the tool"
+    """The condition that a row is about this call, whatever setting its tool had, and whatever the tool made of it."""
+    # An older Zeus stored no digest of the call, or one of what its tool made of it, perhaps with secrets masked.
+    is_same = (APPROVAL.c.call_digest == request.call_digest) | (APPROVAL.c.digest == request.digest)
+    return is_same | (APPROVAL.c.call_digest == request.fitted_digest)
 
 
 def _changed_in(
@@ -573,13 +570,42 @@ def _changed_in(
     # The answer to a question is no change, and a question about a file takes none.
     if "." in request.place or ":" in request.place:
         return None
-    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", _is_same_call(request))
-    found = _all(connection, _rows().where(*here, *approved))
-    if not found or any(each.digest == request.digest for each in found):
+    last = _last_approval(connection, request, *here)
+    if last is None or last.digest == request.digest or _changed_by(last) is None:
         return None
-    last = found[-1]
-    given = last.decision and last.decision.arguments
-    return None if given is None or is_same(given, last.arguments) else last
+    own = _all(connection, _rows().where(*here, *_about(request), APPROVAL.c.verdict == "approve"))
+    return None if _holding(connection, request, own, *here) else last
+
+
+def _last_approval(
+    connection: Connection, request: ApprovalRequest, *here: ColumnElement[bool]
+) -> PendingApproval | None:
+    """The approval of this call at its place that was given last, whatever setting its tool had."""
+    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", _is_same_call(request))
+    last = _rows().where(*here, *approved).order_by(None)
+    return _one(connection, last.order_by(APPROVAL.c.decided_ms.desc(), APPROVAL.c.created_ms.desc()))
+
+
+def _holding(
+    connection: Connection,
+    request: ApprovalRequest,
+    same: Sequence[PendingApproval],
+    *here: ColumnElement[bool],
+) -> list[PendingApproval]:
+    """Those of the requests with the digest of this one that a later approval did not overrule.
+
+    The last approval says which arguments run. One with another setting does not hold itself, and an older one that
+    runs the same does.
+    """
+    last = _last_approval(connection, request, *here)
+    said = last and _changed_by(last)
+    return [each for each in same if each.decision is None or is_same(_changed_by(each), said)]
+
+
+def _changed_by(pending: PendingApproval) -> Mapping[str, Any] | None:
+    """The arguments that a person wrote in place of those of the call, or that answer a question; else None."""
+    given = None if pending.decision is None else pending.decision.arguments
+    return None if given is None or is_same(given, pending.arguments) else given
 
 
 def _decidable(
@@ -714,8 +740,7 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
     expires = row["expires_ms"]
-    was_changed = request.pop("changed_before", False)
-    if request.get("begun_with") or was_changed:
+    if request.get("begun_with") or "approved_with" in request:
         # Whoever approved the other call did not approve this one. Without a rejection by time it waits.
         expires = None if request["on_timeout"] == "approve" else expires
         request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}

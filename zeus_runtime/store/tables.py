@@ -162,9 +162,9 @@ APPROVAL: Final = Table(
 
 ``request`` and ``decision`` are JSON. ``digest`` binds an approval to the tool, its setting and the arguments that were
 shown, and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
-``call_digest`` binds a rejection to the tool and the arguments, whatever the setting. ``begun_epoch`` is
-the session's epoch in which the approved call began to run, and null if it did not. It is negative if the approval
-still holds when the call is interrupted: the call stopped to ask something, or it starts a sub-agent.
+``call_digest`` binds a rejection to the tool and the arguments as the model wrote them, whatever the setting.
+``begun_epoch`` is the session's epoch in which the approved call began to run, and null if it did not. It is negative
+if the approval still holds when the call is interrupted: the call stopped to ask something, or it starts a sub-agent.
 ``begun_with`` has the arguments, as JSON, if the call began although it needed no approval any more.
 """
 

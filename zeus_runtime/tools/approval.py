@@ -88,6 +88,7 @@ class ApprovalRequest:
         on_timeout: the decision after a timeout.
         preview: the change that the call would make, if the tool can compute it.
         setting, facts: of the ``Tool``.
+        written: the arguments as the model wrote them, if ``arguments`` are what the tool takes them for; Zeus sets it.
     """
 
     tool: str
@@ -103,22 +104,28 @@ class ApprovalRequest:
     preview: Preview | None = None
     setting: str = field(default="", repr=False)
     facts: tuple[str, ...] = ()
+    written: Mapping[str, JSON] | None = field(default=None, repr=False)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the tool, its setting and arguments, and a question's form; an approval is bound to it."""
-        return self._digest(*([{"setting": self.setting}] if self.setting else []))
+        return self._digest(self.arguments, *([{"setting": self.setting}] if self.setting else []))
 
     @property
     def call_digest(self) -> str:
-        """``digest`` without the setting; a rejection is bound to it."""
-        return self._digest()
+        """SHA-256 of the call as the model wrote it, whatever its tool makes of it; a rejection is bound to it."""
+        return self.fitted_digest if self.written is None else self._digest(self.written)
 
-    def _digest(self, *more: JSON) -> str:
+    @property
+    def fitted_digest(self) -> str:
+        """``digest`` without the setting."""
+        return self._digest(self.arguments)
+
+    def _digest(self, arguments: Mapping[str, JSON], *more: JSON) -> str:
         # An answer uses the form's defaults, and a server may send another form when its call is repeated.
         form = [self.schema] if "." in self.place else []
         text = json.dumps(
-            [self.tool, self.arguments, *form, *more], sort_keys=True, ensure_ascii=False, default=str
+            [self.tool, arguments, *form, *more], sort_keys=True, ensure_ascii=False, default=str
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -203,6 +210,8 @@ class PendingApproval:
         outdated: the present config gives the tool another setting or workspace than it had when it was asked about,
             so an approval will not hold; not stored.
         approved_before: the same call was approved in this run, when its tool had another setting.
+        approved_with: the arguments that a person wrote when approving the call, under another setting of its tool or
+            before the tool took it for other arguments; None if that was not the last approval of the call.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
         session_agent: the outermost agent.
@@ -236,6 +245,7 @@ class PendingApproval:
     outdated: bool = False
     facts: Sequence[str] = ()
     approved_before: bool = False
+    approved_with: Mapping[str, JSON] | None = None
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
     session_agent: str = ""
@@ -368,6 +378,7 @@ class PendingApproval:
             **({"outdated": True} if self.outdated else {}),
             **({"tool_facts": list(self.facts)} if self.facts else {}),
             **({"approved_before": True} if self.approved_before else {}),
+            **({} if self.approved_with is None else {"approved_with": dict(self.approved_with)}),
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,

@@ -295,7 +295,12 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
     yield from _left(len(answers), "field", rest)
     if pending.reason and not pending.is_question:
         yield StyledLine(f"  because: {exact_line(pending.reason)}")
-    if pending.approved_before:
+    if pending.approved_with is not None:
+        settings = f"under other settings or parameters of {tool_label(pending.tool)}"
+        told = f"A person approved it with other arguments, {settings}: that approval does not hold."
+        yield StyledLine(f"  {told}", "yellow")
+        yield from _arguments("approved with", pending.approved_with, rest)
+    elif pending.approved_before:
         settings = f"under other settings of {tool_label(pending.tool)}"
         yield StyledLine(f"  It was approved before, {settings}: that approval does not hold.", "yellow")
     if pending.outdated:
@@ -306,14 +311,18 @@ def _lines(pending: PendingApproval, caller: str, rest: str | None) -> Iterator[
             f"  It was begun before{how} and did not finish: whether it took effect is unknown.", "yellow"
         )
         for begun in pending.begun_with:
-            text = json.dumps(begun, ensure_ascii=False, default=str)
-            kept = text if rest is None else _cut(text)
-            yield StyledLine(f"  begun with: {exact_json(kept)}")
-            yield from _unshown(text, kept, rest)
+            yield from _arguments("begun with", begun, rest)
     if pending.expires_ms is not None:
         moment = local_moment(pending.expires_ms)
         text = f"  until {deadline(pending.expires_ms, pending.on_timeout)}"
         yield StyledLine(text, moment=moment, at_ms=pending.expires_ms)
+
+
+def _arguments(name: str, arguments: Mapping[str, Any], rest: str | None) -> Iterator[StyledLine]:
+    text = json.dumps(arguments, ensure_ascii=False, default=str)
+    kept = text if rest is None else _cut(text)
+    yield StyledLine(f"  {name}: {exact_json(kept)}")
+    yield from _unshown(text, kept, rest)
 
 
 def _as_in(changes: Sequence[Change], value: Any) -> Any:

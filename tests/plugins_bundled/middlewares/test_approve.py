@@ -1864,16 +1864,19 @@ async def test_a_call_that_is_made_again_while_it_runs_waits_for_its_end(*, fail
     assert len(runs) == 1 + fails
 
 
-async def test_other_calls_that_a_middleware_makes_at_once_are_asked_about_in_turn(folder: Path) -> None:
+@pytest.mark.parametrize("first", [APPROVE, Decision("reject")])
+async def test_other_calls_that_a_middleware_makes_at_once_are_asked_about_in_turn(
+    folder: Path, first: Decision
+) -> None:
     yaml = f"middlewares: [others, approve]\n{storage(SQLITE_URL)}"
     config = write_agent(folder, yaml, plugin=TOOLS + AGAIN)
     model = script(calling(call("record", "c", text="a")), "done")
-    person = says(APPROVE)
+    person = Person(lambda pending: first if pending.arguments["text"] == "b" else APPROVE)
     async with Agent.from_config(config, directory=folder, model=model) as living:
         ending = (await events_of(living.stream("go", approvals=person)))[-1]
     assert isinstance(ending, RunCompleted), ending
     assert [each.arguments["text"] for each in person.asked] == ["b", "c"]
-    assert effects(folder) == ["b", "c"]
+    assert effects(folder) == (["b", "c"] if first is APPROVE else ["c"])
 
 
 SOURCES = '''

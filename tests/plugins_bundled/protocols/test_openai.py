@@ -464,6 +464,7 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
     "outdated": ({"outdated": True}, "  It was asked under other settings of the tool"),
     "facts": ({"facts": (FACT,)}, f"  {FACT}"),
     "approved_before": ({"approved_before": True}, "  It was approved before, under other settings of post"),
+    "approved_with": ({"approved_with": {"text": "b"}}, '  approved with: {"text": "b"}'),
     "preview": ({"preview": Preview(facts=(FACT,))}, f"  {FACT}"),
     "agent": ({"agent": "test/helper"}, "post waits for approval (a1); the sub-agent test/helper calls it"),
     "session_agent": ({"session_agent": "test"}, "post waits for approval (a1); the agent test calls it"),

@@ -320,6 +320,7 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         begun_with=approval.begun_with,
         outdated=approval.outdated,
         approved_before=approval.approved_before,
+        approved_with=approval.approved_with,
         facts=approval.tool_facts,
         preview=Preview(changes, approval.stands_for, approval.problem, approval.facts),
         agent=approval.subagent,

@@ -1,4 +1,4 @@
-"""The digest of a call without its tool's setting, and the arguments of a call that began without an approval."""
+"""The digest of a call, whatever its tool's setting, and the arguments of a call that began without an approval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ _NOTED = sa.text("UPDATE pending_approval SET call_digest = :digest WHERE thread
 
 
 def upgrade() -> None:
-    """Former rejections and changed arguments hold whatever the setting, unless a secret was masked in the call."""
+    """Former rejections and changed arguments hold whatever the setting.
+
+    They do not if a secret was masked in the call, or if the tool makes other arguments of it since: what the model
+    wrote is not stored.
+    """
     for name in ("call_digest", "begun_with"):
         op.add_column("pending_approval", sa.Column(name, sa.Text, nullable=True))
     op.execute(
@@ -31,7 +35,7 @@ def upgrade() -> None:
 
 
 def _digest(place: str, request: str) -> str:
-    """``ApprovalRequest.call_digest``."""
+    """``ApprovalRequest.fitted_digest``."""
     told = json.loads(request)
     form = [told.get("schema")] if "." in place else []
     text = json.dumps([told["tool"], told["arguments"], *form], sort_keys=True, ensure_ascii=False)
