@@ -263,6 +263,30 @@ async def test_an_answer_after_another_decision_is_an_error_that_says_which_and_
     assert (tmp_path / "a.txt").read_text() == "new\n"
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_another_answer_about_a_decided_call_that_has_not_run_is_an_error_whichever_state_it_has(
+    tmp_path: Path, is_new: bool, is_alone: bool
+) -> None:
+    """With the state of the answer that asked about the other call alone it was dropped, and the call ran."""
+    async with two_asked(tmp_path) as (send, native, first, record, write):
+        rest = await send(first, **{record: YES})
+        assert list(rest.input_requests) == [write]
+        state = rest if is_new else first
+        more = {} if is_alone else {write: YES}
+        late = await send(state, **{record: NO, **more})
+        assert late.is_error
+        assert f"{record} was approved already, by the user, at 2" in late.content[0].text
+        assert [each["id"] for each in (await native.get("/v1/approvals")).json()] == [write]
+        assert not (tmp_path / "effects.txt").exists()
+        # The same answer does no harm.
+        again = await send(state, **{record: YES})
+        assert list(again.input_requests) == [write]
+        done = await send(state, **{record: YES, write: YES})
+        assert done.content[0].text == "End."
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
 async def test_an_error_names_the_calls_that_wait_now(tmp_path: Path) -> None:
     dismissed = ElicitResult(action="cancel")
     async with two_asked(tmp_path) as (send, _native, first, record, write):

@@ -27,7 +27,7 @@ from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
 from zeus_runtime.cli.remote.turns import pending_of
 from zeus_runtime.client.results import ServiceApproval, result_of
 from zeus_runtime.config.ref import Ref
-from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.plugin.model import ModelPiece, ModelRequest
 from zeus_runtime.serving.http.hub import StoppingError
 from zeus_runtime.serving.http.principals import Principal
 from zeus_runtime.serving.http.routes.approvals import waiting_call
@@ -271,13 +271,14 @@ async def left_waiting(
 ) -> tuple[Sequence[str], Callable[..., Awaitable[Any]]]:
     """The names of the calls that wait after a prompt, and a function that decides about calls in one request.
 
-    It takes pairs of a name and ``approve``, ``reject`` or ``unfit``: an approval that does not fit the call.
+    It takes pairs of a name and ``approve``, ``reject`` or ``unfit``: an approval that does not fit the call. An answer
+    of a chat becomes a part of its conversation.
     """
     if api == "chat":
         approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
         ask = client.chat.completions.create
         first = await ask(model="test", messages=[user(prompt)], tools=approval)
-        said = first.choices[0].message.model_dump(exclude_none=True)
+        said: list[Any] = [user(prompt), first.choices[0].message.model_dump(exclude_none=True)]
         unfit = '{"decision": "approve", "changed": {"comand": "y"}}'
 
         async def answer(*decisions: tuple[str, str]) -> Any:
@@ -285,8 +286,9 @@ async def left_waiting(
                 {"role": "tool", "tool_call_id": name, "content": unfit if word == "unfit" else word}
                 for name, word in decisions
             ]
-            messages = cast(Any, [user(prompt), said, *results])
-            return await ask(model="test", messages=messages, tools=approval)
+            answered = await ask(model="test", messages=[*said, *results], tools=approval)
+            said.extend([*results, answered.choices[0].message.model_dump(exclude_none=True)])
+            return answered
 
         return [each.id for each in first.choices[0].message.tool_calls or ()], answer
     response = await client.responses.create(model="test", input=prompt)
@@ -1086,6 +1088,124 @@ async def test_a_request_that_decides_one_of_three_calls_is_asked_about_the_othe
             messages.append({"role": "tool", "tool_call_id": decided, "content": "approve"})
             assert [each.id for each in await asked_now()] == left
     assert sorted((tmp_path / "effects.txt").read_text()) == sorted("a\nb\nc\n")
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_another_word_about_a_decided_call_that_has_not_run_is_an_error_that_says_how_it_was_decided(
+    tmp_path: Path, api: str, elsewhere: bool
+) -> None:
+    """It was dropped with a 200, and the call ran."""
+    two = calling(call("record", "r1", text="a"), call("record", "r2", text="b"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(two, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        (first, second), answer = await left_waiting(client, api, "go")
+        name = first.split("_")[1]
+        if elsewhere:
+            body = {"decision": "approve"}
+            assert (await native.post(f"/v1/approvals/{name}", json=body)).is_success
+        else:
+            await answer((first, "approve"))
+        for rest in ([], [(second, "approve")]):
+            with pytest.raises(BadRequestError, match=f"{name} was approved already, by the user, at 2"):
+                await answer((first, "reject"), *rest)
+        with pytest.raises(BadRequestError, match="two results for"):
+            await answer((first, "approve"), (f"{first}_0123456789abcdef", "reject"), (second, "approve"))
+        (left,) = (await native.get("/v1/approvals")).json()
+        assert left["id"] == second.split("_")[1]
+        assert not (tmp_path / "effects.txt").exists()
+        # The same word does no harm: alone it leads to the question about the other call.
+        assert second in (await answer((first, "approve"))).model_dump_json()
+        assert "Done." in (await answer((first, "approve"), (second, "approve"))).model_dump_json()
+    assert sorted((tmp_path / "effects.txt").read_text()) == sorted("a\nb\n")
+
+
+async def test_another_word_about_a_call_that_ran_is_an_error_beside_a_decision_that_counts(
+    tmp_path: Path,
+) -> None:
+    model = script(*(calling(call("record", f"r{each}", text=f"{each}")) for each in (1, 2)), "Done.")
+    async with talking(tmp_path, NATIVE, model=model) as (native, _, _model), client_of(native) as client:
+        (first,), answer = await left_waiting(client, "responses", "go")
+        (second,) = [each.id for each in (await answer((first, "approve"))).output]
+        with pytest.raises(BadRequestError, match="was approved already"):
+            await answer((first, "reject"), (second, "approve"))
+        assert (tmp_path / "effects.txt").read_text() == "1\n"
+        assert (await answer((first, "approve"), (second, "approve"))).output_text == "Done."
+    assert (tmp_path / "effects.txt").read_text() == "1\n2\n"
+
+
+async def test_a_result_of_the_client_counts_only_with_the_decisions_beside_it(tmp_path: Path) -> None:
+    """The result was taken, the decision beside it dropped, and the decided call ran."""
+    both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        said, *results = answered(first, "reject")
+        (name,) = [each["tool_call_id"] for each in results if each["tool_call_id"] != "c1"]
+        body = {"decision": "approve"}
+        assert (await native.post(f"/v1/approvals/{name.removeprefix('zeus_')}", json=body)).is_success
+        with pytest.raises(BadRequestError, match="was approved already"):
+            await ask(model="test", messages=[user("go"), said, *results], tools=OWN)
+        assert not (tmp_path / "effects.txt").exists()
+        done = await ask(model="test", messages=[user("go"), *answered(first, "approve")], tools=OWN)
+    assert done.choices[0].message.content == "Done."
+
+
+async def test_a_client_whose_result_was_given_elsewhere_is_asked_about_the_call_beside_it(
+    tmp_path: Path,
+) -> None:
+    both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        said, *results = answered(first, "mine")
+        (mine,) = [each for each in results if each["tool_call_id"] == "c1"]
+        (question,) = [
+            each["id"] for each in (await native.get("/v1/approvals")).json() if each["kind"] == "question"
+        ]
+        body = {"decision": "approve", "changed": {"result": "a person's"}}
+        assert (await native.post(f"/v1/approvals/{question}", json=body)).is_success
+        with pytest.raises(BadRequestError, match="decided elsewhere: send its result without"):
+            await ask(model="test", messages=[user("go"), said, mine, user("go on")], tools=OWN)
+        again = await ask(model="test", messages=[user("go"), said, mine], tools=OWN)
+    (left,) = again.choices[0].message.tool_calls or ()
+    assert left.id.startswith("zeus_")
+
+
+async def test_a_chat_whose_last_call_was_just_decided_elsewhere_gets_what_comes_since(
+    tmp_path: Path,
+) -> None:
+    """While the turn ran, the answer was that no call waits for these results."""
+    ends = asyncio.Event()
+
+    class Slow(PositionModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+            if request.messages[-1].type == "tool":
+                await ends.wait()
+            async for each in super().stream(request):
+                yield each
+
+    one = calling(call("record", "r1", text="a"))
+    model = Slow(lambda request: "Done." if request.messages[-1].type == "tool" else one)
+    async with talking(tmp_path, NATIVE, model=model) as (native, _, _model), client_of(native) as client:
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        (pending,) = (await native.get("/v1/approvals")).json()
+        body = {"decision": "approve"}
+        assert (await native.post(f"/v1/approvals/{pending['id']}", json=body)).is_success
+        messages: Any = [user("go"), *answered(first, "approve")]
+        stream = await ask(model="test", messages=messages, tools=OWN, stream=True)
+        ends.set()
+        told = [each.choices[0].delta.content or "" async for each in stream]
+    assert "".join(told) == "Done."
 
 
 async def test_a_response_to_one_of_two_approvals_asks_about_the_other_and_can_be_read_again(

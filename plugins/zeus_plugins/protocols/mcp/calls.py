@@ -70,6 +70,7 @@ class AgentCall:
         self._caller = caller
         self._ctx = ctx
         self._told = 0
+        self._former: Mapping[str, PendingApproval] = {}
         self.turn: StoredTurn | None = None
 
     @property
@@ -101,7 +102,7 @@ class AgentCall:
             if not (waiting := await self._caller.shown(session)):
                 return _ended(ending)
             if self.is_stateless:
-                return _asked(waiting, self.turn.run, last.number)
+                return _asked(waiting, self.turn.run, last.number, self._former)
             if left := await self._left_by(session, waiting):
                 return _ended(ending, left)
             after = last.number
@@ -138,6 +139,7 @@ class AgentCall:
 
     async def _continued(self, params: CallToolRequestParams) -> int:
         run, after, asked = _read(params.request_state or "")
+        self._former = asked
         self.turn = await self._caller.turn(run)
         answers = {
             name: decision_of(asked[name], answer.action, answer.content)
@@ -191,13 +193,22 @@ class AgentCall:
         return [each for each in await self._caller.waiting(session) if each.id in names]
 
 
-def _asked(waiting: Sequence[PendingApproval], run: str, after: int) -> InputRequiredResult:
+def _asked(
+    waiting: Sequence[PendingApproval], run: str, after: int, former: Mapping[str, PendingApproval]
+) -> InputRequiredResult:
+    """What the calls that wait require of the client's user.
+
+    Args:
+        former: the calls that the client's user was asked about before in this turn: of a decided one, which may not
+            run before the others are decided, another answer is an error.
+    """
     requests: InputRequests = {}
     for each in waiting:
         question, form = question_and_form(each)
         params = ElicitRequestFormParams(message=question, requested_schema=dict(form))
         requests[each.id] = ElicitRequest(params=params)
-    state = [run, after, {each.id: [each.shown, each.is_question] for each in waiting}]
+    asked = {**former, **{each.id: each for each in waiting}}
+    state = [run, after, {name: [each.shown, each.is_question] for name, each in asked.items()}]
     return InputRequiredResult(input_requests=requests, request_state=json.dumps(state))
 
 

@@ -342,8 +342,10 @@ async def _turn_before(caller: ProtocolCaller, request: AnswerRequest) -> Stored
     if not answered:
         return None
     found = await caller.marked(request.agent, mark(request.agent, answered))
-    # Of two conversations that are equal so far, an unfinished one may belong to another client.
-    return next((each for each in found if each.state not in ("queued", "running")), None)
+    # Of two conversations that are equal so far, an unfinished one may belong to another client. An approval's id is
+    # in one alone, whose turn runs again if somebody else has just decided.
+    is_one = any(each.call.startswith(ASKED) for each in request.conversation.new)
+    return next((each for each in found if is_one or each.state not in ("queued", "running")), None)
 
 
 async def _begun_turn(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn | None) -> TurnAnswer:
@@ -401,26 +403,27 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
         results[last] = f"{results[last]}\n\nThe user adds: {further}"
     waiting = await caller.waiting(turn.session) if turn.state == "waiting" else ()
     own = [each.call_id for each in waiting if is_clients(turn, each)]
-    decisions = _once(
-        (each.id, (_decision(each, results[name]), seen))
-        for each in waiting
-        if not is_clients(turn, each)
-        # One approval may have several names: each names the change that was shown.
-        for name, seen in _named(each, results)
-    )
     missing = [each for each in own if each not in results]
-    if not decisions and missing == own:
-        asked = await _decided_elsewhere(caller, turn, results, waiting)
-        if asked is not None and further:
-            raise BadRequestError(
-                "the call was decided elsewhere: send its result without a further message, to get what came since",
-                reason="decided_elsewhere",
-            )
-        if asked is not None:
-            return _answer(caller, request, turn, asked)
+    decisions = _decisions(turn, waiting, results)
+    asked: list[int] = []
+    if len(decisions) + len(own) - len(missing) < len(results):
+        waits = await _waits(caller, turn)
+        asked = [number for number, calls in waits if any(_is_asked(each, results) for each in calls)]
+        if asked and not decisions and missing == own:
+            if further:
+                raise BadRequestError(
+                    "the call was decided elsewhere: send its result without a further message, to get what came"
+                    " since",
+                    reason="decided_elsewhere",
+                )
+            if asked[-1] < waits[-1][0] or not waiting:
+                return _answer(caller, request, turn, asked[-1])
+        # A decided call runs once nothing waits beside it. Until then another decision must not seem to count.
+        known = {each.id: each for each in (*(each for _, calls in waits for each in calls), *waiting)}
+        decisions = _decisions(turn, known.values(), results)
     if missing:
         raise BadRequestError(f"the result of the call {missing[0]!r} is missing", reason="missing_result")
-    if not own and not decisions:
+    if not own and not decisions and not asked:
         raise BadRequestError("no call waits for these results", reason="unknown_call")
     # Before the decisions, which let the turn continue: its next event may be stored at once.
     after = await caller.last_number(turn.session)
@@ -450,37 +453,42 @@ def _once(given: Iterable[tuple[str, T]]) -> dict[str, T]:
     return found
 
 
-async def _decided_elsewhere(
-    caller: ProtocolCaller, turn: StoredTurn, results: Mapping[str, str], waiting: Sequence[PendingApproval]
-) -> int | None:
-    """The event before what came since, if these are results of calls that were decided elsewhere.
-
-    Where others asked with them wait, that is the question, which comes again.
-    """
-    asked, last = None, 0
-    while found := await _wait_after(caller, turn, last):
-        last, pending = found
-        if any(
-            name == each["call_id"] or _seal_in(name, each["id"]) is not None
-            for each in pending
-            for name in results
-        ):
-            asked = last
-    if asked is None or asked != last or not waiting:
-        return asked
-    # A client that owes results of its own tools is told so.
-    return None if any(is_clients(turn, each) for each in waiting) else asked - 1
+def _decisions(
+    turn: StoredTurn, asked: Iterable[PendingApproval], results: Mapping[str, str]
+) -> dict[str, tuple[Decision, PendingApproval]]:
+    """The decisions among the results, by the approval's id, each with the call as its client was shown it."""
+    return _once(
+        (each.id, (_decision(each, results[name]), seen))
+        for each in asked
+        if not is_clients(turn, each)
+        # One approval may have several names: each names the change that was shown.
+        for name, seen in _named(each, results)
+    )
 
 
-async def _wait_after(
-    caller: ProtocolCaller, turn: StoredTurn, after: int
-) -> tuple[int, Sequence[Mapping[str, Any]]] | None:
-    """The number of the next event with which the turn waits, and the calls that wait then."""
-    async with aclosing(caller.events(turn.run, after, follow=False)) as events:
-        async for each in events:
-            if each is not None and each.ends and each.event.get("code") == "approval_needed":
-                return each.number, each.event["details"]["pending"]
-    return None
+async def _waits(caller: ProtocolCaller, turn: StoredTurn) -> Sequence[tuple[int, Sequence[PendingApproval]]]:
+    """The numbers of the events with which the turn waited, and the calls that waited then, as far as those say."""
+    found: list[tuple[int, Sequence[PendingApproval]]] = []
+    while True:
+        ending = None
+        async with aclosing(caller.events(turn.run, found[-1][0] if found else 0, follow=False)) as events:
+            async for each in events:
+                if each is not None and each.ends:
+                    ending = each
+        if ending is None or ending.event.get("code") != "approval_needed":
+            return found
+        found.append((ending.number, [_as_asked(each) for each in ending.event["details"]["pending"]]))
+
+
+def _as_asked(pending: Mapping[str, Any]) -> PendingApproval:
+    """A call as far as a decision needs it: the call itself may not wait any more."""
+    place = "." if "answer_schema" in pending else ""
+    call, tool = pending["call_id"], pending["tool_name"]
+    return PendingApproval(pending["id"], pending["session"], "", place, "", tool, {}, call_id=call)
+
+
+def _is_asked(pending: PendingApproval, names: Iterable[str]) -> bool:
+    return any(name == pending.call_id or _seal_in(name, pending.id) is not None for name in names)
 
 
 def _named(pending: PendingApproval, names: Iterable[str]) -> Iterator[tuple[str, PendingApproval]]:
