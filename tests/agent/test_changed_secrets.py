@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Final
 
@@ -165,6 +166,73 @@ def test_a_config_that_a_new_line_of_the_only_config_names_is_read(tmp_path: Pat
     assert files.changed() == {}
     written(tmp_path, {"zeus.yaml": "version: 1\nmodel: x\nextends: bases/other.yaml\n"})
     assert NEW in files.changed()
+
+
+FAR: Final = "{at}/lib/far"
+"""Deep enough that no folder that is looked at for overlays changes with it."""
+NAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    "extended": {"": f"extends: {FAR}/base.yaml\n", "lib/far/base.yaml": "version: 1\n" + CONFIG},
+    "one of several that are extended": {
+        "": f"extends: [{FAR}/one.yaml, {FAR}/two.yaml]\n",
+        "lib/far/two.yaml": "version: 1\n" + CONFIG,
+    },
+    "extended by another": {
+        "": f"extends: {FAR}/base.yaml\n",
+        "lib/far/base.yaml": "version: 1\nextends: deep/base.yaml\n",
+        "lib/far/deep/base.yaml": CONFIG,
+    },
+    "a folder that is extended": {"": f"extends: {FAR}\n", "lib/far/zeus.yaml": "version: 1\n" + CONFIG},
+    "run by an agent": {
+        "": f"agents: {{w: {{description: d, config: {FAR}/w.yaml}}}}\n",
+        "lib/far/w.yaml": DEEP + CONFIG,
+    },
+    "extended by what is laid over an agent": {
+        "": f"agents: {{w: {{description: d, config: x.yaml, overrides: {{extends: {FAR}/o.yaml}}}}}}\n",
+        "lib/far/o.yaml": CONFIG,
+    },
+    "a preset of a Home": {"": f"homes: [{FAR}]\n", "lib/far/configs/p.yaml": DEEP + CONFIG},
+    "a key file of an option": {
+        "": f"model: {{litellm: {{model: gpt-4o, extra: {{vertex_credentials: {FAR}/sa.json}}}}}}\n",
+        "lib/far/sa.json": '{"private_key": "SECRET"}',
+    },
+    "a key file of what is extended": {
+        "": f"extends: {FAR}/base.yaml\n",
+        "lib/far/base.yaml": f"version: 1\nmetadata: {{TOKEN_FILE: {FAR}/token}}\n",
+        "lib/far/token": "SECRET\n",
+    },
+    "a key file of an address": {
+        "": f"storage: {{url: 'postgresql://zeus@db/zeus?passfile={FAR}/pgpass'}}\n",
+        "lib/far/pgpass": "SECRET\n",
+    },
+    "variables of a server": {
+        "": f"mcpServers: {{s: {{command: [uv, run, --env-file, {FAR}/x.env, s.py]}}}}\n",
+        "lib/far/x.env": "ANY=SECRET\n",
+    },
+}
+"""Each kind of file that a config names: the config's lines under an empty name, and the files behind it."""
+
+
+@pytest.mark.parametrize(
+    "namer", ["agents/new.yaml", "zeus.prod.yaml", ".zeus/configs/new.yaml", "zeus.yaml"]
+)
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_named_file_gives_its_secrets_whenever_it_is_written(tmp_path: Path, kind: str, namer: str) -> None:
+    """A look before it is there changes nothing about a later one: the file that a config extends may come last."""
+    for number, order in enumerate(permutations(NAMED[kind])):
+        folder = tmp_path / str(number)
+        for each in ("lib", "agents", ".zeus/configs"):
+            (folder / each).mkdir(parents=True)
+        start = "version: 1\nname: a\n"
+        written(folder, {"zeus.yaml": start + "model: gpt-4o\n"})
+        checked = check("zeus.yaml", directory=folder, environ={}, trust=recorded_trust({}, "all"))
+        files = checked.secret_files.of_service([folder / "agents"])
+        files.changed()
+        found: set[str] = set()
+        for each in order:
+            text = NAMED[kind][each].replace("{at}", str(folder))
+            written(folder, {each or namer: text if each else start + text}, NEW)
+            found |= files.changed().keys()
+        assert NEW in found, order
 
 
 def test_a_file_whose_time_was_set_back_is_read_again(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import assume, given
@@ -724,6 +724,7 @@ ORDINARY = [
     ("AUTH_TOKEN_CLASS", "rest_framework.authtoken.models.Token"),
     ("PARTITION_KEY", "tenant_id"),
 ]
+PHRASE: Final = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 
 
 @pytest.mark.parametrize(("name", "value"), ORDINARY)
@@ -755,6 +756,8 @@ def test_a_value_that_is_a_name_or_a_path_is_no_secret(name: str, value: str) ->
         ("KEY_PREFIX", "Kr4ft9werk"),
         ("KEY_PREFIX", "xKqLmWvBnT"),
         ("KEY_PREFIX", "uploads/xKqLmWvBnT"),
+        ("WALLET_KEY_PHRASE", PHRASE),
+        ("RECOVERY_KEY_WORDS", PHRASE.title()),
     ],
 )
 def test_a_value_that_a_person_or_a_program_may_have_made_up_is_a_secret(name: str, value: str) -> None:
@@ -801,6 +804,7 @@ GITHUB_TOKEN_SCOPES=read:org
 GITHUB_TOKEN_PERMISSIONS=contents:read
 GH_TOKEN_SCOPE=repo,workflow
 OAUTH_TOKEN_SCOPES=openid profile email
+GRAPH_TOKEN_SCOPES=openid profile email address phone offline_access groups roles user mail files sites User.Read
 TOKEN_STORAGE=localStorage
 AUTH_TOKEN_STORE=sessionStorage
 SSH_KEY_USER=ec2-user

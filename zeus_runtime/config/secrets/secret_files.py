@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
 from zeus_runtime.config.layers.files import SERVICE_FILE, configs_in
@@ -25,9 +25,9 @@ from zeus_runtime.config.secrets.secrets_in_values import secrets_in
 from zeus_runtime.config.secrets.sound_texts import misfit_values
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
-    config_places,
     file_text,
     may_be_config,
+    places_of_unloaded,
     secrets_of_unloaded,
     servers_at,
     spelled_key_files,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.yaml.tree import Node
 
 
+_T = TypeVar("_T")
 _UNREADABLE: Final = (
     "it cannot be read: its former values hold, and secrets that are new in it are perhaps not masked"
 )
@@ -401,13 +402,9 @@ class SecretFiles:
         return {**_together(keys), **secrets_of_unloaded(self._unloaded)}
 
     def _places_of_unloaded(self) -> Iterator[Path]:
-        # A new overlay or preset changes its folder, and a new line of a config may name another config.
-        yield from (each.folder for each in config_places(self._document, self._given))
-        yield from (home / "configs" for home in self._homes)
-        # Also a text that is no config yet.
-        yield from (*self._service_folders, *self._served)
-        yield from self._document.files.values()
-        yield from (each.file for each in self._unloaded)
+        # Also a text that is no config yet, and a loaded one: a new line of it may name another config.
+        yield from (*self._service_folders, *self._served, *self._document.files.values())
+        yield from self._of_each_reading(places_of_unloaded)
         yield from self._keys_of_unloaded()
 
     @property
@@ -416,9 +413,13 @@ class SecretFiles:
 
     @property
     def _unloaded(self) -> Iterator[UnloadedConfig]:
+        return self._of_each_reading(unloaded_configs)
+
+    def _of_each_reading(
+        self, find: Callable[[Document, Iterable[Path], Iterable[Path]], Iterator[_T]]
+    ) -> Iterator[_T]:
         given = (*self._given, *filter(may_be_config, self._served))
-        for document in self._readings:
-            yield from unloaded_configs(document, self._homes, given)
+        return chain.from_iterable(find(each, self._homes, given) for each in self._readings)
 
 
 def _single(file: Path, read: Callable[[Path], Mapping[str, str]], kind: str = "") -> _Source:

@@ -136,7 +136,12 @@ def _is_ordinary(name: str, value: str) -> bool:
 
 
 def _is_list(value: str) -> bool:
-    """Whether a value is ``_ITEMS``. One of them may have digits; of a key in groups, more have."""
+    """Whether a value is ``_ITEMS``. One of them may have digits; of a key in groups, more have.
+
+    Twelve words or more with blanks between them are a recovery phrase.
+    """
+    if re.fullmatch("[A-Za-z]+(?: [A-Za-z]+){11,}", value):
+        return False
     numbered = [each for each in re.findall("[A-Za-z0-9]+", value) if not each.isalpha()]
     return len(numbered) < 2 and re.fullmatch(_ITEMS, value) is not None
 

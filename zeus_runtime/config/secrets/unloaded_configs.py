@@ -86,14 +86,28 @@ def unloaded_configs(
         homes: the Homes whose presets may have secrets, so not those of installed distributions.
         given: the configs that are trusted by their paths: whoever changes one decides about the next run.
     """
+    return (each for _, each in _unloaded(document, homes, given) if each is not None)
+
+
+def places_of_unloaded(document: Document, homes: Iterable[Path], given: Iterable[Path]) -> Iterator[Path]:
+    """The places where ``unloaded_configs`` looks: each file, there or not, and the folders of overlays and presets.
+
+    A change of one of them may give other configs.
+    """
+    return (place for place, _ in _unloaded(document, homes, given))
+
+
+def _unloaded(
+    document: Document, homes: Iterable[Path], given: Iterable[Path]
+) -> Iterator[tuple[Path, UnloadedConfig | None]]:
     seen = {file.resolve() for file in document.files.values()}
-    waiting = [
-        file
-        for place in config_places(document, given)
+    waiting: list[Path] = []
+    for place in config_places(document, given):
         # A file's name may hold `*` or `[`.
-        for file in (place.file, *place.folder.glob(f"{escape(place.stem)}.*{escape(place.suffix)}"))
-    ]
-    waiting += [file for home in homes for file in presets_in(home)]
+        overlays = place.folder.glob(f"{escape(place.stem)}.*{escape(place.suffix)}")
+        waiting += (place.folder, place.file, *overlays)
+    for home in homes:
+        waiting += _presets_with_folder(home)
     for tree in (*document.replaced, *document.defaults):
         waiting += _further(tree, document.folders, document.directory)
     yield from _read_on(waiting, seen, document.environ)
@@ -213,7 +227,7 @@ def secrets_of_env_files(folder: Path) -> dict[str, str]:
 
 def with_extended(file: Path, environ: Mapping[str, str]) -> Iterator[UnloadedConfig]:
     """A YAML file that this run does not load, and all files that it extends; those that are there."""
-    return _read_on([file], set(), environ)
+    return (each for _, each in _read_on([file], set(), environ) if each is not None)
 
 
 def agents_layers(tree: Node) -> Iterator[Node]:
@@ -258,29 +272,41 @@ def _agents(tree: Node) -> Iterator[Node]:
     yield from agents.value.values() if agents is not None and agents.is_map else ()
 
 
-def _read_on(waiting: list[Path], seen: set[Path], environ: Mapping[str, str]) -> Iterator[UnloadedConfig]:
-    """The files, and the configs that they name; each once, and none of those that were seen already."""
+def _read_on(
+    waiting: list[Path], seen: set[Path], environ: Mapping[str, str]
+) -> Iterator[tuple[Path, UnloadedConfig | None]]:
+    """The places, and those that the configs there name, each with its config.
+
+    A place has none if there is no file, and if the file was seen already.
+    """
     while waiting:
         file = waiting.pop()
         # By the real path, so that configs that extend each other end the search.
-        if _is_there(file) and (resolved := file.resolve()) not in seen:
-            seen.add(resolved)
-            text = file_text(file)
-            root = None if text is None else _root(text)
-            trees = () if root is None or not root.is_map else filled_in(root, environ)
-            yield UnloadedConfig(file, text, trees)
-            for tree in trees:
-                waiting += _further(tree, {}, file.parent)
+        if not _is_there(file) or (resolved := file.resolve()) in seen:
+            yield file, None
+            continue
+        seen.add(resolved)
+        text = file_text(file)
+        root = None if text is None else _root(text)
+        trees = () if root is None or not root.is_map else filled_in(root, environ)
+        yield file, UnloadedConfig(file, text, trees)
+        for tree in trees:
+            waiting += _further(tree, {}, file.parent)
 
 
 def _further(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[Path]:
-    """The configs that a tree names, and the presets of the Homes that it names."""
+    """The configs that a tree names, and the presets of the Homes that it names, with their folders."""
     for layer in agents_layers(tree):
         yield from named_configs(layer, folders, folder)
         homes = layer.value.get("homes")
         for node in homes.value if homes is not None and homes.is_list else ():
             if is_file_name(node.value):
-                yield from presets_in(folder_of(node, folders, folder) / expanded(node.value))
+                yield from _presets_with_folder(folder_of(node, folders, folder) / expanded(node.value))
+
+
+def _presets_with_folder(home: Path) -> Iterator[Path]:
+    yield home / "configs"
+    yield from presets_in(home)
 
 
 def presets_in(home: Path) -> Iterator[Path]:
