@@ -167,6 +167,8 @@ def exact(text: str) -> str:
 
 def exact_line(text: str) -> str:
     """``exact`` in one line: newlines and tabs become escapes too."""
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
     ends = {place for place, char in enumerate(text) if char in "\n\t"}
     return _escaped(text, _hidden_in_line(text) | ends, "\\xuUnt")
 

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.serving.test_page import CHROMIUM, ROOT
+from tests.serving.test_page import ROOT
+from tests.support.mcp_servers import CHROMIUM
 from tests.support.proxy import stripping
 from zeus_runtime.models.cassette import read_cassette
 from zeus_runtime.serving.http.demo import CONFIG, SESSIONS

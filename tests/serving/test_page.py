@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.serving.test_page_texts import rule
+from tests.support.mcp_servers import CHROMIUM
 from tests.support.page_service import (
     DISGUISED,
     FOREIGN,
@@ -39,7 +39,6 @@ from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.escaping import exact
 from zeus_runtime.serving.http.bundled import BUNDLE
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -982,7 +981,8 @@ def test_a_plot_is_a_file_in_which_a_user_looks_at_each_step(
     write_plot(tmp_path / "plot.html", [overview_of("talk", steps)], title="talk", redactor=Redactor())
     asked: list[str] = []
     complaints: list[str] = []
-    with browser.new_context(viewport={"width": 1000, "height": 800}, color_scheme="dark") as context:
+    options = {"viewport": {"width": 1000, "height": 800}, "color_scheme": "dark", "locale": "en-GB"}
+    with browser.new_context(**options) as context:
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))

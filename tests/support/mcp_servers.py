@@ -1,4 +1,7 @@
-"""Published MCP servers and clients for tests, from npm and PyPI: installed once, in a folder beside the checkout."""
+"""Published MCP servers and clients for tests, from npm and PyPI: installed once, in a folder beside the checkout.
+
+The browser that tests drive is the system's.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[2] / ".servers"
 NODE_SERVERS = FOLDER / "npm" / "node_modules"
 PYTHON_SERVERS = FOLDER / "python" / "bin"
+_BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _BROWSERS)), None)
+"""The shell is the same Chromium without windows, and takes half of the processor time."""
 _NPM = (
     "@modelcontextprotocol/server-everything",
     "@modelcontextprotocol/server-filesystem",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
@@ -1150,8 +1149,10 @@ def executed(parts: tuple[str, ...], folder: Path, *, is_run: bool) -> list[Path
     """
     found: list[Path] = []
     search: Sequence[str] | None = [str(folder)]
+    # Only what is below the folder is forgotten: `importlib.invalidate_caches` looks at the folders of all tests.
+    for each in [each for each in sys.path_importer_cache if each.startswith(str(folder))]:
+        del sys.path_importer_cache[each]
     for name in (*parts, "__main__")[: len(parts) + is_run]:
-        importlib.invalidate_caches()
         spec = None if search is None else PathFinder.find_spec(name, list(search))
         if spec is None:
             return found

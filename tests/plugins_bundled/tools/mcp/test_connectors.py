@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from unittest.mock import Mock
@@ -14,7 +13,7 @@ import pytest
 
 from tests.plugins_bundled.tools.mcp.test_stdio import results, server, states, until
 from tests.support.agents import call, calling, play, script, write_agent
-from tests.support.mcp_servers import NODE_SERVERS
+from tests.support.mcp_servers import CHROMIUM, NODE_SERVERS
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.validated import examine_config
@@ -209,8 +208,8 @@ def test_the_question_about_the_browser_names_the_folder_below_each_home_folder(
 
 @pytest.mark.parametrize("is_named", [True, False])
 @pytest.mark.skipif(
-    not (shutil.which("chromium") and (NODE_SERVERS / "@playwright/mcp/cli.js").exists()),
-    reason="needs Debian's chromium and npm's @playwright/mcp",
+    not (CHROMIUM and (NODE_SERVERS / "@playwright/mcp/cli.js").exists()),
+    reason="needs Chromium and npm's @playwright/mcp",
 )
 async def test_a_real_browser_is_driven_on_a_local_page(home: Path, *, is_named: bool) -> None:
     """The files that it saves are in the project."""
@@ -224,8 +223,8 @@ async def test_a_real_browser_is_driven_on_a_local_page(home: Path, *, is_named:
 
     site = await asyncio.start_server(page, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{site.sockets[0].getsockname()[1]}/"
-    cli, chromium = NODE_SERVERS / "@playwright/mcp/cli.js", shutil.which("chromium")
-    npx(home, f"#!/bin/sh\nexec node {cli} --headless --no-sandbox --isolated --executable-path {chromium}\n")
+    cli = NODE_SERVERS / "@playwright/mcp/cli.js"
+    npx(home, f"#!/bin/sh\nexec node {cli} --headless --no-sandbox --isolated --executable-path {CHROMIUM}\n")
     named = {"pw": {"command": "npx", "start_timeout_seconds": 60, "prefix": "browser"}}
     begin = "browser__browser"
     model = script(
