@@ -81,7 +81,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Modules and tests stay until the end: they are not looked through for garbage again and again."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()

@@ -2474,6 +2474,7 @@ _SITE: Final = "lib/python3.11/site-packages"
         ("{command: sh, args: [tools/run.sh]}", "{folder}/.venv/bin:/usr/bin"),
         ("{command: tools/py, args: [-I, tools/check.py]}", "/usr/bin"),
         ("{command: .venv/bin/server}", "/usr/bin"),
+        ("{command: tools/programs/server}", "/usr/bin"),
         ("{command: bash, args: [-c, 'source .venv/bin/activate && python3 -I x']}", "/usr/bin"),
         ("{command: sh, args: [-c, 'cd tools; . ../.venv/bin/activate; python3 x']}", "/usr/bin"),
         ("{command: run, args: [x], env: {VIRTUAL_ENV: .venv}}", "/usr/bin"),
@@ -2492,6 +2493,7 @@ def test_the_environment_whose_python_a_server_starts_is_closed(
     (folder / ".venv/bin").mkdir(exist_ok=True)
     (folder / ".venv/bin/python3").symlink_to("/usr/bin/env")
     (folder / "tools/py").symlink_to("../.venv/bin/python3")
+    (folder / "tools/programs").symlink_to("../.venv/bin")
     files = _started_by(folder, command, path=path.format(folder=folder))
     for each in ("pyvenv.cfg", f"{_SITE}/notes.pth", f"{_SITE}/sitecustomize.py", f"{_SITE}/x.py"):
         assert "the Python of a server" in str(files.write_refusal(f".venv/{each}")), each

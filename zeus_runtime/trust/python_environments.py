@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import cache
 from glob import escape
 from itertools import chain
 from pathlib import Path
@@ -28,7 +29,7 @@ def environments(named: Iterable[Path], project: Project) -> Iterator[LookedUp]:
     """
     # A script may start a program that no word of the command names.
     on_path = (project.directory / each / "python" for each in project.path.split(os.pathsep) if each)
-    for file in dict.fromkeys(chain(chain.from_iterable(map(_ways, named)), on_path)):
+    for file in dict.fromkeys(chain(_ways(named), on_path)):
         near = (file.parent, file.parent.parent)
         is_of_programs = near[0].name in _PROGRAMS
         if is_of_programs or (is_file(file) and os.access(file, os.X_OK)):
@@ -38,18 +39,27 @@ def environments(named: Iterable[Path], project: Project) -> Iterator[LookedUp]:
         if is_of_programs:
             folders[near[1]] = not os.path.lexists(near[1])
         for folder, is_to_be_made in folders.items():
-            holds_work = any(each.is_relative_to(folder) for each in project.places)
-            if (is_to_be_made or is_environment(folder)) and not holds_work and project.has(folder):
+            if not (is_to_be_made or is_environment(folder)) or not project.has(folder):
+                continue
+            if not any(each.is_relative_to(folder) for each in project.places):
                 yield LookedUp(folder.parent, escape(folder.name), True)
 
 
 def is_environment(folder: Path) -> bool:
     """Whether a folder is a virtual environment of Python."""
-    return any(os.path.lexists(folder / each) for each in _MARKS)
+    return any(os.path.lexists(f"{folder}/{each}") for each in _MARKS)
 
 
-def _ways(file: Path) -> Iterator[Path]:
-    """A file, each link on the way to it, and where they lead: an environment's Python is a link to another one."""
-    yield file
-    yield from map(Path, sorted(links_passed([str(file)])))
-    yield Path(real_path(file))
+def _ways(files: Iterable[Path]) -> Iterator[Path]:
+    """Files, each link on the way to one, and where they lead: an environment's Python is a link to another one."""
+
+    @cache
+    def is_behind_link(folder: Path) -> bool:
+        return os.pardir in folder.parts or any(map(os.path.islink, (folder, *folder.parents)))
+
+    for file in files:
+        yield file
+        # `Path.is_symlink` raises for a name that is too long.
+        if file.name == os.pardir or os.path.islink(file) or is_behind_link(file.parent):  # noqa: PTH114
+            yield from map(Path, sorted(links_passed([str(file)])))
+            yield Path(real_path(file))

@@ -540,7 +540,8 @@ def _opening_fits(pattern: str, text: str, leads_to: LeadsTo) -> bool:
     meanings = list(leads_to(path))
     resolved = normpath(path) if ".." in path.split("/") else text
     found = [spellings for spellings in meanings if spellings]
-    is_plain = _is_among(resolved, found)
+    # Behind `~`, `..` leads above a home folder, which the text does not tell.
+    is_plain = not path.startswith("~/") and _is_among(resolved, found)
     is_unclear = not is_plain and len(found) < len(meanings) and "\n" not in text
     return is_unclear or _text_fits(pattern, text, surely=False) or _one_of_fits(pattern, found)
 
