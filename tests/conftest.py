@@ -26,7 +26,7 @@ __all__ = ["database_url", "postgres_server", "postgres_url"]
 settings.register_profile(
     "zeus",
     deadline=None,
-    max_examples=int(os.environ.get("ZEUS_TEST_EXAMPLES", "30")),
+    max_examples=int(os.environ.get("ZEUS_TEST_EXAMPLES", "25")),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("zeus")
