@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.acceptance.settings import Flip, Scene, See
 from zeus_runtime import Decision, PendingApproval
-from zeus_runtime.store.approvals import store_mode
+from zeus_runtime.store.allowlist import store_mode
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.testing import ScriptedModel, calling

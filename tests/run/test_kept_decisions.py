@@ -14,7 +14,7 @@ from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision
 from zeus_runtime.cli.approval_prompt import YesApprovals
 from zeus_runtime.events import RunCompleted, RunFailed
-from zeus_runtime.store.approvals import allow
+from zeus_runtime.store.allowlist import allow
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 

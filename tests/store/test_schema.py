@@ -22,16 +22,8 @@ from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.store import schema
-from zeus_runtime.store.approvals import (
-    allow,
-    allowlist,
-    changed_at,
-    listing,
-    put,
-    rejected_at,
-    revoke,
-    settle,
-)
+from zeus_runtime.store.allowlist import allow, allowlist, listing, revoke
+from zeus_runtime.store.approvals import changed_at, put, rejected_at, settle
 from zeus_runtime.store.archived import archive
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog

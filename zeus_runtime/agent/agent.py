@@ -271,7 +271,8 @@ class Agent(ErrorsMasked):
                 present rules refuse the call or leave it to a person.
         """
         from zeus_runtime.agent.approval_preview import refuse_decided
-        from zeus_runtime.store.approvals import allow, decide, open_approvals
+        from zeus_runtime.store.allowlist import allow
+        from zeus_runtime.store.approvals import decide, open_approvals
 
         connections = await self._open(session)
         log = connections.log

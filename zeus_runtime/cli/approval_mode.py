@@ -48,7 +48,7 @@ def mode(
     `approve`; by default whatever asks no less than its own mode), and holds where the choice is not allowed.
     """
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.store.approvals import store_mode, stored_mode
+    from zeus_runtime.store.allowlist import store_mode, stored_mode
 
     checked, _ = read_owner(process, which)
     whose = user or checked.config.user

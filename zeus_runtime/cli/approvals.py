@@ -113,7 +113,7 @@ def list_allowed(
     An entry is for the tool as it was approved (its plugin, options, server and workspace), or for any tool of its
     name if a person named it with `zeus approvals allow` or it is from before Zeus told tools of one name apart.
     """
-    from zeus_runtime.store.approvals import allowlist
+    from zeus_runtime.store.allowlist import allowlist
 
     checked, _ = read_owner(process, which)
     whose = user or checked.config.user
@@ -155,7 +155,7 @@ def allow_tools(
     from zeus_runtime.config.messages.diagnostics import suggestion
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
-    from zeus_runtime.store.approvals import allow
+    from zeus_runtime.store.allowlist import allow
 
     checked, own = read_owner(process, which)
     known = [each.tool.name for each in make_plan(checked).tools] if own else []
@@ -188,7 +188,7 @@ def revoke_tools(
 ) -> None:
     """Take tools off the user's allowlist, with all entries of their names."""
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.store.approvals import revoke
+    from zeus_runtime.store.allowlist import revoke
 
     checked, _ = read_owner(process, which)
     whose = user or checked.config.user

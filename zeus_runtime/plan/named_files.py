@@ -246,7 +246,7 @@ class _Stacks:
 
     def _stack(self, start: _Start) -> Iterator[tuple[_Tree, bool]]:
         """The trees of a config as a start would read it, and whether they are not searched otherwise."""
-        checked, (homes, environ) = self._checked, start.above[-2:]
+        checked, homes, environ = self._checked, start.above.homes, start.above.environ
         if start.folder is not None:
             homes = homes_for(start.folder, checked.directory, homes)
         plugin_homes = partial(installed_homes, environ=checked.given_environ)

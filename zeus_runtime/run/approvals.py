@@ -179,13 +179,18 @@ class ApprovalBroker:
         if is_new:
             self._former_places = ()
 
-    def note_call(self, call: ToolCall, find: Callable[[str], Tool | None]) -> None:
-        """Note a call as the model wrote it, before the requests about it.
+    @contextmanager
+    def making(self, call: ToolCall, find: Callable[[str], Tool | None]) -> Iterator[None]:
+        """Know a call as the model wrote it, for the requests about it inside the block.
 
         Args:
             find: the present tool of a name.
         """
         self._made_calls[str(call.place)] = call, find
+        try:
+            yield
+        finally:
+            del self._made_calls[str(call.place)]
 
     def _as_written(self, request: ApprovalRequest) -> ApprovalRequest:
         """The request with what the model wrote, unless a middleware or a person made another call of it."""
@@ -253,13 +258,13 @@ class ApprovalBroker:
 
     async def listing(self, tool: Tool) -> Listing:
         """What the user's stored allowlist says of the tool with its present setting in this workspace."""
-        from zeus_runtime.store.approvals import listing
+        from zeus_runtime.store.allowlist import listing
 
         return await listing(self._log, self.user, tool.name, setting_digest(tool.setting, self._workspace))
 
     async def mode(self, modes: AskModes) -> AskMode:
         """How often the user is asked; a stored choice that the config does not allow gives one notice per run."""
-        from zeus_runtime.store.approvals import stored_mode
+        from zeus_runtime.store.allowlist import stored_mode
 
         chosen = await stored_mode(self._log, self.user)
         if chosen is not None and chosen not in modes.choices and chosen != self._refused_mode:
@@ -642,7 +647,8 @@ class ApprovalBroker:
         return self._given_log
 
     async def _answered(self, pending: PendingApproval) -> PendingApproval:
-        from zeus_runtime.store.approvals import allow, settle
+        from zeus_runtime.store.allowlist import allow
+        from zeus_runtime.store.approvals import settle
 
         if self.channel is None:
             return pending

@@ -372,7 +372,6 @@ class Run:
         asked = ToolCall(str(call["id"]), name, arguments if is_whole else {}, self.turn.session, place)
         # Before the user is asked: whether the call would run, and its effect, depend on it.
         self._absent[name] = await self._resources.toolbox.awaited(name)
-        self._resources.approvals.note_call(asked, self._resources.toolbox.find)
         made = self._loading(asked) or asked
         self.emit(
             ToolCallStarted(
@@ -384,7 +383,8 @@ class Run:
         )
         if not is_whole:
             return ToolResult(self._unusable(name, str(call.get("error") or "unreadable")), is_error=True)
-        result = await self._call_tool(made)
+        with self._resources.approvals.making(asked, self._resources.toolbox.find):
+            result = await self._call_tool(made)
         # Whatever refused it, if it did not run: a middleware, the mode, its tool or a person.
         ran = self._ran.get(place) if made is asked else None
         if begun := await self._resources.approvals.begun_before(place, asked.arguments, ran):

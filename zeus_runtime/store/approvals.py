@@ -1,4 +1,4 @@
-"""Approval requests, their decisions, and users' allowlists, stored in the sessions' database."""
+"""Approval requests and their decisions, stored in the sessions' database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
     BindParameter,
@@ -17,12 +17,10 @@ from sqlalchemy import (
     RowMapping,
     Select,
     bindparam,
-    delete,
     insert,
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import NotFoundError, UsageError
@@ -30,8 +28,7 @@ from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.interrupted_calls import IS_EARLIER, IS_SPENT, begun_in, during, spent_in
 from zeus_runtime.store.session_tree import children_at
-from zeus_runtime.store.settings import put_setting, setting
-from zeus_runtime.store.tables import ALLOWED, APPROVAL, IS_OPEN, IS_REJECTED, PARENT, THREAD, TURN
+from zeus_runtime.store.tables import APPROVAL, IS_OPEN, IS_REJECTED, PARENT, THREAD, TURN
 from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
 from zeus_runtime.tools.changed_arguments import is_same
@@ -39,11 +36,10 @@ from zeus_runtime.tools.changed_arguments import is_same
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
-    from zeus_runtime.tools.approval import ApprovalRequest, AskMode, Listing
+    from zeus_runtime.tools.approval import ApprovalRequest
 
 
 WITHDRAWN: Final = "withdrawn"
-_MODE: Final = "approval_mode"
 # Of a SHA-256: the same request has the same id after a resume.
 _ID_DIGITS: Final = 8
 
@@ -435,85 +431,6 @@ async def withdraw(log: ThreadLog, thread: Thread) -> None:
 def withdraw_in(connection: Connection, session: str) -> None:
     """``withdraw`` inside a larger transaction, for a session and its sub-agents."""
     _WITHDRAWN_ALL.changed(connection, {"thread_session": session})
-
-
-class AllowedTool(NamedTuple):
-    """An entry of a user's allowlist.
-
-    Args:
-        tool: the tool's name.
-        setting: ``setting_digest`` of the tool that the user saw; empty for every tool of that name.
-        since_ms: UTC milliseconds.
-    """
-
-    tool: str
-    setting: str
-    since_ms: int
-
-    @property
-    def is_any(self) -> bool:
-        """Whether it is for every tool of its name."""
-        return not self.setting
-
-
-async def allow(log: ThreadLog, user: str, tool: str, setting: str = "") -> bool:
-    """Add a tool to a user's allowlist; False if it is already there.
-
-    Args:
-        setting: ``setting_digest`` of the tool that the user saw; empty for every tool of that name.
-    """
-    row = {"user": user, "tool": tool, "setting": setting, "created_ms": log.now_ms()}
-    try:
-        await log.database.run(lambda connection: connection.execute(insert(ALLOWED), row))
-    except IntegrityError:
-        return False
-    return True
-
-
-async def revoke(log: ThreadLog, user: str, tool: str) -> bool:
-    """Remove every entry of a tool's name from a user's allowlist; False if there was none."""
-    here = (ALLOWED.c.user == user, ALLOWED.c.tool == tool)
-    return await log.database.run(
-        lambda connection: connection.execute(delete(ALLOWED).where(*here)).rowcount > 0
-    )
-
-
-async def allowlist(log: ThreadLog, user: str) -> list[AllowedTool]:
-    """A user's allowlist, by name and then by time."""
-    query = select(ALLOWED.c.tool, ALLOWED.c.setting, ALLOWED.c.created_ms).where(ALLOWED.c.user == user)
-    query = query.order_by(ALLOWED.c.tool, ALLOWED.c.created_ms, ALLOWED.c.setting)
-    return await log.database.run(lambda connection: [AllowedTool(*row) for row in connection.execute(query)])
-
-
-async def stored_mode(log: ThreadLog, user: str) -> str | None:
-    """How often the user chose to be asked (``AskMode``); None without a choice."""
-    stored = await log.database.run(lambda connection: setting(connection, user, _MODE))
-    if stored is None:
-        return None
-    try:
-        return str(json.loads(stored))
-    except ValueError:
-        # A value that is not JSON: returned as it is, so that the caller can name the invalid choice.
-        return stored
-
-
-async def store_mode(log: ThreadLog, user: str, mode: AskMode | None) -> None:
-    """Store how often the user wants to be asked; None removes the choice."""
-    value = None if mode is None else json.dumps(mode)
-    await log.database.run(lambda connection: put_setting(connection, user, _MODE, value, log.now_ms()))
-
-
-async def listing(log: ThreadLog, user: str, tool: str, setting: str) -> Listing:
-    """What a user's allowlist says about a tool.
-
-    Args:
-        setting: ``setting_digest`` of the tool in its workspace.
-    """
-    query = select(ALLOWED.c.setting).where(ALLOWED.c.user == user, ALLOWED.c.tool == tool)
-    found = await log.database.run(lambda connection: set(connection.execute(query).scalars()))
-    if found & {"", setting}:
-        return "allowed"
-    return "changed" if found else "absent"
 
 
 def _about(request: ApprovalRequest) -> tuple[Any, ...]:

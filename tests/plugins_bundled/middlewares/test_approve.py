@@ -48,7 +48,8 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.plugin.tool import Change, Preview, Tool, ToolResult, preview_of, tool
 from zeus_runtime.run.approvals import ApprovalBroker, ApprovedCall
-from zeus_runtime.store.approvals import allow, allowlist, approvals_of, revoke
+from zeus_runtime.store.allowlist import allow, allowlist, revoke
+from zeus_runtime.store.approvals import approvals_of
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.tools.dispatch import validate_arguments

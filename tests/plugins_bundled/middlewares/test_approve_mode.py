@@ -16,7 +16,7 @@ from tests.support.least_rights import as_agent
 from zeus_runtime import Agent, Decision
 from zeus_runtime.events import ApprovalDecided, Event, Notice, RunCompleted, RunFailed, ToolCallResult
 from zeus_runtime.plugin.approval import AskMode, AskModes
-from zeus_runtime.store.approvals import store_mode, stored_mode
+from zeus_runtime.store.allowlist import store_mode, stored_mode
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 

@@ -1136,15 +1136,21 @@ async def test_another_word_about_a_call_that_ran_is_an_error_beside_a_decision_
     assert (tmp_path / "effects.txt").read_text() == "1\n2\n"
 
 
-async def test_a_result_of_the_client_counts_only_with_the_decisions_beside_it(tmp_path: Path) -> None:
-    """The result was taken, the decision beside it dropped, and the decided call ran."""
+@asynccontextmanager
+async def both_waiting(folder: Path) -> AsyncIterator[tuple[httpx.AsyncClient, Callable[..., Any], Any]]:
+    """A service, its chat, and the answer that waits for an approval and for a result of the client's own tool."""
     both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
     async with (
-        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
+        talking(folder, NATIVE, model=script(both, "Done.")) as (native, _, _model),
         client_of(native) as client,
     ):
         ask = client.chat.completions.create
-        first = await ask(model="test", messages=[user("go")], tools=OWN)
+        yield native, ask, await ask(model="test", messages=[user("go")], tools=OWN)
+
+
+async def test_a_result_of_the_client_counts_only_with_the_decisions_beside_it(tmp_path: Path) -> None:
+    """The result was taken, the decision beside it dropped, and the decided call ran."""
+    async with both_waiting(tmp_path) as (native, ask, first):
         said, *results = answered(first, "reject")
         (name,) = [each["tool_call_id"] for each in results if each["tool_call_id"] != "c1"]
         body = {"decision": "approve"}
@@ -1159,13 +1165,7 @@ async def test_a_result_of_the_client_counts_only_with_the_decisions_beside_it(t
 async def test_a_client_whose_result_was_given_elsewhere_is_asked_about_the_call_beside_it(
     tmp_path: Path,
 ) -> None:
-    both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
-    async with (
-        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
-        client_of(native) as client,
-    ):
-        ask = client.chat.completions.create
-        first = await ask(model="test", messages=[user("go")], tools=OWN)
+    async with both_waiting(tmp_path) as (native, ask, first):
         said, *results = answered(first, "mine")
         (mine,) = [each for each in results if each["tool_call_id"] == "c1"]
         (question,) = [
@@ -1228,13 +1228,7 @@ async def test_a_response_to_one_of_two_approvals_asks_about_the_other_and_can_b
 async def test_a_client_that_owes_a_result_is_told_so_though_its_approval_was_decided_elsewhere(
     tmp_path: Path,
 ) -> None:
-    both = calling(call("record", "r1", text="a"), call("buy", "c1", item="model"))
-    async with (
-        talking(tmp_path, NATIVE, model=script(both, "Done.")) as (native, _, _model),
-        client_of(native) as client,
-    ):
-        ask = client.chat.completions.create
-        first = await ask(model="test", messages=[user("go")], tools=OWN)
+    async with both_waiting(tmp_path) as (native, ask, first):
         said, *results = answered(first, "approve")
         (mine,) = [each for each in results if each["tool_call_id"].startswith("zeus_")]
         name = mine["tool_call_id"].removeprefix("zeus_")

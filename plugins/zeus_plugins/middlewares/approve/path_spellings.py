@@ -36,10 +36,6 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[Spelling]]:
         lambda: chain.from_iterable(_on_host(workspace, each) for each in places),
         lambda: _by_like_names(workspace, places),
     )
-    parts = parts_of(path)
-    if parts[:1] == ("~",) and ".." in parts:
-        # A server may have another home folder, so nobody knows what is above it.
-        found.append(set())
     counted = _counting(workspace, found)
     return [set(map(counted, spellings)) for spellings in found]
 
