@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -60,6 +62,28 @@ def test_no_value_of_a_header_is_shown_with_its_config(
     text = "".join(each.out + each.err for each in shown)
     assert VALUES[name] not in text
     assert "abcdef0123456789" not in text
+
+
+def test_the_command_that_allows_a_header_leaves_its_value_to_the_user(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    model = {"litellm": {"model": "gpt-4o", "api_base": "https://x.example"}}
+    project.write("zeus.yaml", json.dumps({"version": 1, "model": model}))
+    sets = [
+        "model.litellm.headers.X-Set=plain-word",
+        "model.litellm.extra.extra_headers={Cookie: plain-word}",
+    ]
+    words = [word for each in (*sets, "limits.max_steps=3") for word in ("--set", each)]
+    shown = zeus("plan", *words)
+    assert "plain-word" not in shown.out + shown.err
+    command = re.search("`(zeus trust .*)`, with your value for …", " ".join(shown.err.split()))
+    assert command is not None
+    assert shlex.split(command[1])[-6:] == [
+        "--set", "model.litellm.headers.X-Set=…",
+        "--set", "model.litellm.extra.extra_headers=…",
+        "--set", "limits.max_steps=3",
+    ]  # fmt: skip
 
 
 def test_a_session_cookie_is_masked_in_text_and_a_media_type_is_not(project: Project, zeus: Zeus) -> None:
@@ -376,6 +400,8 @@ def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
 EXITING = """
 import asyncio
 import os
+import re
+import shlex
 import sys
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.tool import tool

@@ -50,10 +50,12 @@ class ConfigArgs:
 
     @property
     def laid_over(self) -> list[str]:
-        """The words of the command line that lay something over the config."""
+        """The words of the command line that lay something over the config, without a header's value."""
+        from zeus_runtime.config.layers.set_option import shown_setting
+
         words = ["--env", self.env] if self.env else []
         for each in self.sets:
-            words += ["--set", each]
+            words += ["--set", shown_setting(each)]
         return words
 
     def command(self, *words: str, is_argument: bool = False) -> str:

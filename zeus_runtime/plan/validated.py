@@ -14,6 +14,7 @@ from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import any_layer, configs_in, homes_for
 from zeus_runtime.config.layers.plugin_home import plugin_named
+from zeus_runtime.config.layers.set_option import shown_setting
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Learned, Redactor
 from zeus_runtime.config.secrets.secret_files import SecretFiles
@@ -351,7 +352,7 @@ def examine_config(
     )
     words = [document.source if config is None else str(config)]
     words += ["--env", env] if env else []
-    words += [word for each in sets for word in ("--set", each)]
+    words += [word for each in sets for word in ("--set", shown_setting(each))]
     trust = trust_of(document, words, environ=environ, trust=trust)
     return examine(document, directory=directory, environ=environ, trust=trust)
 

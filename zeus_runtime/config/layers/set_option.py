@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import MASK, mask_line
@@ -11,6 +11,8 @@ from zeus_runtime.config.secrets.secret_names import holds_headers
 from zeus_runtime.config.yaml.reader import MAX_DEPTH, read_value
 from zeus_runtime.config.yaml.sources import Sources, named_secrets_masked, unread_lines
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path
+
+HIDDEN_VALUE: Final = "…"
 
 
 class Setting(NamedTuple):
@@ -81,6 +83,15 @@ def parse_setting(text: str) -> Setting:
     # The last key ends before the `=`, and an earlier key may have the same text.
     key = Mark(source, 1, text.rindex(path[-1], 0, start) + 1)
     return Setting(source, text, path, shifted._replace(origins=(Origin(mark, key),)))
+
+
+def shown_setting(text: str) -> str:
+    """A ``--set`` argument for a command that a person may copy: the value of a header is ``HIDDEN_VALUE``."""
+    try:
+        path, rest = split_path(text, stop="=")
+    except ValueError:
+        return text
+    return text[: len(text) - len(rest)] + HIDDEN_VALUE if rest and any(map(holds_headers, path)) else text
 
 
 def split_path(text: str, *, stop: str = "") -> tuple[tuple[str, ...], str | None]:
