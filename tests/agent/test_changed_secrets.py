@@ -204,6 +204,25 @@ NAMED: Final[Mapping[str, Mapping[str, str]]] = {
         "": f"storage: {{url: 'postgresql://zeus@db/zeus?passfile={FAR}/pgpass'}}\n",
         "lib/far/pgpass": "SECRET\n",
     },
+    "a file of servers": {
+        "": f"tools: [{{mcp: {{files: [{FAR}/servers.json]}}}}]\n",
+        "lib/far/servers.json": '{"mcpServers": {"s": {"url": "http://x.example", "headers": {"X-K": "SECRET"}}}}',
+    },
+    "a file of servers of what is extended": {
+        "": f"extends: {FAR}/base.yaml\n",
+        "lib/far/base.yaml": "version: 1\ntools: [mcp: {files: [servers.json]}]\n",
+        "lib/far/servers.json": '{"mcpServers": {"s": {"url": "http://x.example", "headers": {"X-K": "SECRET"}}}}',
+    },
+    "a file of servers of what is laid over an agent": {
+        "": "agents: {w: {description: d, config: x.yaml, overrides:"
+        f" {{tools: [{{mcp: {{files: [{FAR}/servers.json]}}}}]}}}}}}\n",
+        "lib/far/servers.json": '{"mcpServers": {"s": {"url": "http://x.example", "headers": {"X-K": "SECRET"}}}}',
+    },
+    "a key file of a server in a file": {
+        "": f"tools: [{{mcp: {{files: [{FAR}/servers.json]}}}}]\n",
+        "lib/far/servers.json": '{"mcpServers": {"s": {"command": "s", "env": {"API_KEY_FILE": "{at}/lib/far/key"}}}}',
+        "lib/far/key": "SECRET\n",
+    },
     "variables of a server": {
         "": f"mcpServers: {{s: {{command: [uv, run, --env-file, {FAR}/x.env, s.py]}}}}\n",
         "lib/far/x.env": "ANY=SECRET\n",

@@ -14,7 +14,7 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
-from zeus_runtime.config.layers.files import SERVICE_FILE, configs_in
+from zeus_runtime.config.layers.files import SERVICE_FILE, configs_in, folder_of
 from zeus_runtime.config.layers.loading import with_text
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.marked import marked_values
@@ -329,13 +329,35 @@ class SecretFiles:
         return {file: "" for file in places if layer.trees or is_file(file)} | self._places(said)
 
     def _keys_of_unloaded(self) -> Mapping[Path, str]:
-        unloaded = [*self._unloaded]
-        found = {file: name for each in unloaded for file, name in self._spelled(each).items()}
-        trees = [(each.file.parent, tree) for each in unloaded for tree in each.trees]
-        for _, tree in trees:
+        found = {file: name for each in self._unloaded for file, name in self._spelled(each).items()}
+        in_servers = (each.trees for file in self._servers_of_unloaded() for each in self._servers_at(file))
+        trees = (each for _, _, each in self._trees_of_unloaded())
+        for tree in chain(trees, *in_servers):
             found |= {file: key for file, key in self._named_in(tree).items() if key or file not in found}
         loaded = self._key_files()  # the loaded config is among the others too
         return {file: key for file, key in found.items() if file not in loaded}
+
+    def _servers_of_unloaded(self) -> Sequence[Path]:
+        """The files of servers that no loaded config names."""
+        schema = self._document.schema
+        assert schema is not None  # a checked one has it
+        named = (
+            folder_of(each.node, folders, folder) / expanded(each.text)
+            for folders, folder, tree in self._trees_of_unloaded()
+            for layer in (agents_layers(tree) if tree.is_map else ())
+            for each in marked_values(layer, schema)
+            if each.holds_secrets and is_file_name(each.text)
+        )
+        loaded = {*self._json_files()}
+        return [file for file in dict.fromkeys(named) if file not in loaded]
+
+    def _trees_of_unloaded(self) -> Iterator[tuple[Mapping[str, Path], Path, Node]]:
+        """The tree of each config that a reading left out, and of the values that others replace: the folder of each
+        source, that of all other sources, and the tree."""
+        yield from (({}, each.file.parent, tree) for each in self._unloaded for tree in each.trees)
+        for document in self._readings:
+            for tree in (*document.replaced, *document.defaults):
+                yield document.folders, document.directory, tree
 
     @property
     def _readings(self) -> Iterator[Document]:
@@ -384,7 +406,13 @@ class SecretFiles:
         return {secret: f"{file.name}/{place}" for secret, place in self._anew[file].redactor.names.items()}
 
     def _of_json(self, file: Path) -> Mapping[str, str]:
-        self._in_json[file] = [servers_at(file, environ) for environ in self._environs]
+        self._in_json[file] = self._servers_at(file)
+        return self._of_servers(file)
+
+    def _servers_at(self, file: Path) -> Sequence[UnloadedConfig]:
+        return [servers_at(file, environ) for environ in self._environs]
+
+    def _of_servers(self, file: Path) -> Mapping[str, str]:
         return _together(secrets_of_file(file, environ) for environ in self._environs)
 
     def _of_keys(self, variable: str, file: Path) -> Mapping[str, str]:
@@ -399,12 +427,14 @@ class SecretFiles:
 
     def _of_unloaded(self) -> Mapping[str, str]:
         keys = (self._of_keys(name, file) for file, name in self._keys_of_unloaded().items())
-        return {**_together(keys), **secrets_of_unloaded(self._unloaded)}
+        servers = map(self._of_servers, self._servers_of_unloaded())
+        return {**_together(chain(keys, servers)), **secrets_of_unloaded(self._unloaded)}
 
     def _places_of_unloaded(self) -> Iterator[Path]:
         # Also a text that is no config yet, and a loaded one: a new line of it may name another config.
         yield from (*self._service_folders, *self._served, *self._document.files.values())
         yield from self._of_each_reading(places_of_unloaded)
+        yield from self._servers_of_unloaded()
         yield from self._keys_of_unloaded()
 
     @property
