@@ -299,10 +299,8 @@ async def test_a_session_is_deleted_only_as_it_was_read(tmp_path: Path, archived
             assert [*await client.sessions(archived=archived)] == []
 
 
-async def test_the_session_of_a_sub_agents_own_sub_agent_belongs_to_the_outermost_agent(
-    tmp_path: Path,
-) -> None:
-    """Its name begins with the agent just above it, so it was 404."""
+async def test_the_session_of_a_sub_agents_own_sub_agent_is_shown_and_begins_no_run(tmp_path: Path) -> None:
+    """Its name begins with the agent just above it, so it was 404. A turn there was 202, and failed."""
     sub = {"version": 1, "model": "gpt-4o", "name": "mid", "tools": ["subagents"]}
     lower = {**sub, "agents": {"low": {"description": "L."}}}
     (tmp_path / "mid.yaml").write_text(json.dumps(lower))
@@ -319,5 +317,19 @@ async def test_the_session_of_a_sub_agents_own_sub_agent_belongs_to_the_outermos
         with sqlite3.connect(tmp_path / ".zeus/zeus.db") as database:
             found = dict(database.execute("SELECT session, agent FROM thread").fetchall())
         told = {found[each]: (await client.get(f"/v1/sessions/{each}/messages")).text for each in found}
+        inner = [session for session, agent in found.items() if "/" in agent]
+        other = {"middlewares": "[]"}
+        refused = [
+            await client.post(path, json=body)
+            for each in inner
+            for path, body in (
+                (f"/v1/sessions/{each}/runs", {"prompt": "more"}),
+                (f"/v1/sessions/{each}/what-if", other),
+                ("/v1/backtests", {"sessions": [each], "policies": {"other": "[]"}}),
+            )
+        ]
+        turns = [(await client.get(f"/v1/sessions/{each}/runs")).json() for each in inner]
     assert len(told) == 3
     assert '"Low."' in told["mid/low"], told
+    assert [(each.status_code, "works for" in each.text) for each in refused] == [(422, True)] * 6
+    assert turns == [[], []]

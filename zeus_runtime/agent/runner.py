@@ -143,7 +143,7 @@ class Runner:
         name = session or new_session_id()
         thread, policies = None, None
         if session is not None:
-            thread, policies = await _own_thread(connections.log, session)
+            thread, policies = await with_policies(connections.log, session, inner=False)
             await self.require_own(session)
         async with self._plans.lent(name, connections, policies) as plan:
             # Before the session is made: a prompt whose files cannot be read leaves no empty session behind.
@@ -533,23 +533,6 @@ def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
             yield Notice("reference", f"@{each.path}: {each.problem}")
     for picture, why in pictures_left_out(references, plan.picture_profile):
         yield Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}.")
-
-
-async def _own_thread(log: ThreadLog, session: str) -> tuple[Thread, str | None]:
-    """``with_policies`` of one of the user's own sessions, not of a sub-agent's."""
-    from zeus_runtime.store.forks import policies_in
-    from zeus_runtime.store.session_tree import parent_in
-
-    thread, policies, parent = await log.within(
-        session,
-        lambda connection, thread: (thread, policies_in(connection, thread), parent_in(connection, thread)),
-    )
-    if parent is not None:
-        raise UsageError(
-            f"the session {thread.session} works for {parent}",
-            remedy=f"Continue {parent}; it resumes this one.",
-        )
-    return thread, policies
 
 
 def _refuse_bad_text(prompt: str, *, is_all: bool) -> None:

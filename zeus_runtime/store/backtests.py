@@ -212,7 +212,7 @@ def _read(log: ThreadLog, connection: Connection, condition: ColumnElement[bool]
     return [
         StoredBacktest(
             id=row.id,
-            agents=frozenset(each.agent.partition("/")[0] for each in replays[row.id]),
+            agents=frozenset(each.agent for each in replays[row.id]),
             state=row.state,
             created_ms=row.created_ms,
             problem=log.shown(row.problem),

@@ -12,6 +12,7 @@ from zeus_runtime.store.approvals import WITHDRAWN
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import reading
 from zeus_runtime.store.file_references import note_files
+from zeus_runtime.store.session_tree import refuse_inner
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import APPROVAL, EDIT, MESSAGE, ROLLBACK, STEP, TEXT, THREAD
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
@@ -46,13 +47,22 @@ def policies_in(connection: Connection, thread: Thread) -> str | None:
     return found[0][0] if found else None
 
 
-async def with_policies(log: ThreadLog, session: str) -> tuple[Thread, str | None]:
+async def with_policies(log: ThreadLog, session: str, *, inner: bool = True) -> tuple[Thread, str | None]:
     """The thread of a session, and its own middlewares as they are stored; None for those of the config.
 
+    Args:
+        inner: whether it may be a sub-agent's session.
+
     Raises:
-        UsageError: the session does not exist, or it is archived.
+        UsageError: the session does not exist, is archived, or is a sub-agent's and must not be.
     """
-    return await log.within(session, lambda connection, thread: (thread, policies_in(connection, thread)))
+
+    def work(connection: Connection, thread: Thread) -> tuple[Thread, str | None]:
+        if not inner:
+            refuse_inner(connection, thread)
+        return thread, policies_in(connection, thread)
+
+    return await log.within(session, work)
 
 
 _POLICIES: Final = Prepared(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from zeus_runtime.cutting import cut_text
+from zeus_runtime.errors import UsageError
 from zeus_runtime.store.backtests import drop_replays
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.compression import drop_rows
@@ -235,6 +236,19 @@ async def outermost_of(log: ThreadLog, session: str) -> str | None:
 
     # No session has another name, and PostgreSQL refuses NUL in a parameter.
     return await log.database.run(work) if session.isprintable() else None
+
+
+def refuse_inner(connection: Connection, thread: Thread) -> None:
+    """Refuse a sub-agent's session: its parent's agent alone begins its runs.
+
+    Raises:
+        UsageError: it works for another session.
+    """
+    if (parent := parent_in(connection, thread)) is not None:
+        raise UsageError(
+            f"the session {thread.session} works for {parent}",
+            remedy=f"Use {parent}; it resumes this one.",
+        )
 
 
 def parent_in(connection: Connection, thread: Thread) -> str | None:

@@ -25,6 +25,7 @@ from zeus_runtime.events import RunFailed
 from zeus_runtime.store.approvals import open_until_in, withdraw_in
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning
+from zeus_runtime.store.session_tree import refuse_inner
 from zeus_runtime.store.snapshots import is_waiting_in, take_snapshot
 from zeus_runtime.store.tables import IS_OPEN, MESSAGE, NOTE, OPEN_STATES, SNAPSHOT, THREAD, TURN
 from zeus_runtime.store.threads import OWNED, Owner, Thread, of_owner, owned
@@ -87,12 +88,13 @@ async def add_turn(
         queue: whether it may wait for others.
 
     Raises:
-        NotFoundError, UsageError: the session does not exist, or it is archived.
+        NotFoundError, UsageError: the session does not exist, is archived, or is a sub-agent's.
         BusyError: the session has a turn that is not over, and ``queue`` is false.
     """
     now = log.now_ms()
 
     def work(connection: Connection, thread: Thread) -> tuple[StoredTurn, bool]:
+        refuse_inner(connection, thread)
         here = {"of_thread": thread.key, "of_run": run}
         # The row's lock keeps two requests with one key apart.
         _USED.changed(connection, {"of_thread": thread.key, "now_ms": now})
@@ -181,8 +183,7 @@ async def find_turn(log: ThreadLog, run: str, *, agent: str | None = None) -> St
     statement, whose = (_OF_ANY, {}) if log.owner is None else (_OF_OWNER, of_owner(log.owner))
     values = {"of_run": run, **whose}
     found = await log.database.run(lambda connection: statement.rows(connection, values))
-    # A sub-agent's session belongs to AGENT/SUBAGENT.
-    own = [turn for *turn, name in found if agent is None or name.partition("/")[0] == agent]
+    own = [turn for *turn, name in found if agent in (None, name)]
     if not own:
         return None
     await log.look(own[0][0])

@@ -61,7 +61,7 @@ async def begin(
         await agent.stored_session(session)
         agents.append(hosted)
         places.add((await agent.log()).database.place)
-        _, own = await with_policies(await agent.log(), session)
+        _, own = await with_policies(await agent.log(), session, inner=False)
         for name, text in {PRESENT: own, **body.policies}.items():
             # Each config once: 20 sessions of an agent under 6 policies need 6 readings, not 120.
             if (hosted.name, text) not in configs:

@@ -43,8 +43,8 @@ async def present(request: Request, caller: Administrator, session: str) -> dict
 async def what_if(request: Request, caller: Administrator, session: str, body: WhatIf) -> dict[str, Any]:
     """Recompute the session under the present policies and under others. No model and no tool is called."""
     hosted, agent = await service_of(request).of_session(caller, session)
+    _, own = await with_policies(await agent.log(), session, inner=False)
     recording = await agent.recording(session)
-    _, own = await with_policies(await agent.log(), session)
     present = await hosted.with_middlewares(own)
     other = await hosted.with_middlewares(body.middlewares, are_new=True)
     async with service_of(request).replaying:
