@@ -13,12 +13,16 @@ from tests.support.agents import call, calling, events_of, play, script, write_a
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision
 from zeus_runtime.cli.approval_prompt import YesApprovals
+from zeus_runtime.errors import UsageError
 from zeus_runtime.events import RunCompleted, RunFailed
 from zeus_runtime.store.allowlist import allow
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.tools.approval import PendingApproval
 
 PLUGIN = '''
+from dataclasses import replace
+
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plugin.tool import tool
@@ -80,13 +84,23 @@ class Judge(Middleware):
     async def judged(self, call):
         return False
 
+class Rewrite(Middleware):
+    async def wrap_tool_call(self, call, call_next):
+        return await call_next(replace(call, arguments={"what": "rewritten"}))
+
+class Twice(Middleware):
+    async def wrap_tool_call(self, call, call_next):
+        results = [await call_next(replace(call, arguments={"what": each})) for each in ("one", "two")]
+        return results[-1]
+
 @hookimpl
 def register_tools():
     return [Component("probe", create=lambda options, context: [pay, confirm, look, saving(context.workspace)])]
 
 @hookimpl
 def register_middlewares():
-    return [Component("judge", create=Judge)]
+    made = {"judge": Judge, "rewrite": Rewrite, "twice": Twice}
+    return [Component(name, create=each) for name, each in made.items()]
 '''
 
 TOOL = {"call": "pay", "sub-agent": "pay", "file": "save", "question": "confirm"}
@@ -127,16 +141,25 @@ CELLS = [
 
 
 def agent(
-    folder: Path, kind: str, approve: dict[str, Any] | None, access: dict[str, str], *, judge: bool = False
+    folder: Path,
+    kind: str,
+    approve: dict[str, Any] | None,
+    access: dict[str, str],
+    *,
+    judge: bool = False,
+    first: str = "",
+    what: str = "model",
 ) -> Agent:
+    """Args: first, a middleware before `approve`; what, the argument that the model writes."""
     asking: list[Any] = ["judge"] if judge else [] if approve is None else [{"approve": approve}]
+    asking = [first, *asking] if first else asking
     own = {"middlewares": asking, "workspace": {"access": access}}
     yaml = "".join(f"{key}: {json.dumps(value)}\n" for key, value in own.items())
     yaml += "agents: {helper: {description: Helps.}}\n" + storage(SQLITE_URL)
     config = write_agent(folder, yaml, plugin=PLUGIN, tools="[probe, subagents]")
-    made = call(TOOL[kind], "c1", what="model")
-    first = task("t1", "work") if kind == "sub-agent" else made
-    model = cast(go=[calling(first), "done"], work=[calling(made), "worked"])
+    made = call(TOOL[kind], "c1", what=what)
+    begins = task("t1", "work") if kind == "sub-agent" else made
+    model = cast(go=[calling(begins), "done"], work=[calling(made), "worked"])
     return Agent.from_config(config, directory=folder, model=model)
 
 
@@ -199,11 +222,136 @@ async def test_a_refusal_and_changed_arguments_hold_whatever_the_settings(
             assert each.needs_person == (answer == "changed")
             assert each.approved_with == (ANSWERS[answer].arguments if answer == "changed" else None)
             assert each.approved_before
-            given = {"sure": True} if kind == "question" else None
+            # A person may say again what they said: with a change where the call was changed.
+            given = {"question": {"sure": True}}.get(kind, {"what": "again"} if answer == "changed" else None)
             await living.decide(session, {each.id: Decision("approve", arguments=given)})
             events = await events_of(living.resume(session))
             assert isinstance(events[-1], RunCompleted), events[-1]
-            assert effects(folder) == ["model"]
+            assert effects(folder) == ["again" if answer == "changed" else "model"]
+
+
+SECRET = "Tr0ub4dor-and-3-more"
+
+
+@pytest.mark.parametrize("later", ["asks", "rule", "none", "judge"])
+@pytest.mark.parametrize("answer", ["reject", "changed"])
+@pytest.mark.parametrize("since", ["a secret is known", "a middleware rewrites", "no middleware rewrites"])
+async def test_a_decision_at_a_place_holds_whatever_makes_other_arguments_of_the_call(
+    folder: Path, since: str, answer: str, later: str
+) -> None:
+    """The decision was bound to the arguments that were shown, so another spelling of the call ran."""
+    first = "rewrite" if since == "no middleware rewrites" else ""
+    what = SECRET if since == "a secret is known" else "model"
+    async with agent(folder, "call", {}, {}, first=first, what=what) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS[answer]})
+    if since == "a secret is known":
+        (folder / ".env").write_text(f"DB_PASSWORD={SECRET}\n")
+    first = "rewrite" if since == "a middleware rewrites" else ""
+    async with agent(
+        folder, "call", LATER[later], {}, judge=later == "judge", first=first, what=what
+    ) as living:
+        events = await events_of(living.resume(session))
+        assert effects(folder) == [], events
+        waiting = await living.pending_approvals()
+        if answer == "reject":
+            assert isinstance(events[-1], RunCompleted), events[-1]
+            assert waiting == []
+            return
+        (pending,) = waiting
+        assert pending.needs_person
+        assert pending.approved_with == {"what": "mine"}
+        # Also when it is asked about once more.
+        await events_of(living.resume(session))
+        (pending,) = await living.pending_approvals()
+        assert pending.approved_with == {"what": "mine"}
+        await living.decide(session, {pending.id: ANSWERS["changed"]})
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        assert effects(folder) == ["mine"]
+
+
+async def test_a_rejection_is_found_at_another_place_after_its_secret_is_known(folder: Path) -> None:
+    def paying_twice(approve: dict[str, Any] | None) -> Agent:
+        asking = [] if approve is None else [{"approve": approve}]
+        yaml = f"middlewares: {json.dumps(asking)}\n" + storage(SQLITE_URL)
+        config = write_agent(folder, yaml, plugin=PLUGIN, tools="[probe]")
+        calls = [calling(call("pay", f"c{number}", what=SECRET)) for number in (1, 2)]
+        return Agent.from_config(config, directory=folder, model=script(*calls, "done"))
+
+    async with paying_twice({}) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS["reject"]})
+    (folder / ".env").write_text(f"DB_PASSWORD={SECRET}\n")
+    async with paying_twice(None) as living:
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        assert effects(folder) == []
+
+
+@pytest.mark.parametrize("second", ["approve", None])
+async def test_each_of_several_calls_at_a_place_has_a_decision_of_its_own(
+    folder: Path, second: str | None
+) -> None:
+    answers = iter((ANSWERS["reject"], second and ANSWERS[second]))
+
+    class Person:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            return next(answers) or None
+
+    async with agent(folder, "call", {}, {}, first="twice") as living:
+        events = await events_of(living.stream("go", approvals=Person()))
+        if second is None:
+            (pending,) = await living.pending_approvals()
+            await living.decide(pending.session, {pending.id: ANSWERS["approve"]})
+            events = await events_of(living.resume(pending.session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        assert effects(folder) == ["two"]
+
+
+async def test_a_call_that_a_middleware_makes_after_a_resume_beside_a_rejected_one_is_rejected(
+    folder: Path,
+) -> None:
+    """Nobody knows that it is not the rejected one with other arguments."""
+    async with agent(folder, "call", {}, {}, first="twice") as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS["reject"]})
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+        assert (effects(folder), await living.pending_approvals()) == ([], [])
+
+
+@pytest.mark.parametrize("answer", ["deny", "Reject", "no", "", None, False, True, "withdrawn", {}])
+def test_only_two_answers_are_decisions(answer: Any) -> None:
+    with pytest.raises(UsageError, match="is not a decision"):
+        Decision(answer)
+
+
+@pytest.mark.parametrize(
+    "values", [{"always": "false"}, {"reason": None}, {"arguments": "x"}, {"instruction": 3}]
+)
+def test_a_decision_has_values_of_its_types(values: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"`{next(iter(values))}` of a decision is"):
+        Decision("approve", **values)
+
+
+@pytest.mark.parametrize("given", [True, "approve", {"answer": "approve"}])
+async def test_nothing_else_than_a_decision_runs_a_call(folder: Path, given: Any) -> None:
+    class Person:
+        async def ask(self, pending: Any) -> Any:
+            return given
+
+    async with agent(folder, "call", {}, {}) as living:
+        events = await events_of(living.stream("go", approvals=Person()))
+        assert isinstance(events[-1], RunFailed)
+        assert "is not a decision" in events[-1].message
+        (pending,) = await living.pending_approvals()
+        with pytest.raises(UsageError, match="is not a decision"):
+            await living.decide(pending.session, {pending.id: given})
+    assert effects(folder) == []
 
 
 @pytest.mark.parametrize("later", ["mode", "none"])

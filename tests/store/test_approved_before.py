@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from tests.support.databases import opened_thread
+from tests.support.databases import asked_call, opened_thread
 from zeus_runtime.store.approvals import changed_at, close, open_approvals, put, settle
 from zeus_runtime.store.interrupted_calls import begun_before, note_begun, note_begun_unasked
 from zeus_runtime.tools.approval import ApprovalRequest, Decision
@@ -30,20 +30,20 @@ async def test_only_the_same_call_with_other_settings_was_approved_before(
     tmp_path: Path, answer: Any, change: dict[str, Any], *, is_said: bool
 ) -> None:
     async with opened_thread(tmp_path) as (log, thread):
-        first = await put(log, thread, "run", ASKED, ASKED.arguments)
+        first = await put(log, asked_call(thread, ASKED), ASKED.arguments)
         assert (first.approved_before, tuple(first.facts)) == (False, ASKED.facts)
         await settle(log, first, Decision(answer))
         again = replace(ASKED, **change)
-        assert (await put(log, thread, "run", again, again.arguments)).approved_before == is_said
+        assert (await put(log, asked_call(thread, again), again.arguments)).approved_before == is_said
 
 
 async def test_an_approval_of_a_call_that_was_interrupted_is_told_as_that_alone(tmp_path: Path) -> None:
     async with opened_thread(tmp_path) as (log, thread):
-        first = await put(log, thread, "run", ASKED, ASKED.arguments)
+        first = await put(log, asked_call(thread, ASKED), ASKED.arguments)
         await settle(log, first, Decision("approve"))
         earlier = text("UPDATE pending_approval SET begun_epoch = 1")
         await log.database.run(lambda connection: connection.execute(earlier))
-        again = await put(log, thread, "run", ASKED, ASKED.arguments)
+        again = await put(log, asked_call(thread, ASKED), ASKED.arguments)
         assert (again.interrupted, again.approved_before) == (True, False)
 
 
@@ -52,12 +52,12 @@ async def test_a_call_that_began_unasked_is_told_with_the_arguments_that_ran(
     tmp_path: Path, ran: dict[str, str]
 ) -> None:
     async with opened_thread(tmp_path) as (log, thread):
-        first = await put(log, thread, "run", ASKED, ASKED.arguments)
+        first = await put(log, asked_call(thread, ASKED), ASKED.arguments)
         await settle(log, first, Decision("approve", arguments={"path": "/person"}))
         await note_begun_unasked(log, thread, "run", "3", ran)
         later = text("UPDATE thread SET epoch = epoch + 1")
         await log.database.run(lambda connection: connection.execute(later))
-        again = await put(log, thread, "run", ASKED, ASKED.arguments)
+        again = await put(log, asked_call(thread, ASKED), ASKED.arguments)
         assert (again.interrupted, list(again.begun_with)) == (True, [ran] if ran != ASKED.arguments else [])
         # A config that does not ask resumes it as it was approved.
         await note_begun(log, thread, first.id, holds=False)
@@ -70,20 +70,20 @@ async def test_a_rejection_holds_with_each_later_setting_and_with_the_one_that_w
 ) -> None:
     async with opened_thread(tmp_path) as (log, thread):
         for setting, answer in (("old", "approve"), ("new", "reject")):
-            asked = await put(log, thread, "run", replace(ASKED, setting=setting), ASKED.arguments)
+            asked = await put(log, asked_call(thread, replace(ASKED, setting=setting)), ASKED.arguments)
             assert asked.is_open
             await settle(log, asked, Decision(answer))  # type: ignore[arg-type]
         for setting in ("old", "new", "third"):
             again = replace(ASKED, setting=setting)
-            found = await put(log, thread, "run", again, again.arguments)
-            closed, _ = await close(log, thread, "run", again)
-            elsewhere = await put(log, thread, "run", replace(again, place="9"), again.arguments)
+            found = await put(log, asked_call(thread, again), again.arguments)
+            closed, _ = await close(log, asked_call(thread, again))
+            elsewhere = await put(log, asked_call(thread, replace(again, place="9")), again.arguments)
             for each in (found, closed, elsewhere):
                 assert each is not None
                 assert each.decision is not None
                 assert each.decision.answer == "reject"
         other = replace(ASKED, place="11", arguments={"path": "/b"})
-        assert (await put(log, thread, "run", other, other.arguments)).is_open
+        assert (await put(log, asked_call(thread, other), other.arguments)).is_open
 
 
 @pytest.mark.parametrize("last", [None, {"path": "/a"}])
@@ -94,22 +94,22 @@ async def test_only_a_person_approves_a_call_that_a_person_changed_under_other_s
     by_time = replace(ASKED, reason="a rule", timeout_seconds=5, on_timeout="approve")
     async with opened_thread(tmp_path) as (log, thread):
         for setting, arguments in (("old", {"path": "/person"}), ("new", last), ("third", None)):
-            asked = await put(log, thread, "run", replace(by_time, setting=setting), ASKED.arguments)
+            asked = await put(log, asked_call(thread, replace(by_time, setting=setting)), ASKED.arguments)
             stricter = (True, "reject", None) if setting == "new" else (False, "approve", asked.expires_ms)
             assert (asked.needs_person, asked.on_timeout, asked.expires_ms) == stricter
             assert asked.approved_with == ({"path": "/person"} if setting == "new" else None)
             await settle(log, asked, Decision("approve", arguments=arguments))
-            assert await changed_at(log, thread, "run", replace(by_time, setting=setting)) is None
+            assert await changed_at(log, asked_call(thread, replace(by_time, setting=setting))) is None
 
 
 async def test_a_question_that_an_older_zeus_asked_after_a_rejection_is_withdrawn(tmp_path: Path) -> None:
     async with opened_thread(tmp_path) as (log, thread):
         for setting in ("old", "new"):
-            await put(log, thread, "run", replace(ASKED, setting=setting), ASKED.arguments)
+            await put(log, asked_call(thread, replace(ASKED, setting=setting)), ASKED.arguments)
         former = text("UPDATE pending_approval SET verdict = 'reject' WHERE verdict = 'withdrawn'")
         await log.database.run(lambda connection: connection.execute(former))
         assert len(await open_approvals(log)) == 1
-        await put(log, thread, "run", replace(ASKED, setting="new"), ASKED.arguments)
+        await put(log, asked_call(thread, replace(ASKED, setting="new")), ASKED.arguments)
         assert await open_approvals(log) == []
 
 
@@ -125,27 +125,27 @@ async def test_the_last_approval_counts_when_a_change_of_settings_is_taken_back(
     """An approval holds if it has the present setting, and if no later one with another setting runs something else."""
     async with opened_thread(tmp_path) as (log, thread):
         for number, (had, arguments) in enumerate((("old", first), ("new", later))):
-            asked = await put(log, thread, "run", replace(ASKED, setting=had), ASKED.arguments)
+            asked = await put(log, asked_call(thread, replace(ASKED, setting=had)), ASKED.arguments)
             assert asked.is_open
             await settle(log, asked, Decision("approve", arguments=arguments))
             moment = text(f"UPDATE pending_approval SET decided_ms = {number} WHERE id = '{asked.id}'")
             await log.database.run(lambda connection, moment=moment: connection.execute(moment))
         now = replace(ASKED, setting=setting)
         holds = setting == "old" and first == later
-        changed = await changed_at(log, thread, "run", now)
+        changed = await changed_at(log, asked_call(thread, now))
         assert (changed is not None) == (not holds and later is not None)
-        closed, _ = await close(log, thread, "run", now)
+        closed, _ = await close(log, asked_call(thread, now))
         assert (closed is not None) == holds
-        again = await put(log, thread, "run", now, now.arguments)
+        again = await put(log, asked_call(thread, now), now.arguments)
         assert again.is_open == (not holds)
         assert again.needs_person == (changed is not None)
-        assert (await put(log, thread, "run", now, now.arguments)).id == again.id
+        assert (await put(log, asked_call(thread, now), now.arguments)).id == again.id
         if not holds:
             # What is said now is the last word.
             await settle(log, again, Decision("approve", arguments={"path": "/last"}))
-            closed, _ = await close(log, thread, "run", now)
-            for found in (closed, await put(log, thread, "run", now, now.arguments)):
+            closed, _ = await close(log, asked_call(thread, now))
+            for found in (closed, await put(log, asked_call(thread, now), now.arguments)):
                 assert found is not None
                 assert found.decision is not None
                 assert found.decision.arguments == {"path": "/last"}
-            assert await changed_at(log, thread, "run", now) is None
+            assert await changed_at(log, asked_call(thread, now)) is None

@@ -6,6 +6,7 @@ import hashlib
 import json
 import zlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Integer, Table, column, insert, table, text
 
-from tests.support.databases import opened_thread
+from tests.support.databases import asked_call, opened_thread
 from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.store.approvals import approvals_of, put, settle
 from zeus_runtime.store.archived import archive, restore
@@ -53,26 +54,26 @@ def test_what_was_not_packed_is_refused() -> None:
         unpack(b"\xff\xff not packed")
 
 
-@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize("columns", ["its own", "fewer", "more"])
 async def test_an_archived_question_comes_back_whatever_columns_it_was_packed_with(
-    tmp_path: Path, *, is_old: bool
+    tmp_path: Path, columns: str
 ) -> None:
     async with opened_thread(tmp_path) as (log, thread):
         change = Preview((Change("/a", None, "new"),))
         request = ApprovalRequest("write_file", {"path": "/a"}, "3", preview=change)
-        asked = await put(log, thread, "run", request, request.arguments)
+        asked = await put(log, asked_call(thread, request), request.arguments)
         assert asked.shown == change.digest != ""
         await archive(log, thread)
-        if is_old:
-            await log.database.run(_without_the_change)
+        if columns != "its own":
+            await log.database.run(partial(_packed_before, has_change=columns == "more"))
         assert await restore(log, thread)
         (found,) = await approvals_of(log, thread)
-        assert found == replace(asked, shown=None if is_old else change.digest)
+        assert found == replace(asked, shown=None if columns == "fewer" else change.digest)
 
 
 async def test_a_decision_with_a_field_of_before_is_read(tmp_path: Path) -> None:
     async with opened_thread(tmp_path) as (log, thread):
-        asked = await put(log, thread, "run", ApprovalRequest("write_file", {}, "3"), {})
+        asked = await put(log, asked_call(thread, ApprovalRequest("write_file", {}, "3")), {})
         settled = await settle(log, asked, Decision("reject"))
         older = text(
             "UPDATE pending_approval SET decision = json_set(decision, '$.begun', 'It was begun before.')"
@@ -133,16 +134,18 @@ def _filled(source: Table, thread: int) -> dict[str, object]:
     return {**values, "thread": thread}
 
 
-def _without_the_change(connection: Connection) -> None:
-    """Pack the archive as it was before questions had the digest of a change."""
+def _packed_before(connection: Connection, *, has_change: bool) -> None:
+    """Pack the archive as it was before questions had the digest of a change, or while they had one of the call."""
     data = connection.execute(text("SELECT rows FROM checkpoint_archive")).scalar()
     assert data is not None
     lines = [json.loads(line) for line in zlib.decompress(data).splitlines()]
     columns = lines[0]["columns"]["pending_approval"]
-    assert [columns.pop() for _ in range(4)] == ["begun_with", "call_digest", "begun_epoch", "shown"]
-    for line in lines[1:]:
-        if line[0] == "pending_approval":
-            del line[-4:]
+    if has_change:
+        columns.append("call_digest")
+    else:
+        assert [columns.pop() for _ in range(3)] == ["begun_with", "begun_epoch", "shown"]
+    for line in (each for each in lines[1:] if each[0] == "pending_approval"):
+        line[len(columns) + 1 :] = ["a digest"] if has_change else []
     packed = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     row = {"rows": zlib.compress(packed), "digest": hashlib.sha256(packed).hexdigest()}
     connection.execute(text("UPDATE checkpoint_archive SET rows = :rows, digest = :digest"), row)

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.engine import Engine
 
 from tests.support.agents import play, script, shape, write_agent
-from tests.support.databases import database_on, storage
+from tests.support.databases import asked_call, database_on, storage
 from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.events import RunCompleted
@@ -396,7 +396,7 @@ def behind_no_wall(connection: Connection) -> None:
 
 def before_backtests(connection: Connection) -> None:
     """The tables as they were when backtests were not stored, nor begun calls, and turns had no index."""
-    for name in ("begun_epoch", "call_digest", "begun_with"):
+    for name in ("begun_epoch", "begun_with"):
         connection.execute(text(f"ALTER TABLE pending_approval DROP COLUMN {name}"))
     for name in ("backtest_replay", "backtest"):
         connection.execute(text(f"DROP TABLE {name}"))
@@ -445,7 +445,7 @@ async def test_the_search_for_waiting_turns_reads_no_others(tmp_path: Path) -> N
 async def test_the_search_for_a_rejection_reads_no_other_requests(tmp_path: Path) -> None:
     asked = ApprovalRequest("pay", {}, "3")
     plan = await plan_of(
-        tmp_path, "FROM pending_approval", lambda log: rejected_at(log, Thread(1, "one"), "run", asked)
+        tmp_path, "FROM pending_approval", lambda log: rejected_at(log, asked_call(Thread(1, "one"), asked))
     )
     found = "SEARCH pending_approval USING INDEX ix_approval_rejected (thread=? AND run_id=?)"
     assert found in plan
@@ -488,8 +488,7 @@ async def test_a_rejection_and_changed_arguments_from_before_hold_with_another_s
 ) -> None:
     def back(connection: Connection) -> None:
         connection.execute(text("DROP INDEX ix_approval_rejected"))
-        for name in ("call_digest", "begun_with"):
-            connection.execute(text(f"ALTER TABLE pending_approval DROP COLUMN {name}"))
+        connection.execute(text("ALTER TABLE pending_approval DROP COLUMN begun_with"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0026'"))
 
     form = {"type": "object"}
@@ -506,18 +505,18 @@ async def test_a_rejection_and_changed_arguments_from_before_hold_with_another_s
         await log.create_tables()
         thread = await log.open("session_one", agent="a")
         for each, decision in zip(calls, (no, no, changed, Decision("approve")), strict=True):
-            await settle(log, await put(log, thread, "run", each, each.arguments), decision)
+            await settle(log, await put(log, asked_call(thread, each), each.arguments), decision)
         masked = ApprovalRequest("pay", {"what": "a secret"}, "7", setting="old")
-        await settle(log, await put(log, thread, "run", masked, {"what": "<secret:A>"}), no)
+        await settle(log, await put(log, asked_call(thread, masked), {"what": "<secret:A>"}), no)
         await database.run(back)
         assert await schema.upgrade(database) == "0026"
         # What the model wrote is known now: the former rows have what the tool made of it.
         now = [replace(each, setting="new", written={"what": 1}) for each in calls]
         for each in now[:2]:
-            asked = await put(log, thread, "run", each, each.arguments)
+            asked = await put(log, asked_call(thread, each), each.arguments)
             assert asked.decision == no
-        assert await rejected_at(log, thread, "run", masked) is not None
-        found = [await changed_at(log, thread, "run", each) for each in now[2:]]
+        assert await rejected_at(log, asked_call(thread, masked)) is not None
+        found = [await changed_at(log, asked_call(thread, each)) for each in now[2:]]
         assert [each and each.decision for each in found] == [changed, None]
     finally:
         await database.close()

@@ -12,16 +12,19 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.former_decisions import AskedCall
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.store.threads import Thread
+from zeus_runtime.tools.approval import ApprovalRequest
 
 GIVEN = os.environ.get("ZEUS_TEST_POSTGRES_URL")
 SQLITE_URL = "sqlite:///.zeus/zeus.db"
@@ -44,6 +47,17 @@ async def opened_thread(folder: Path) -> AsyncIterator[tuple[ThreadLog, Thread]]
         yield log, await log.open("session_one", agent="a")
     finally:
         await database.close()
+
+
+def asked_call(
+    thread: Thread,
+    request: ApprovalRequest,
+    *,
+    known: Callable[[Any], Any] = deepcopy,
+    is_resumed: bool = False,
+) -> AskedCall:
+    """A call of the run ``run``."""
+    return AskedCall(thread, "run", request, known, is_resumed)
 
 
 def execute(url: str, *statements: str) -> list[Any]:

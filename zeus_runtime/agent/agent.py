@@ -273,7 +273,9 @@ class Agent(ErrorsMasked):
         from zeus_runtime.agent.approval_preview import refuse_decided
         from zeus_runtime.store.allowlist import allow
         from zeus_runtime.store.approvals import decide, open_approvals
+        from zeus_runtime.tools.approval import required_decision
 
+        decisions = {name: required_decision(each) for name, each in decisions.items()}
         connections = await self._open(session)
         log = connections.log
         await log.find(session)

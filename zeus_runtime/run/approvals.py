@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -16,7 +17,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.strict_json import texts_of
-from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
+from zeus_runtime.tools.approval import ApprovalPending, Decision, required_decision, setting_digest
 from zeus_runtime.tools.changed_arguments import as_meant, is_same
 from zeus_runtime.tools.dispatch import fitted_arguments
 from zeus_runtime.tools.gate import AccessAsked
@@ -27,6 +28,7 @@ from zeus_runtime.tools.tool import ToolResult
 from zeus_runtime.tracing import TraceSpan
 
 if TYPE_CHECKING:
+    from zeus_runtime.store.former_decisions import AskedCall
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.approval import (
@@ -183,6 +185,8 @@ class ApprovalBroker:
     def making(self, call: ToolCall, find: Callable[[str], Tool | None]) -> Iterator[None]:
         """Know a call as the model wrote it, for the requests about it inside the block.
 
+        A rejection holds for the same call at another place too, where its tool may take it for other arguments.
+
         Args:
             find: the present tool of a name.
         """
@@ -201,7 +205,18 @@ class ApprovalBroker:
         tool = find(call.name) if call.name == request.tool else None
         if tool is None or not is_same(fitted_arguments(tool, call), request.arguments):
             return request
-        return replace(request, written=call.arguments)
+        return (
+            request
+            if is_same(call.arguments, request.arguments)
+            else replace(request, written=call.arguments)
+        )
+
+    async def _asked_call(self, request: ApprovalRequest) -> AskedCall:
+        from zeus_runtime.store.former_decisions import AskedCall
+
+        assert self._thread is not None, "a run begins before its calls"
+        is_resumed = await self._was_asked_at(request.place)
+        return AskedCall(self._thread, self._run_id, self._as_written(request), self._known, is_resumed)
 
     def judged_by(self, judge: Judge) -> None:
         """Add ``judge``, which says of each call whether it needs approval."""
@@ -292,7 +307,7 @@ class ApprovalBroker:
         if waits_on and await is_asked(self._log, self._thread, self._run_id, request.place):
             # Also if the server changed what its tool takes, and so the arguments: nobody has decided about these.
             return await self.ask(request)
-        pending, has_asked = await close(self._log, self._thread, self._run_id, self._as_written(request))
+        pending, has_asked = await close(self._log, await self._asked_call(request))
         if has_asked:
             self._asked_at.add(request.place)
         return None if pending is None else self._told_decision(pending, request, former=True)
@@ -311,7 +326,8 @@ class ApprovalBroker:
         former = await self._changed(request)
         # A middleware of this config asks by itself; this is for a run that began under another one.
         if self._judges and former is None:
-            return None
+            is_decided = any(place == request.place for place, _ in self._approved)
+            return None if is_decided else await self.settled(request)
         former = former or await self._open(request)
         if former is not None or await self._was_interrupted(request):
             change = await preview_of(tool, request.arguments, self._secrets, self._thread.session)
@@ -323,12 +339,14 @@ class ApprovalBroker:
         return await self.settled(request)
 
     async def rejected(self, request: ApprovalRequest) -> PendingApproval | None:
-        """The rejection of exactly this call, or of a file that it reached, if the run was resumed since."""
+        """The rejection of this call, or of a file that it reached, if the run was resumed since."""
         from zeus_runtime.store.approvals import rejected_at
 
         if self._thread is None or not await self._was_asked_at(request.place):
             return None
-        found = await rejected_at(self._log, self._thread, self._run_id, self._as_written(request))
+        # Of a call that was approved in this process, only a rejection with the same arguments counts.
+        call = replace(await self._asked_call(request), is_resumed=not self.has_approved(request))
+        found = await rejected_at(self._log, call)
         if found is None:
             return None
         pending = masked_pending(found, self._known)
@@ -336,17 +354,17 @@ class ApprovalBroker:
         return pending
 
     async def _changed(self, request: ApprovalRequest) -> PendingApproval | None:
-        """The approval by which a person changed this call when its tool had another setting, before a resume."""
+        """The approval by which a person changed this call before a resume, if it does not hold for it now."""
         from zeus_runtime.store.approvals import changed_at
 
         assert self._thread is not None, "a run begins before its calls"
-        if not await self._was_asked_at(request.place):
+        if self.has_approved(request) or not await self._was_asked_at(request.place):
             return None
-        return await changed_at(self._log, self._thread, self._run_id, self._as_written(request))
+        return await changed_at(self._log, await self._asked_call(request))
 
     async def _was_asked_at(self, place: str) -> bool:
         """Whether the run, before it was resumed, asked about the call at this place, or while that call ran."""
-        return self._given_log is not None and place in await self._asking_places()
+        return self._given_log is not None and re.split("[.:]", place)[0] in await self._asking_places()
 
     def has_approved(self, request: ApprovalRequest) -> bool:
         """Whether this call, with exactly these arguments, was approved in this process."""
@@ -543,15 +561,14 @@ class ApprovalBroker:
         change = request.preview and masked(request.preview, self._told)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)
         facts = tuple(map(self._secrets.text, request.facts))
-        stored = replace(self._as_written(request), reason=reason, schema=schema, preview=change, facts=facts)
+        call = await self._asked_call(request)
+        stored = replace(call.request, reason=reason, schema=schema, preview=change, facts=facts)
         if request.needs_person:
             stored = replace(stored, may_remember=False, on_timeout="reject")
         # Stored before anyone is asked: a process that is killed while the user thinks loses no question.
         written = await put(
             self._log,
-            self._thread,
-            self._run_id,
-            stored,
+            replace(call, request=stored),
             shown,
             told=self._told_arguments(request, shown),
             workspace=self._workspace,
@@ -666,7 +683,7 @@ class ApprovalBroker:
             return await self._timed_out(pending)
         if decision is None:
             return pending
-        decision = pending.counting(decision)
+        decision = pending.counting(required_decision(decision))
         if decision.answer == "approve" and decision.arguments is not None and pending.schema is None:
             # The question about a file comes in the middle of a call, which runs with the arguments that it has.
             told = (
@@ -719,7 +736,7 @@ class ApprovalBroker:
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
-    names = ("arguments", "reason", "schema", "told", "begun_with", "approved_with", "facts")
+    names = ("arguments", "reason", "schema", "told", "begun_with", "approved_with", "facts", "written")
     masked = known([getattr(pending, name) for name in names])
     return replace(pending, **dict(zip(names, masked, strict=True)))
 

@@ -432,6 +432,7 @@ class Run:
             arguments,
             str(call.place),
             call.id,
+            schema=tool.parameters,
             setting=tool.setting,
             facts=tool.facts_of(arguments),
         )
@@ -551,7 +552,9 @@ class Run:
             shows = await self._preview(tool, request)
             # Each file has its own question, so that a resumed run finds the decision about this file.
             place = f"{request.place}:{digest_of(join(file))[:16]}"
-            question = replace(request, place=place, reason=reason, may_remember=False, preview=shows)
+            question = replace(
+                request, place=place, reason=reason, schema=None, may_remember=False, preview=shows
+            )
             decision = await approvals.ask(question)
             if decision.answer == "reject":
                 return _rejected(tool.name, decision, f"It was stopped before it opened {path}.")

@@ -6,73 +6,69 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    bindparam,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindparam, insert, select, update
 
 from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import NotFoundError, UsageError
+from zeus_runtime.store.approval_rows import ABOVE, WITHDRAWN, all_of, first_of, requests
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
+from zeus_runtime.store.former_decisions import (
+    changed_approval,
+    changed_by,
+    holding,
+    rejection,
+    rejection_elsewhere,
+    was_approved,
+)
 from zeus_runtime.store.interrupted_calls import IS_EARLIER, IS_SPENT, begun_in, during, spent_in
 from zeus_runtime.store.session_tree import children_at
-from zeus_runtime.store.tables import APPROVAL, IS_OPEN, IS_REJECTED, PARENT, THREAD, TURN
+from zeus_runtime.store.tables import APPROVAL, IS_OPEN, PARENT, THREAD, TURN
 from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
 from zeus_runtime.tools.changed_arguments import is_same
 
 if TYPE_CHECKING:
+    from zeus_runtime.store.former_decisions import AskedCall
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.approval import ApprovalRequest
 
 
-WITHDRAWN: Final = "withdrawn"
 # Of a SHA-256: the same request has the same id after a resume.
 _ID_DIGITS: Final = 8
 
 
 async def put(
     log: ThreadLog,
-    thread: Thread,
-    run_id: str,
-    request: ApprovalRequest,
+    call: AskedCall,
     shown: Mapping[str, Any],
     *,
     told: Mapping[str, Any] | None = None,
     workspace: str = "",
     is_judged: bool = True,
 ) -> PendingApproval:
-    """Store ``request`` if it is new, and return the stored request; an open one gets the judgement of this one.
+    """Store the request of ``call`` if it is new, and return the stored one; an open one gets this one's judgement.
 
-    If the same call was rejected in this run, whatever setting its tool had, the new request is rejected too. An open
-    request at the same place about something else is withdrawn. An approval of a call that an interrupted run began
-    does not count: it was for that run of the call. Only a person approves a call whose arguments a person changed when
-    its tool had another setting.
+    If the call was rejected in this run, or the same at another place, the new request is rejected too. An open request
+    at the same place about something else is withdrawn. An approval of a call that an interrupted run began does not
+    count: it was for that run of the call. Only a person approves a call whose arguments a person changed otherwise.
 
     Args:
-        run_id: the run that asks.
         shown: the arguments, with secrets masked.
         told: ``PendingApproval.told``.
         workspace: SHA-256 of the place of the agent's workspace.
-        is_judged: whether the present rules judged ``request``.
+        is_judged: whether the present rules judged the request.
 
     Raises:
         LogConflictError: another process has claimed the session.
     """
     now = log.now_ms()
+    thread, run_id, request = call.thread, call.run_id, call.request
     stored: dict[str, Any] = {
         "tool": request.tool,
         "arguments": shown,
@@ -86,47 +82,44 @@ async def put(
         "remembered_as": setting_digest(request.setting, workspace),
         **({} if told is None else {"told": told}),
         **({"facts": request.facts} if request.facts else {}),
+        **({} if request.written is None else {"written": call.known(request.written)}),
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval:
-        at_place = (*here, APPROVAL.c.place == request.place)
-        if (rejected := _one(connection, _rows().where(*at_place, *_rejected_before(request)))) is not None:
-            _withdraw(connection, *at_place)
+        if (rejected := rejection(connection, call)) is not None:
+            _withdraw(connection, *call.at_place)
             return rejected
-        spent = spent_in(connection, *at_place)
+        spent = spent_in(connection, *call.at_place)
         begun = begun_in(connection, thread, run_id, request.place, IS_EARLIER)
         if begun is not None:
             stored["interrupted"] = True
             if any(not is_same(each, shown) for each in begun):
                 stored["begun_with"] = begun
-        if _was_approved_otherwise(connection, request, shown, *here):
+        if was_approved(connection, call):
             stored["approved_before"] = True
-        if (changed := _changed_in(connection, request, *here)) is not None:
-            stored["approved_with"] = _changed_by(changed)
-        same = _all(connection, _rows().where(*here, *_about(request), ~IS_SPENT))
-        holding = _holding(connection, request, same, *here)
-        if holding:
-            found = holding[-1]
+        if (changed := changed_approval(connection, call)) is not None:
+            stored["approved_with"] = changed_by(changed)
+        same = all_of(connection, requests().where(*call.exact, ~IS_SPENT))
+        if valid := holding(connection, call, same):
+            found = valid[-1]
             if found.decision is not None or (not found.withdrawn and not is_judged):
                 return found
             if not found.withdrawn:
                 return _asked_again(connection, found, stored, request.timeout_seconds, now)
             # The call was another one meanwhile, such as with other options of its tool, and is this one again.
-            _withdraw(connection, *at_place)
+            _withdraw(connection, *call.at_place)
             again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
             return _rewritten(connection, found, stored, again)
         name = _new_id(connection, thread, run_id, request, spent + len(same))
-        rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
+        rejected = rejection_elsewhere(connection, call)
         row: dict[str, Any] = {
             "thread": thread.key,
             "id": name,
             "run_id": run_id,
             "place": request.place,
             "digest": request.digest,
-            "call_digest": request.call_digest,
             "created_ms": now,
             "expires_ms": expires,
             # Escaped, since PostgreSQL cannot store NUL or lone surrogates.
@@ -136,9 +129,9 @@ async def put(
         if rejected is not None and rejected.decision is not None:
             row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
         # Before the INSERT, which it would withdraw too: at one place only one request is open.
-        _withdraw(connection, *at_place)
+        _withdraw(connection, *call.at_place)
         connection.execute(insert(APPROVAL), row)
-        made = _one(connection, _rows().where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name))
+        made = first_of(connection, requests().where(APPROVAL.c.thread == thread.key, APPROVAL.c.id == name))
         assert made is not None
         return made
 
@@ -178,7 +171,7 @@ def _rewritten(
     """A request that is asked again, as it is stored now; it is written only where ``where`` holds."""
     again = {**values, "request": json.dumps(stored, ensure_ascii=True)}
     connection.execute(update(APPROVAL).where(_of(found), *where).values(again))
-    asked = _one(connection, _rows().where(_of(found)))
+    asked = first_of(connection, requests().where(_of(found)))
     assert asked is not None
     return asked
 
@@ -198,15 +191,13 @@ async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -
         undecided = update(APPROVAL).where(here, APPROVAL.c.verdict.is_(None))
         # Another user may have been shown a later change meanwhile, which this decision is not about.
         connection.execute(undecided.values({**_decided(decision, now), "shown": pending.shown}))
-        found = _one(connection, _rows().where(here))
+        found = first_of(connection, requests().where(here))
         return found or pending
 
     return await log.database.run(work)
 
 
-async def close(
-    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
-) -> tuple[PendingApproval | None, bool]:
+async def close(log: ThreadLog, call: AskedCall) -> tuple[PendingApproval | None, bool]:
     """The decision in this run on a call that needs no approval now, if any; and whether it has asked at its place.
 
     An open request about the call is withdrawn.
@@ -214,23 +205,21 @@ async def close(
     Raises:
         LogConflictError: another process has claimed the session.
     """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> tuple[PendingApproval | None, bool]:
-        at_place = (*here, APPROVAL.c.place == request.place)
-        _withdraw(connection, *at_place)
-        if (rejected := _one(connection, _rows().where(*at_place, *_rejected_before(request)))) is not None:
+        _withdraw(connection, *call.at_place)
+        if (rejected := rejection(connection, call)) is not None:
             return rejected, True
-        asked = _all(connection, _rows().where(*at_place))
-        same = [each for each in asked if each.digest == request.digest and each.decision is not None]
-        if decided := _holding(connection, request, same, *here):
+        asked = all_of(connection, requests().where(*call.at_place))
+        same = [each for each in asked if each.digest == call.request.digest and each.decision is not None]
+        if decided := holding(connection, call, same):
             # It may be the approval under which the call was begun.
-            spent = spent_in(connection, *at_place)
+            spent = spent_in(connection, *call.at_place)
             return replace(decided[-1], interrupted=spent > 0), True
-        other = _one(connection, _rows().where(*here, *_rejected_before(request)))
+        other = rejection_elsewhere(connection, call)
         return other and replace(other, interrupted=False), bool(asked)
 
-    return await owning(log.database, thread, "a question", work)
+    return await owning(log.database, call.thread, "a question", work)
 
 
 async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> PendingApproval | None:
@@ -243,7 +232,7 @@ async def not_begun(log: ThreadLog, thread: Thread, run_id: str, place: int) -> 
     def work(connection: Connection) -> PendingApproval | None:
         if begun_in(connection, thread, run_id, str(place)) is not None:
             return None
-        asked = _all(connection, _rows().where(*own), log.shown)
+        asked = all_of(connection, requests().where(*own), log.shown)
         return asked[-1] if asked else None
 
     return await log.database.run(work)
@@ -265,26 +254,14 @@ async def withdraw_during(log: ThreadLog, thread: Thread, run_id: str, place: in
     await owning(log.database, thread, "a withdrawal", work)
 
 
-async def rejected_at(
-    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
-) -> PendingApproval | None:
-    """The rejection of exactly this call at its place, or of a file that it reached, whatever setting its tool had."""
-    own = (APPROVAL.c.place == request.place) | APPROVAL.c.place.startswith(f"{request.place}:")
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, own)
-    query = _rows().where(*here, *_rejected_before(request))
-    return await log.database.run(lambda connection: _one(connection, query))
+async def rejected_at(log: ThreadLog, call: AskedCall) -> PendingApproval | None:
+    """The rejection of a call at its place, or of a file that it reached."""
+    return await log.database.run(lambda connection: rejection(connection, call, with_files=True))
 
 
-async def changed_at(
-    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
-) -> PendingApproval | None:
-    """The approval by which a person changed the arguments of this call when its tool had another setting.
-
-    Returns:
-        None as well if the call was approved with its present setting.
-    """
-    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
-    return await log.database.run(lambda connection: _changed_in(connection, request, *here))
+async def changed_at(log: ThreadLog, call: AskedCall) -> PendingApproval | None:
+    """``changed_approval`` in a transaction of its own."""
+    return await log.database.run(lambda connection: changed_approval(connection, call))
 
 
 async def asking_places(log: ThreadLog, thread: Thread, run_id: str) -> set[str]:
@@ -331,7 +308,7 @@ async def decide(
         connection.execute(update(THREAD).where(THREAD.c.session == session).values(epoch=THREAD.c.epoch))
         # Read in the transaction that decides: a sub-agent that asks meanwhile has an id that no user was shown.
         family = _family(connection, session)
-        asked = _all(connection, _rows().where(APPROVAL.c.thread.in_(family)))
+        asked = all_of(connection, requests().where(APPROVAL.c.thread.in_(family)))
         known = {each.id: _if_it_goes_on(connection, each) for each in asked}
         checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
         decided = []
@@ -350,7 +327,7 @@ async def decide(
                 raise UsageError(
                     f"{pending.id} was just decided or shown elsewhere", remedy="Look at it again."
                 )
-            found = _one(connection, _rows().where(_of(pending)))
+            found = first_of(connection, requests().where(_of(pending)))
             assert found is not None
             decided.append(found)
         return decided
@@ -362,10 +339,10 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
     """The undecided requests, oldest first: of one session and its sub-agents, or of all sessions."""
 
     def work(connection: Connection) -> list[PendingApproval]:
-        query = _rows().where(APPROVAL.c.verdict.is_(None), owned(log.owner))
+        query = requests().where(APPROVAL.c.verdict.is_(None), owned(log.owner))
         if session is not None:
             query = query.where(APPROVAL.c.thread.in_(_family(connection, session)))
-        return _all(connection, query)
+        return all_of(connection, query)
 
     return await log.database.run(work)
 
@@ -376,8 +353,8 @@ async def waiting_approval(log: ThreadLog, name: str) -> PendingApproval:
     Raises:
         NotFoundError: there is none; of one that was decided or withdrawn, the error says so.
     """
-    query = _rows().where(APPROVAL.c.id == name, owned(log.owner))
-    found = await log.database.run(lambda connection: _all(connection, query))
+    query = requests().where(APPROVAL.c.id == name, owned(log.owner))
+    found = await log.database.run(lambda connection: all_of(connection, query))
     if not found:
         raise NotFoundError(
             f"no call with the id {name!r} waits for a decision",
@@ -407,7 +384,9 @@ def open_until_in(connection: Connection, session: str) -> float:
         UTC milliseconds: 0 if nothing is undecided, infinite if something waits for ever.
     """
     family = _family(connection, session)
-    undecided = _all(connection, _rows().where(APPROVAL.c.thread.in_(family), APPROVAL.c.verdict.is_(None)))
+    undecided = all_of(
+        connection, requests().where(APPROVAL.c.thread.in_(family), APPROVAL.c.verdict.is_(None))
+    )
     return max((math.inf if each.expires_ms is None else each.expires_ms for each in undecided), default=0)
 
 
@@ -415,10 +394,10 @@ async def approvals_of(
     log: ThreadLog, thread: Thread, runs: Collection[str] | None = None
 ) -> list[PendingApproval]:
     """The requests of the session itself, oldest first: of these runs, or of all."""
-    query = _rows().where(APPROVAL.c.thread == thread.key)
+    query = requests().where(APPROVAL.c.thread == thread.key)
     if runs is not None:
         query = query.where(APPROVAL.c.run_id.in_(runs))
-    return await reading(log.database, thread, lambda connection: _all(connection, query, log.shown))
+    return await reading(log.database, thread, lambda connection: all_of(connection, query, log.shown))
 
 
 async def withdraw(log: ThreadLog, thread: Thread) -> None:
@@ -433,21 +412,6 @@ def withdraw_in(connection: Connection, session: str) -> None:
     _WITHDRAWN_ALL.changed(connection, {"thread_session": session})
 
 
-def _about(request: ApprovalRequest) -> tuple[Any, ...]:
-    """The condition that a row is about this call. Its id does not say so: it is short, and a model chooses calls."""
-    return APPROVAL.c.place == request.place, APPROVAL.c.digest == request.digest
-
-
-def _was_approved_otherwise(
-    connection: Connection, request: ApprovalRequest, shown: Mapping[str, Any], *here: ColumnElement[bool]
-) -> bool:
-    """Whether a call with the same arguments was approved at this place, when its tool had another setting."""
-    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", ~IS_SPENT)
-    found = map(json.loads, connection.execute(select(APPROVAL.c.request).where(*here, *approved)).scalars())
-    asked = json.loads(json.dumps(shown))
-    return any(each["tool"] == request.tool and each["arguments"] == asked for each in found)
-
-
 def _new_id(connection: Connection, thread: Thread, run_id: str, request: ApprovalRequest, spent: int) -> str:
     """An id that a person can type, or a long one if another request, perhaps a sub-agent's, has it already.
 
@@ -459,70 +423,6 @@ def _new_id(connection: Connection, thread: Thread, run_id: str, request: Approv
     short = whole[:_ID_DIGITS]
     taken = select(APPROVAL.c.id).where(APPROVAL.c.id == short)
     return whole if connection.execute(taken).first() is not None else short
-
-
-def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
-    """The condition that the same call, or the same question during a call, was rejected, with whatever setting."""
-    # "7" is the place of a call, "7.2" that of the second question that its tool asks. A rejected call says nothing
-    # about a question of the same digest.
-    is_question = APPROVAL.c.place.contains(".")
-    return (
-        _is_same_call(request),
-        IS_REJECTED,
-        is_question if "." in request.place else ~is_question,
-    )
-
-
-def _is_same_call(request: ApprovalRequest) -> ColumnElement[bool]:
-    """The condition that a row is about this call, whatever setting its tool had, and whatever the tool made of it."""
-    # An older Zeus stored no digest of the call, or one of what its tool made of it, perhaps with secrets masked.
-    is_same = (APPROVAL.c.call_digest == request.call_digest) | (APPROVAL.c.digest == request.digest)
-    return is_same | (APPROVAL.c.call_digest == request.fitted_digest)
-
-
-def _changed_in(
-    connection: Connection, request: ApprovalRequest, *here: ColumnElement[bool]
-) -> PendingApproval | None:
-    """``changed_at`` inside a larger transaction."""
-    # The answer to a question is no change, and a question about a file takes none.
-    if "." in request.place or ":" in request.place:
-        return None
-    last = _last_approval(connection, request, *here)
-    if last is None or last.digest == request.digest or _changed_by(last) is None:
-        return None
-    own = _all(connection, _rows().where(*here, *_about(request), APPROVAL.c.verdict == "approve"))
-    return None if _holding(connection, request, own, *here) else last
-
-
-def _last_approval(
-    connection: Connection, request: ApprovalRequest, *here: ColumnElement[bool]
-) -> PendingApproval | None:
-    """The approval of this call at its place that was given last, whatever setting its tool had."""
-    approved = (APPROVAL.c.place == request.place, APPROVAL.c.verdict == "approve", _is_same_call(request))
-    last = _rows().where(*here, *approved).order_by(None)
-    return _one(connection, last.order_by(APPROVAL.c.decided_ms.desc(), APPROVAL.c.created_ms.desc()))
-
-
-def _holding(
-    connection: Connection,
-    request: ApprovalRequest,
-    same: Sequence[PendingApproval],
-    *here: ColumnElement[bool],
-) -> list[PendingApproval]:
-    """Those of the requests with the digest of this one that a later approval did not overrule.
-
-    The last approval says which arguments run. One with another setting does not hold itself, and an older one that
-    runs the same does.
-    """
-    last = _last_approval(connection, request, *here)
-    said = last and _changed_by(last)
-    return [each for each in same if each.decision is None or is_same(_changed_by(each), said)]
-
-
-def _changed_by(pending: PendingApproval) -> Mapping[str, Any] | None:
-    """The arguments that a person wrote in place of those of the call, or that answer a question; else None."""
-    given = None if pending.decision is None else pending.decision.arguments
-    return None if given is None or is_same(given, pending.arguments) else given
 
 
 def _decidable(
@@ -620,90 +520,13 @@ _WITHDRAWN_ALL: Final = Prepared(
 )
 
 
-def _rows() -> Select[Any]:
-    return (
-        select(
-            THREAD.c.session,
-            THREAD.c.agent.label("session_agent"),
-            THREAD.c.owner,
-            THREAD.c.owner_project,
-            PARENT.c.agent,
-            APPROVAL,
-        )
-        .select_from(APPROVAL.join(THREAD).outerjoin(PARENT, PARENT.c.thread == THREAD.c.key))
-        .order_by(APPROVAL.c.created_ms, APPROVAL.c.thread, APPROVAL.c.place, APPROVAL.c.id)
-    )
-
-
-def _one(connection: Connection, query: Select[Any]) -> PendingApproval | None:
-    row = connection.execute(query.limit(1)).mappings().first()
-    return None if row is None else _read(connection, row)
-
-
-def _all(
-    connection: Connection, query: Select[Any], shown: Callable[[str], str] = str
-) -> list[PendingApproval]:
-    return [_read(connection, row, shown) for row in connection.execute(query).mappings().all()]
-
-
-def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval:
-    decision = None if row["decision"] is None else json.loads(shown(row["decision"]))
-    if decision is not None:
-        decision.pop("begun", None)  # of older decisions
-    request = json.loads(shown(row["request"]))
-    # Of older requests; `PendingApproval` has no such field.
-    request.pop("setting_digest", None)
-    if "remembered_as" not in request:
-        # A request that is older than these digests: "always" would be for other tools or workspaces too.
-        request["may_remember"] = False
-    expires = row["expires_ms"]
-    if request.get("begun_with") or "approved_with" in request:
-        # Whoever approved the other call did not approve this one. Without a rejection by time it waits.
-        expires = None if request["on_timeout"] == "approve" else expires
-        request |= {"needs_person": True, "may_remember": False, "on_timeout": "reject"}
-    return PendingApproval(
-        id=row["id"],
-        session=row["session"],
-        run_id=row["run_id"],
-        place=row["place"],
-        digest=row["digest"],
-        created_ms=row["created_ms"],
-        expires_ms=expires,
-        decision=None if decision is None else Decision(**decision),
-        decided_ms=row["decided_ms"],
-        withdrawn=row["verdict"] == WITHDRAWN,
-        shown=row["shown"],
-        agent=row["agent"] or "",
-        session_agent=row["session_agent"] if row["agent"] is None else _outermost(connection, row["thread"]),
-        user=row["owner"] or "",
-        project=row["owner_project"] or "",
-        **request,
-    )
-
-
-_ABOVE: Final = Prepared(
-    select(THREAD.c.key, THREAD.c.agent, PARENT.c.run_id)
-    .select_from(THREAD.join(PARENT, PARENT.c.parent == THREAD.c.key))
-    .where(PARENT.c.thread == bindparam("of_thread"))
-)
-
-
-def _outermost(connection: Connection, thread: int) -> str:
-    """The agent of the session that the sub-agent's session ``thread`` works for in the end."""
-    agent = ""
-    # A session has one parent, which is older, so this ends.
-    while above := _ABOVE.rows(connection, {"of_thread": thread}):
-        ((thread, agent, _),) = above
-    return agent
-
-
 def _if_it_goes_on(connection: Connection, pending: PendingApproval) -> PendingApproval:
     """A request as withdrawn if a service's turn that asked it ended since, in a Zeus that left it open."""
     if not pending.is_open:
         return pending
     ((thread,),) = _KEY.rows(connection, {"thread_session": pending.session})
     run_id = pending.run_id
-    while above := _ABOVE.rows(connection, {"of_thread": thread}):
+    while above := ABOVE.rows(connection, {"of_thread": thread}):
         ((thread, _, run_id),) = above
     # A run that is resumed at a terminal after the end of its turn asks later, and goes on there.
     ended = _ENDED.rows(connection, {"of_thread": thread, "of_run": run_id, "asked_ms": pending.created_ms})

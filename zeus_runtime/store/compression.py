@@ -100,7 +100,10 @@ def unpack_rows(connection: Connection, thread: int, data: bytes, digest: str) -
         if name != at or len(waiting) >= _ROWS_AT_ONCE:
             flush()
             at = name
-        waiting.append({"thread": thread, **row})
+        # An older archive may have a column that is not needed any more.
+        waiting.append(
+            {"thread": thread, **{each: value for each, value in row.items() if each in _COLUMNS[name]}}
+        )
     flush()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, insert, literal, select
 
 from zeus_runtime.cutting import cut_again
-from zeus_runtime.store.approvals import WITHDRAWN
+from zeus_runtime.store.approval_rows import WITHDRAWN
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import reading
 from zeus_runtime.store.file_references import note_files

@@ -26,7 +26,7 @@ from zeus_runtime.store.tables import TABLES
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
 
-HEAD: Final = "0027"
+HEAD: Final = "0028"
 """The newest revision of ``migrations``. Revisions have four digits, so that they can be compared as texts."""
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")

@@ -156,13 +156,12 @@ APPROVAL: Final = Table(
     *_longs("decided_ms", nullable=True),
     *_texts("decision", "shown", nullable=True),
     *_longs("begun_epoch", nullable=True),
-    *_texts("call_digest", "begun_with", nullable=True),
+    *_texts("begun_with", nullable=True),
 )
 """An approval request, stored before the user sees it; ``verdict`` is null until it is decided.
 
 ``request`` and ``decision`` are JSON. ``digest`` binds an approval to the tool, its setting and the arguments that were
 shown, and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
-``call_digest`` binds a rejection to the tool and the arguments as the model wrote them, whatever the setting.
 ``begun_epoch`` is the session's epoch in which the approved call began to run, and null if it did not. It is negative
 if the approval still holds when the call is interrupted: the call stopped to ask something, or it starts a sub-agent.
 ``begun_with`` has the arguments, as JSON, if the call began although it needed no approval any more.

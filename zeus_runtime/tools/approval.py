@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
+from zeus_runtime.errors import UsageError
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class ApprovalRequest:
         on_timeout: the decision after a timeout.
         preview: the change that the call would make, if the tool can compute it.
         setting, facts: of the ``Tool``.
-        written: the arguments as the model wrote them, if ``arguments`` are what the tool takes them for; Zeus sets it.
+        written: the arguments as the model wrote them, if the tool takes them for ``arguments``; Zeus sets it.
     """
 
     tool: str
@@ -109,23 +110,11 @@ class ApprovalRequest:
     @property
     def digest(self) -> str:
         """SHA-256 of the tool, its setting and arguments, and a question's form; an approval is bound to it."""
-        return self._digest(self.arguments, *([{"setting": self.setting}] if self.setting else []))
-
-    @property
-    def call_digest(self) -> str:
-        """SHA-256 of the call as the model wrote it, whatever its tool makes of it; a rejection is bound to it."""
-        return self.fitted_digest if self.written is None else self._digest(self.written)
-
-    @property
-    def fitted_digest(self) -> str:
-        """``digest`` without the setting."""
-        return self._digest(self.arguments)
-
-    def _digest(self, arguments: Mapping[str, JSON], *more: JSON) -> str:
         # An answer uses the form's defaults, and a server may send another form when its call is repeated.
         form = [self.schema] if "." in self.place else []
+        setting = [{"setting": self.setting}] if self.setting else []
         text = json.dumps(
-            [self.tool, arguments, *form, *more], sort_keys=True, ensure_ascii=False, default=str
+            [self.tool, self.arguments, *form, *setting], sort_keys=True, ensure_ascii=False, default=str
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -148,6 +137,14 @@ def setting_digest(setting: str, workspace: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+_OF_DECISION: Final[Mapping[str, tuple[type, ...]]] = {
+    "reason": (str,),
+    "arguments": (Mapping, type(None)),
+    "instruction": (str,),
+    "always": (bool,),
+}
+
+
 @dataclass(frozen=True)
 class Decision:
     """The answer to an approval request.
@@ -161,6 +158,9 @@ class Decision:
             workspace.
         by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before; ``automatic``: a program that
             looks at no call, such as ``--yes``.
+
+    Raises:
+        UsageError: it is neither of these answers, or another value has the wrong type.
     """
 
     answer: Answer
@@ -169,6 +169,17 @@ class Decision:
     instruction: str = ""
     always: bool = False
     by: Literal["user", "timeout", "earlier", "automatic"] = "user"
+
+    def __post_init__(self) -> None:
+        # A host may pass on the word of its own form: only an approval may run a call.
+        if self.answer not in get_args(Answer):
+            raise UsageError(f"{self.answer!r} is not a decision", remedy="Answer `approve` or `reject`.")
+        for name, kinds in _OF_DECISION.items():
+            if not isinstance(getattr(self, name), kinds):
+                raise UsageError(
+                    f"`{name}` of a decision is {type(getattr(self, name)).__name__}",
+                    remedy=f"It is {' or '.join(each.__name__ for each in kinds)}.",
+                )
 
     @property
     def verb(self) -> str:
@@ -182,6 +193,20 @@ class Decision:
         return words.get(self.by, "by the user")
 
 
+def required_decision(given: object) -> Decision:
+    """Return what a channel or a host gave as a decision.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if isinstance(given, Decision):
+        return given
+    raise UsageError(
+        f"{type(given).__name__} is not a decision",
+        remedy='Give `Decision("approve")` or `Decision("reject")`.',
+    )
+
+
 @dataclass(frozen=True)
 class PendingApproval:
     """A request as it is stored and shown, with known secrets masked.
@@ -191,7 +216,7 @@ class PendingApproval:
         session: the session that waits for it, which may be a sub-agent's.
         run_id, place: the run, and the place in it.
         digest: the decision is bound to this digest.
-        tool, arguments, call_id, reason, schema, may_remember, needs_person, on_timeout, facts: of the
+        tool, arguments, call_id, reason, schema, may_remember, needs_person, on_timeout, facts, written: of the
             ``ApprovalRequest``.
         created_ms, expires_ms: UTC milliseconds; without ``expires_ms`` it waits for ever.
         decision: None until there is a decision.
@@ -210,8 +235,8 @@ class PendingApproval:
         outdated: the present config gives the tool another setting or workspace than it had when it was asked about,
             so an approval will not hold; not stored.
         approved_before: the same call was approved in this run, when its tool had another setting.
-        approved_with: the arguments that a person wrote when approving the call, under another setting of its tool or
-            before the tool took it for other arguments; None if that was not the last approval of the call.
+        approved_with: the arguments that a person wrote when approving the call, while it had other arguments or its
+            tool another setting; None if that was not the last approval of the call.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
         session_agent: the outermost agent.
@@ -246,6 +271,7 @@ class PendingApproval:
     facts: Sequence[str] = ()
     approved_before: bool = False
     approved_with: Mapping[str, JSON] | None = None
+    written: Mapping[str, JSON] | None = field(default=None, repr=False)
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
     session_agent: str = ""
