@@ -291,24 +291,23 @@ async def test_a_rejection_is_found_at_another_place_after_its_secret_is_known(f
         assert effects(folder) == []
 
 
-@pytest.mark.parametrize("second", ["approve", None])
-async def test_each_of_several_calls_at_a_place_has_a_decision_of_its_own(
-    folder: Path, second: str | None
-) -> None:
-    answers = iter((ANSWERS["reject"], second and ANSWERS[second]))
+@pytest.mark.parametrize("second", ["approve", "later", "changed later"])
+async def test_each_of_several_calls_at_a_place_has_a_decision_of_its_own(folder: Path, second: str) -> None:
+    answers = iter((ANSWERS["reject"], ANSWERS.get(second)))
 
     class Person:
         async def ask(self, pending: PendingApproval) -> Decision | None:
-            return next(answers) or None
+            return next(answers)
 
     async with agent(folder, "call", {}, {}, first="twice") as living:
         events = await events_of(living.stream("go", approvals=Person()))
-        if second is None:
+        if second != "approve":
             (pending,) = await living.pending_approvals()
-            await living.decide(pending.session, {pending.id: ANSWERS["approve"]})
+            given = ANSWERS["changed" if second == "changed later" else "approve"]
+            await living.decide(pending.session, {pending.id: given})
             events = await events_of(living.resume(pending.session))
         assert isinstance(events[-1], RunCompleted), events[-1]
-        assert effects(folder) == ["two"]
+        assert effects(folder) == ["mine" if second == "changed later" else "two"]
 
 
 async def test_a_call_that_a_middleware_makes_after_a_resume_beside_a_rejected_one_is_rejected(

@@ -149,3 +149,32 @@ async def test_the_last_approval_counts_when_a_change_of_settings_is_taken_back(
                 assert found.decision is not None
                 assert found.decision.arguments == {"path": "/last"}
             assert await changed_at(log, asked_call(thread, now)) is None
+
+
+async def test_a_former_decision_is_found_by_the_place_after_a_resume_and_elsewhere_by_the_call(
+    tmp_path: Path,
+) -> None:
+    """Elsewhere also by the arguments as the model wrote them, which the tool took for others."""
+    async with opened_thread(tmp_path) as (log, thread):
+        taken = replace(ASKED, arguments={"path": 5}, written={"path": "5"})
+        await settle(log, await put(log, asked_call(thread, taken), {"path": 5}), Decision("reject"))
+        for change, is_rejected in (
+            ({"arguments": {"path": "other"}}, True),
+            ({"arguments": {"path": "other"}, "tool": "edit_file"}, False),
+            ({"arguments": {"path": "5"}, "place": "9"}, True),
+            ({"arguments": {"path": "other"}, "place": "11"}, False),
+        ):
+            call = asked_call(thread, replace(ASKED, **change), is_resumed=True)  # type: ignore[arg-type]
+            found = await put(log, call, call.request.arguments)
+            assert (found.decision is not None) == is_rejected, change
+
+
+@pytest.mark.parametrize(("path", "is_changed"), [("/other", True), ("/person", False)])
+async def test_a_call_that_is_now_as_the_person_wrote_it_is_not_changed(
+    tmp_path: Path, path: str, *, is_changed: bool
+) -> None:
+    async with opened_thread(tmp_path) as (log, thread):
+        given = Decision("approve", arguments={"path": "/person"})
+        await settle(log, await put(log, asked_call(thread, ASKED), ASKED.arguments), given)
+        now = asked_call(thread, replace(ASKED, arguments={"path": path}), is_resumed=True)
+        assert (await changed_at(log, now) is not None) == is_changed
