@@ -73,15 +73,17 @@ def test_the_command_that_allows_a_header_leaves_its_value_to_the_user(
     sets = [
         "model.litellm.headers.X-Set=plain-word",
         "model.litellm.extra.extra_headers={Cookie: plain-word}",
+        "mcpServers.a={url: 'https://x.example', headers: {X-Set: plain-word}}",
     ]
     words = [word for each in (*sets, "limits.max_steps=3") for word in ("--set", each)]
     shown = zeus("plan", *words)
     assert "plain-word" not in shown.out + shown.err
     command = re.search("`(zeus trust .*)`, with your value for …", " ".join(shown.err.split()))
     assert command is not None
-    assert shlex.split(command[1])[-6:] == [
+    assert shlex.split(command[1])[-8:] == [
         "--set", "model.litellm.headers.X-Set=…",
         "--set", "model.litellm.extra.extra_headers=…",
+        "--set", "mcpServers.a=…",
         "--set", "limits.max_steps=3",
     ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from zeus_runtime.config.layers.interpolation import (
 )
 from zeus_runtime.config.layers.merge import NO_REFS, assign, merge, ref_places
 from zeus_runtime.config.layers.plugin_home import PluginHomes
-from zeus_runtime.config.layers.set_option import parse_setting
+from zeus_runtime.config.layers.set_option import HIDDEN_VALUE, parse_setting
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
 from zeus_runtime.config.secrets.masking import HiddenStr, Redactor, secrets_of_environment, told_apart
 from zeus_runtime.config.secrets.secret_names import holds_secret, looks_secret
@@ -304,6 +304,24 @@ def literal(node: Node) -> Node:
     if isinstance(node.value, str) and "$" in node.value:
         return node._replace(value=without_variables(node.value))
     return node
+
+
+def shown_setting(text: str) -> str:
+    """A ``--set`` argument for a command that a person may copy.
+
+    Its value is ``HIDDEN_VALUE`` if a part of it would be masked where the config is shown.
+    """
+    try:
+        setting = parse_setting(text)
+    except ConfigError:
+        return HIDDEN_VALUE  # no command can use it
+    read = assign(Node({}, (setting.origin,)), setting.path, setting.value, NO_REFS, setting.origin)
+    written = literal(read)
+    root = hidden(written, _knowing_written((written,), Redactor(_secret_defaults((read,)))))
+    texts = (node.value for _, node in walk(root) if isinstance(node.value, HiddenStr))
+    if not any((*texts, *unshown_values(root))):
+        return text
+    return text[: setting.value.origin.value.column - 1] + HIDDEN_VALUE
 
 
 def shown_text(document: Document, text: str) -> str:

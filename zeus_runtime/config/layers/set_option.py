@@ -85,15 +85,6 @@ def parse_setting(text: str) -> Setting:
     return Setting(source, text, path, shifted._replace(origins=(Origin(mark, key),)))
 
 
-def shown_setting(text: str) -> str:
-    """A ``--set`` argument for a command that a person may copy: the value of a header is ``HIDDEN_VALUE``."""
-    try:
-        path, rest = split_path(text, stop="=")
-    except ValueError:
-        return text
-    return text[: len(text) - len(rest)] + HIDDEN_VALUE if rest and any(map(holds_headers, path)) else text
-
-
 def split_path(text: str, *, stop: str = "") -> tuple[tuple[str, ...], str | None]:
     """A dotted path, double-quoted keys allowed, and what follows ``stop``.
 
