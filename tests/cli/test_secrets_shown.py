@@ -78,6 +78,7 @@ def test_the_command_that_allows_a_header_leaves_its_value_to_the_user(
     words = [word for each in (*sets, "limits.max_steps=3") for word in ("--set", each)]
     shown = zeus("plan", *words)
     assert "plain-word" not in shown.out + shown.err
+    assert shown.err.count("with your value for …") == 1
     command = re.search("`(zeus trust .*)`, with your value for …", " ".join(shown.err.split()))
     assert command is not None
     assert shlex.split(command[1])[-8:] == [
@@ -86,6 +87,35 @@ def test_the_command_that_allows_a_header_leaves_its_value_to_the_user(
         "--set", "mcpServers.a=…",
         "--set", "limits.max_steps=3",
     ]  # fmt: skip
+
+
+def test_each_message_with_a_command_to_complete_says_so_once(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent(
+        {"call": "echo", "args": {"text": "a"}},
+        more="middlewares: [{approve: {mode: ask, read_tools: ask}}]\n",
+    )
+    sets = ("--set", "metadata={headers: {X-Set: plain-word}}")
+    waits = zeus("run", "zeus.yaml", "go", *sets).err
+    assert "plain-word" not in waits
+    commands = [each for each in waits.splitlines() if "--set 'metadata=…'" in each]
+    assert len(commands) > 1
+    assert waits.count("\n  with your value for …\n") == len(commands)
+    monkeypatch.delenv("ZEUS_TRUST")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5\nmcpServers: {own: {command: node}}\n")
+    needed = zeus("plan", *sets).err
+    assert needed.endswith("zeus trust zeus.yaml --set 'metadata=…'\n  with your value for …\n")
+
+
+@pytest.mark.parametrize("verb", ["trust", "validate", "plan"])
+def test_the_gap_of_a_command_is_not_a_value(project: Project, zeus: Zeus, verb: str) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5\n")
+    refused = zeus(verb, "--set", "model.litellm.headers.X-Set=… ")
+    assert refused.exit_code == 3
+    assert "--set model.litellm.headers.X-Set=: bad-set: `…` is not a value" in refused.out + refused.err
+    assert "write your value in its place" in refused.out + refused.err
+    assert zeus("validate", "--set", 'metadata.a="…"', "--set", "metadata.b=a…").exit_code == 0
 
 
 def test_a_session_cookie_is_masked_in_text_and_a_media_type_is_not(project: Project, zeus: Zeus) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from zeus_runtime.command_lines import HIDDEN_VALUE
 from zeus_runtime.config.document import Document
 from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
 from zeus_runtime.config.layers.files import Layers, any_layer, overlay_path
@@ -18,7 +19,7 @@ from zeus_runtime.config.layers.interpolation import (
 )
 from zeus_runtime.config.layers.merge import NO_REFS, assign, merge, ref_places
 from zeus_runtime.config.layers.plugin_home import PluginHomes
-from zeus_runtime.config.layers.set_option import HIDDEN_VALUE, parse_setting
+from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
 from zeus_runtime.config.secrets.masking import HiddenStr, Redactor, secrets_of_environment, told_apart
 from zeus_runtime.config.secrets.secret_names import holds_secret, looks_secret
